@@ -1,0 +1,61 @@
+# One command each; plain `make` lists them. Needs Python 3.11 or newer and nothing else.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+N ?= 1000
+export PYTHONUTF8 := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check docs-check format fuzz bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | \
+	  while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP) ## create .venv with everything in it, so that .venv/bin/millpond works
+
+$(STAMP): pyproject.toml constraints.txt
+	@for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3; do \
+	  [ -n "$$python" ] || continue; \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    test -x $(BIN)/pip || "$$python" -m venv $(VENV) || exit 1; \
+	    break; \
+	  fi; \
+	done; \
+	test -x $(BIN)/pip || { echo 'make: Python 3.11 or newer is needed (set PYTHON=/path/to/python)' >&2; exit 1; }
+	@echo 'Installing into $(VENV) ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $(STAMP)
+
+demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic, about a minute
+	@$(BIN)/millpond demo
+
+test: $(STAMP) ## all tests
+	$(BIN)/pytest
+
+test-fast: $(STAMP) ## the tests that need no JVM, under a minute
+	$(BIN)/pytest -m 'not spark'
+
+check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+docs-check: $(STAMP)
+	$(BIN)/python tests/docs/check_docs.py
+
+format: $(STAMP) ## put all files into the agreed form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+fuzz: $(STAMP) ## N=1000 random queries against the reference evaluator; prints the seed of a failure
+	$(BIN)/python -m tests.fuzz $(N)
+
+bench: $(STAMP) ## the benchmarks, one JSON line a case
+	@for file in benchmarks/*.py; do $(BIN)/python "$$file" || exit 1; done
+
+clean: ## remove everything that was made
+	rm -rf $(VENV) build dist out spark-warehouse *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	  .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

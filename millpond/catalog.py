@@ -1,0 +1,117 @@
+"""The names a script may use: streams, relations, views and queries, and the settings of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from millpond.errors import StateError
+from millpond.schema import Schema
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A source or sink call such as ``csv('requests.csv', header = true)``."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        parts = [repr(a) for a in self.arguments] + [f"{k} = {v!r}" for k, v in self.options]
+        return f"{self.name}({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class StreamEntry:
+    """A declared stream. ``timestamp_column`` None means time of arrival."""
+
+    name: str
+    schema: Schema
+    timestamp_column: int | None = None
+    delay_ticks: int = 0
+    source: Connector = Connector("push")
+
+
+@dataclass(frozen=True)
+class RelationEntry:
+    """A declared relation.
+
+    ``has_changes``: the source carries columns ts and op (+, -). ``is_static``: promised never to
+    change after it was read, so that joins with it need no history.
+    """
+
+    name: str
+    schema: Schema
+    key: tuple[int, ...] = ()
+    source: Connector = Connector("push")
+    has_changes: bool = False
+    is_static: bool = False
+
+
+@dataclass(frozen=True)
+class ViewEntry:
+    """A named query, inlined where it is used. ``plan`` is a ``cql.algebra.Node``."""
+
+    name: str
+    plan: Any
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the view."""
+        schema: Schema = self.plan.schema
+        return schema
+
+
+@dataclass(frozen=True)
+class QueryEntry:
+    """A registered continuous query. ``plan`` is a ``cql.algebra.Node``."""
+
+    name: str
+    plan: Any
+    weight: float = 1.0
+    active: bool = True
+    sink: Connector | None = None
+    text: str = field(default="", compare=False)
+
+
+Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]
+
+
+@dataclass
+class Catalog:
+    """All declared names; names are unique over all kinds and case-insensitive."""
+
+    tick_microseconds: int = 1
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+    def get(self, name: str) -> Entry | None:
+        """The entry called ``name``, or None."""
+        return self.entries.get(name.lower())
+
+    def add(self, entry: Entry) -> None:
+        """Declares a new name."""
+        if entry.name.lower() in self.entries:
+            raise StateError(f'"{entry.name}" exists already; DROP it first or choose another name')
+        self.entries[entry.name.lower()] = entry
+
+    def replace(self, entry: Entry) -> None:
+        """Changes an existing name's entry."""
+        self.entries[entry.name.lower()] = entry
+
+    def remove(self, name: str) -> Entry:
+        """Forgets a name."""
+        entry = self.entries.pop(name.lower(), None)
+        if entry is None:
+            known = ", ".join(sorted(e.name for e in self.entries.values())) or "nothing yet"
+            raise StateError(f'nothing is called "{name}"; known: {known}')
+        return entry
+
+    def of_kind(self, kind: type[Entry]) -> Iterable[Any]:
+        """All entries of one kind, in order of declaration."""
+        return [entry for entry in self.entries.values() if isinstance(entry, kind)]
+
+    def copy(self) -> Catalog:
+        """An independent copy, to try statements on."""
+        return Catalog(self.tick_microseconds, dict(self.entries))

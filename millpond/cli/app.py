@@ -1,0 +1,200 @@
+"""The commands of `millpond`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+import millpond
+from millpond.cli.checking import checked
+from millpond.cli.explain import explain_json, explain_text, query_of
+from millpond.cli.faults import EXIT_INTERRUPTED, Script, report
+from millpond.cli.running import run_script
+from millpond.cli.shell import start_shell
+from millpond.errors import CqlError, InputError, MillpondError
+from millpond.settings import Settings
+
+app = typer.Typer(
+    help="Continuous queries in CQL over streams and relations, on Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    jsonl = "jsonl"
+    csv = "csv"
+
+
+class PlanFormat(StrEnum):
+    """How plans are printed."""
+
+    text = "text"
+    json = "json"
+
+
+class Stage(StrEnum):
+    """Which plan is printed."""
+
+    syntax = "syntax"
+    logical = "logical"
+    physical = "physical"
+
+
+ScriptFile = Annotated[Path, typer.Argument(metavar="SCRIPT.cql", help="a CQL script; - is stdin")]
+SetOptions = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="a setting, as SET in a script; may repeat"),
+]
+StrategyName = Annotated[
+    str | None, typer.Option("--strategy", metavar="NAME", help="the scheduling strategy")
+]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and exits with its code."""
+    try:
+        code = app(arguments, prog_name="millpond", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        code = _quiet_after_broken_pipe()
+    except Exception as error:  # noqa: BLE001, the last door before the user
+        code = report(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"millpond {millpond.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", callback=_print_version)
+    ] = False,
+) -> None: ...
+
+
+@app.command()
+def run(
+    file: ScriptFile,
+    output: Annotated[Format, typer.Option("--format", help="form of the results")] = Format.table,
+    strategy: StrategyName = None,
+    options: SetOptions = None,
+) -> None:
+    """Execute a script, read finite sources to their end and print every result."""
+    with _reporting(file) as script:
+        run_script(script, settings_of(options, strategy), output.value)
+
+
+@app.command()
+def explain(
+    file: ScriptFile,
+    stage: Annotated[Stage, typer.Option(help="how far to go")] = Stage.physical,
+    output: Annotated[
+        PlanFormat, typer.Option("--format", help="form of the plans")
+    ] = PlanFormat.text,
+    options: SetOptions = None,
+) -> None:
+    """Print the plans of a script's queries."""
+    with _reporting(file) as script:
+        for statement in checked(script.text, settings_of(options)):
+            query = query_of(statement)
+            if query is None:
+                continue
+            if output is PlanFormat.json:
+                typer.echo(json.dumps(explain_json(statement, query, stage.value)))
+            else:
+                typer.echo(f"{query.name}:\n{explain_text(statement, query, stage.value)}\n")
+
+
+@app.command()
+def check(file: ScriptFile, options: SetOptions = None) -> None:
+    """Parse and analyse a script; nothing is executed and no JVM starts."""
+    with _reporting(file) as script:
+        count = sum(1 for _ in checked(script.text, settings_of(options)))
+        typer.echo(f"{script.name}: {count} statement{'' if count == 1 else 's'}, no errors")
+
+
+@app.command()
+def shell(strategy: StrategyName = None, options: SetOptions = None) -> None:
+    """Type statements and see their results."""
+    with _reporting(None):
+        start_shell(settings_of(options, strategy))
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def lab(context: typer.Context) -> None:
+    """Run the papers' experiments again."""
+    # Loaded only when called: its plotting library takes longer to load than most commands to run.
+    commands: typer.Typer = EntryPoint("lab", "millpond.lab.commands:app", "").load()
+    code = commands(context.args, prog_name="millpond lab", standalone_mode=False)
+    raise typer.Exit(code if isinstance(code, int) else 0)
+
+
+def settings_of(options: list[str] | None, strategy: str | None = None) -> Settings:
+    """The settings that the command line asks for."""
+    settings = Settings()
+    for option in options or []:
+        key, equals, value = option.partition("=")
+        if not equals:
+            raise InputError(f"--set {option}: write it as key=value")
+        try:
+            settings = settings.with_option(key.strip(), value.strip().strip("'\""))
+        except CqlError as error:
+            raise InputError(f"--set {option}: {error.message}") from None
+    return settings if strategy is None else settings.with_option("strategy", strategy)
+
+
+def read_script(file: Path) -> Script:
+    """The text of a script, or of standard input for the name -."""
+    try:
+        if str(file) == "-":
+            return Script("<stdin>", sys.stdin.read())
+        return Script(str(file), file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: this is no text in UTF-8") from None
+
+
+@contextmanager
+def _reporting(file: Path | None) -> Iterator[Script]:
+    """Hands over the script; errors are printed with its lines and end the command."""
+    script = None
+    try:
+        script = Script("<shell>", "") if file is None else read_script(file)
+        yield script
+    except MillpondError as error:
+        in_script = isinstance(error, CqlError) and error.position is not None
+        raise typer.Exit(report(error, script if in_script else None)) from None
+
+
+def _quiet_after_broken_pipe() -> int:
+    """The reader has gone; writing what is left in the buffer must not raise again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,69 @@
+"""What Tab offers in the shell: keywords, declared names, their columns, connectors, commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from millpond.catalog import Catalog
+from millpond.connectors import registry
+
+COMMANDS = ("\\d", "\\q", "\\run", "\\timing", "\\?")
+
+_KEYWORD_TEXT = """
+    ACTIVE ALL ALTER AND ANY AS AVG BETWEEN BIGINT BOOLEAN BY CASE CAST COUNT CREATE CROSS DATE DAYS
+    DELAY DELETE DISTINCT DOUBLE DROP DSTREAM ELSE END EXCEPT EXISTS EXPLAIN FALSE FROM FULL GROUP
+    HAVING HOURS INACTIVE INNER INSERT INT INTERSECT INTO IS ISTREAM JOIN KEY LEFT LIKE LOGICAL MAX
+    MIN MINUTES NOT NOW NULL ON OR OUTER PARTITION PHYSICAL PRECEDING PRIMARY QUERIES QUERY RANGE
+    RELATION RELATIONS RIGHT ROWS RSTREAM SAMPLE SECONDS SELECT SET SETTINGS SHOW SLIDE STREAM
+    STREAMS STRING SUM SYNTAX THEN TIMESTAMP TRUE UNBOUNDED UNION UPDATE VALUES VIEW VIEWS WEIGHT
+    WHEN WHERE WITH
+"""
+KEYWORDS = tuple(re.findall(r"\w+", _KEYWORD_TEXT))
+
+
+class CqlCompleter(Completer):
+    """Completes the word before the cursor."""
+
+    def __init__(self, catalog: Callable[[], Catalog]) -> None:
+        self._catalog = catalog
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterator[Completion]:
+        """The words that begin as the one at the cursor does."""
+        before = document.text_before_cursor
+        match = re.search(r"\\?[\w?]*$", before)
+        word = match[0] if match else ""
+        for candidate in self._candidates(before, word):
+            yield Completion(candidate, start_position=-len(word))
+
+    def _candidates(self, before: str, word: str) -> list[str]:
+        if word.startswith("\\"):
+            return [command for command in COMMANDS if command.startswith(word)]
+        wanted = word.lower()
+        keywords = KEYWORDS if word.isupper() else tuple(k.lower() for k in KEYWORDS)
+        found = [name for name in _names(self._catalog()) if name.lower().startswith(wanted)]
+        if not before.lstrip().startswith("\\"):
+            found += [k for k in keywords if wanted and k.lower().startswith(wanted)]
+            found += [c for c in _connectors() if wanted and c.startswith(wanted)]
+        return list(dict.fromkeys(found))
+
+
+def _names(catalog: Catalog) -> list[str]:
+    names = [entry.name for entry in catalog.entries.values()]
+    return names + sorted({c for entry in catalog.entries.values() for c in _columns(entry)})
+
+
+def _columns(entry: Any) -> tuple[str, ...]:
+    schema = entry.schema if hasattr(entry, "schema") else entry.plan.schema
+    names: tuple[str, ...] = schema.names
+    return names
+
+
+def _connectors() -> list[str]:
+    return sorted({*registry.names("source"), *registry.names("sink")})

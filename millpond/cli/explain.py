@@ -1,0 +1,60 @@
+"""Plans as text or JSON, at each stage from syntax to operators; starts no JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millpond.catalog import QueryEntry
+from millpond.cql import syntax_tree
+from millpond.cql.algebra import Node
+from millpond.cql.statements import Create, Explain, Statement
+from millpond.planning.optimise import optimise
+from millpond.planning.physical import Graph, Operator
+
+STAGES = ("syntax", "logical", "physical")
+
+
+def query_of(statement: Statement) -> QueryEntry | None:
+    """The query that a statement registers or explains, or None."""
+    action = statement.action
+    if isinstance(action, Create) and isinstance(action.entry, QueryEntry):
+        return action.entry
+    return action.query if isinstance(action, Explain) else None
+
+
+def explain_text(statement: Statement, query: QueryEntry, stage: str) -> str:
+    """A query's plan, indented."""
+    if stage == "syntax":
+        return syntax_tree(statement.text)
+    if stage == "logical":
+        return str(query.plan)
+    return _graph(query).describe()
+
+
+def explain_json(statement: Statement, query: QueryEntry, stage: str) -> dict[str, Any]:
+    """A query's plan as JSON values."""
+    plan: Any
+    if stage == "syntax":
+        plan = syntax_tree(statement.text).splitlines()
+    elif stage == "logical":
+        plan = node_json(query.plan)
+    else:
+        operators = _graph(query).operators.items()
+        plan = [{"id": identity, **node_json(operator)} for identity, operator in operators]
+    return {"query": query.name, "stage": stage, "plan": plan}
+
+
+def node_json(node: Node | Operator) -> dict[str, Any]:
+    """A plan node with all below it."""
+    return {
+        "node": type(node).__name__,
+        "label": node.label(),
+        "columns": [str(field) for field in node.schema.fields],
+        "inputs": [node_json(below) for below in node.inputs],
+    }
+
+
+def _graph(query: QueryEntry) -> Graph:
+    graph = Graph()
+    graph.add_query(query.name, optimise(query.plan))
+    return graph

@@ -1,0 +1,61 @@
+"""How far a run has come, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from millpond.connectors import Progress as SourceProgress
+
+ShowProgress: TypeAlias = Callable[[str, SourceProgress], None]
+"""Called with a source's name and how far it has been read."""
+
+
+@contextmanager
+def shown_progress() -> Iterator[ShowProgress | None]:
+    """A bar a source on stderr while the block runs; None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"))
+    bars = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # results appear above the bars, not through them
+    )
+    with bars:
+        yield _updating(bars)
+
+
+def amount(progress: SourceProgress) -> str:
+    """How much has been read.
+
+    >>> amount(SourceProgress(2_500_000, 10_000_000))
+    '2.5 of 10.0 MB'
+    >>> amount(SourceProgress(1200, None, "rows"))
+    '1,200 rows'
+    """
+    if progress.unit == "bytes":
+        total = "" if progress.total is None else f" of {progress.total / 1e6:.1f}"
+        return f"{progress.done / 1e6:.1f}{total} MB"
+    total = "" if progress.total is None else f" of {progress.total:,}"
+    return f"{progress.done:,}{total} {progress.unit}"
+
+
+def _updating(bars: Progress) -> ShowProgress:
+    tasks: dict[str, TaskID] = {}
+
+    def update(name: str, progress: SourceProgress) -> None:
+        if name not in tasks:
+            tasks[name] = bars.add_task(name, total=progress.total, amount="")
+        done, total = progress.done, progress.total
+        bars.update(tasks[name], completed=done, total=total, amount=amount(progress))
+
+    return update

@@ -1,0 +1,154 @@
+"""CQL's types in Arrow, and the conversion of columns that come in another type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.errors import InputError
+from millpond.schema import Field, Schema, Type
+
+Place: TypeAlias = Callable[[int], str]
+"""Says where the row with a number (from zero) comes from, for an error message."""
+
+ARROW_TYPES = {
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT: pa.int32(),
+    Type.BIGINT: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us"),
+    Type.NULL: pa.null(),
+}
+"""TIMESTAMP is in UTC, without a zone of its own."""
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of tables that hold these columns."""
+    return pa.schema([pa.field(field.name, ARROW_TYPES[field.type]) for field in schema.fields])
+
+
+def conform(table: pa.Table, schema: Schema, place: Place, *, read_text: bool = False) -> pa.Table:
+    """The columns of ``schema``, found by name in any case and converted where nothing is lost.
+
+    Text becomes a TIMESTAMP or a DATE; with ``read_text`` it becomes any type, as in a CSV file.
+    """
+    columns = [
+        _convert(table.column(position), field, place, read_text)
+        for field, position in zip(
+            schema.fields, positions(table.column_names, schema, place(0)), strict=True
+        )
+    ]
+    return pa.table(columns, schema=arrow_schema(schema))
+
+
+def positions(names: list[str], schema: Schema, where: str) -> list[int]:
+    """Where the columns of ``schema`` are among these names."""
+    found = {name.lower(): index for index, name in enumerate(names)}
+    missing = [field.name for field in schema.fields if field.name.lower() not in found]
+    if missing:
+        columns = ", ".join(names) or "none"
+        raise InputError(f"{where}: no column {', '.join(missing)}; columns here: {columns}")
+    return [found[field.name.lower()] for field in schema.fields]
+
+
+def to_ticks(column: pa.ChunkedArray | pa.Array, tick_microseconds: int) -> pa.Array:
+    """Times as whole ticks: integers count ticks already, TIMESTAMPs are rounded down."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64())
+    microseconds = column.cast(pa.timestamp("us")).cast(pa.int64())
+    if tick_microseconds == 1:
+        return microseconds
+    quotient = pc.divide(microseconds, tick_microseconds)  # rounds towards zero
+    too_high = pc.less(microseconds, pc.multiply(quotient, tick_microseconds))
+    return pc.subtract(quotient, too_high.cast(pa.int64()))
+
+
+def _convert(column: pa.ChunkedArray, field: Field, place: Place, read_text: bool) -> pa.Array:
+    wanted = ARROW_TYPES[field.type]
+    if column.type == wanted:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not _may_become(column.type, field.type, read_text):
+        raise InputError(f"{place(0)}, column {field.name}: {column.type} is not {field.type}")
+    try:
+        return _cast(column, wanted)
+    except pa.ArrowInvalid:
+        row = _first_fault(column, wanted)
+        value = column[row].as_py()
+        raise InputError(
+            f"{place(row)}, column {field.name}: {value!r} is not {_article(field.type)}"
+        ) from None
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if is_text(column.type) and not is_text(wanted):
+        return _read(column, wanted)
+    options = pc.CastOptions(
+        target_type=wanted,
+        allow_time_truncate=True,
+        allow_float_truncate=pa.types.is_floating(wanted),  # a BIGINT as DOUBLE may be rounded
+    )
+    return pc.cast(column, options=options)
+
+
+def _read(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        return _read_times(trimmed) if pa.types.is_timestamp(wanted) else trimmed.cast(wanted)
+
+
+def _read_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times with and without zones, and with nanoseconds, which Arrow does not read together."""
+    has_zone = pc.match_substring_regex(column, r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
+    shortened = pc.replace_substring_regex(column, r"(\.\d{6})\d+", r"\1")
+    without = pc.if_else(has_zone, None, shortened).cast(pa.timestamp("us"))
+    within = pc.if_else(has_zone, shortened, None).cast(pa.timestamp("us", "UTC"))
+    return pc.coalesce(without, within.cast(pa.timestamp("us")))
+
+
+def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
+    if pa.types.is_null(given):
+        return True
+    if is_text(given):
+        return read_text or wanted in (Type.STRING, Type.TIMESTAMP, Type.DATE)
+    if wanted.is_number:
+        return any(kind(given) for kind in _NUMBER_KINDS)
+    if wanted is Type.TIMESTAMP:
+        return any(kind(given) for kind in (pa.types.is_timestamp, pa.types.is_date))
+    return wanted is Type.DATE and bool(pa.types.is_date(given))
+
+
+_NUMBER_KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+_TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+
+
+def is_text(given: pa.DataType) -> bool:
+    """Whether a column of this Arrow type holds text."""
+    return any(kind(given) for kind in _TEXT_KINDS)
+
+
+def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
+    """The first row that cannot be cast, by halving: only the first fault is of interest."""
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _cast(column.slice(low, middle - low), wanted)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _article(kind: Any) -> str:
+    return f"{'an' if str(kind)[0] in 'AEIOU' else 'a'} {kind}"

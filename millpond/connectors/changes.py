@@ -1,0 +1,100 @@
+"""Relations whose source carries timestamped changes: columns ts and op (`+` or `-`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.connectors.arrow import arrow_schema, to_ticks
+from millpond.connectors.sources import Declaration, Progress, Source
+from millpond.errors import InputError
+from millpond.schema import Field, Schema, Type
+
+WEIGHTS = {"+": 1, "-": -1}
+
+
+def changes_schema(schema: Schema) -> pa.Schema:
+    """The columns of change pages: ts in ticks, weight, then the declared ones."""
+    extra = [pa.field("ts", pa.int64()), pa.field("weight", pa.int64())]
+    return pa.schema([*extra, *arrow_schema(schema)])
+
+
+def open_changes(declaration: Declaration, opened: Callable[[Declaration], Source]) -> Source:
+    """A source of changes, from what opens a source of plain rows."""
+    return ChangesSource(declaration, opened)
+
+
+class ChangesSource:
+    """Rows with their time in ticks and their weight."""
+
+    def __init__(self, declaration: Declaration, opened: Callable[[Declaration], Source]) -> None:
+        self._declaration, self._opened = declaration, opened
+        self._rows = opened(_with_change_columns(declaration, Type.BIGINT))
+        self.ends = self._rows.ends
+
+    def pages(self) -> Iterator[pa.Table]:
+        """Pages of ``changes_schema``."""
+        rows_before = 0
+        for page in self._pages_with_times():
+            yield _Change(self._declaration, page, rows_before).table()
+            rows_before += page.num_rows
+
+    def progress(self) -> Progress:
+        """What the source below says."""
+        return self._rows.progress()
+
+    def _pages_with_times(self) -> Iterator[pa.Table]:
+        """Times are whole numbers if the first page has such; else TIMESTAMPs."""
+        pages = self._rows.pages()
+        try:
+            first = next(pages, None)
+        except InputError:
+            self._rows = self._opened(_with_change_columns(self._declaration, Type.TIMESTAMP))
+            return self._rows.pages()
+        return chain([] if first is None else [first], pages)
+
+
+def _with_change_columns(declaration: Declaration, time: Type) -> Declaration:
+    """Adds ts and op, unless the relation declares columns of these names itself."""
+    schema = declaration.schema
+    extra = [Field("ts", time), Field("op", Type.STRING)]
+    missing = tuple(field for field in extra if schema.position(field.name) is None)
+    return replace(declaration, schema=Schema(missing) + schema)
+
+
+@dataclass(frozen=True)
+class _Change:
+    declaration: Declaration
+    page: pa.Table
+    rows_before: int
+
+    def table(self) -> pa.Table:
+        declared = [self._column(name) for name in self.declaration.schema.names]
+        columns = [self._ticks(), self._weights(), *declared]
+        return pa.table(columns, schema=changes_schema(self.declaration.schema))
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        position = [n.lower() for n in self.page.column_names].index(name.lower())
+        return self.page.column(position)
+
+    def _ticks(self) -> pa.Array:
+        ticks = to_ticks(self._column("ts"), self.declaration.settings.tick_microseconds)
+        self._refuse_first(pc.is_null(ticks), "ts is NULL")
+        return ticks
+
+    def _weights(self) -> pa.Array:
+        signs = pc.utf8_trim_whitespace(self._column("op"))
+        place = pc.index_in(signs, pa.array(list(WEIGHTS)))
+        self._refuse_first(pc.is_null(place), "op must be + or -")
+        return pc.subtract(1, pc.multiply(place.cast(pa.int64()), 2))
+
+    def _refuse_first(self, faults: pa.ChunkedArray | pa.Array, message: str) -> None:
+        row = pc.index(faults, True).as_py()
+        if row >= 0:
+            raise InputError(
+                f"{self.declaration.name}, row {self.rows_before + row + 1}: {message}"
+            )

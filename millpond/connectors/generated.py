@@ -1,0 +1,139 @@
+"""Streams made up by an arrival process: what the sources `rate` and `burst` have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.rows import to_arrow
+from millpond.connectors.sources import Declaration, Progress, cut_pages
+from millpond.connectors.values import ValueGenerator
+from millpond.errors import InputError
+from millpond.schema import Field, Schema, Type
+from millpond.workloads import ArrivalProcess, FloatArray
+
+DEFAULT_START = datetime(2026, 1, 1)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Where generated time starts, and how many rows or seconds of it there are."""
+
+    start: Any = None
+    rows: int | None = None
+    seconds: float | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether the stream is finite."""
+        return self.rows is not None or self.seconds is not None
+
+    def cut(self, rows_before: int, times: FloatArray) -> FloatArray:
+        """What of these arrivals is still within the extent."""
+        if self.seconds is not None:
+            times = times[: np.searchsorted(times, self.seconds)]
+        return times if self.rows is None else times[: max(0, self.rows - rows_before)]
+
+
+class GeneratedSource:
+    """Rows whose time comes from an arrival process and whose values from a generator."""
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        process: ArrivalProcess,
+        values: ValueGenerator,
+        extent: Extent,
+        *,
+        counting: bool = False,
+    ) -> None:
+        _check(declaration, extent)
+        self._declaration, self._process = declaration, process
+        self._values, self._extent, self._counting = values, extent, counting
+        self._start_microseconds = _start_microseconds(declaration, extent.start)
+        self._done_rows = 0
+        self.ends = extent.ends
+
+    def pages(self) -> Iterator[pa.Table]:
+        """The rows in order of their time."""
+        page_rows = self._declaration.settings.page_rows
+        return cut_pages(self._tables(), self._declaration.schema, page_rows)
+
+    def progress(self) -> Progress:
+        """Rows made, of those expected."""
+        total = self._extent.rows
+        if total is None and self._extent.seconds is not None:
+            total = math.ceil(self._extent.seconds * self._process.mean_arrivals_per_second)
+            total = max(total, self._done_rows)
+        return Progress(self._done_rows, total, "rows")
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for times in self._process.arrivals(self._values.seed):
+            within = self._extent.cut(self._done_rows, times)
+            if len(within):
+                yield self._table(within)
+            self._done_rows += len(within)
+            if len(within) < len(times):
+                return
+
+    def _table(self, times: FloatArray) -> pa.Table:
+        rows = np.arange(self._done_rows, self._done_rows + len(times))
+        schema = self._declaration.schema
+        columns = [self._column(position, rows, times) for position in range(len(schema))]
+        return pa.table(columns, schema=arrow_schema(schema))
+
+    def _column(self, position: int, rows: npt.NDArray[np.int64], times: FloatArray) -> pa.Array:
+        kind = self._declaration.schema[position].type
+        if position == self._declaration.timestamp_column:
+            return self._times(kind, times)
+        if self._counting and kind in (Type.INT, Type.BIGINT):
+            return pa.array(rows).cast(pa.int32() if kind is Type.INT else pa.int64())
+        return self._values.column(position, rows)
+
+    def _times(self, kind: Type, times: FloatArray) -> pa.Array:
+        microseconds = self._start_microseconds + np.floor(times * 1e6).astype(np.int64)
+        if kind is Type.TIMESTAMP:
+            return pa.array(microseconds.astype("datetime64[us]"))
+        ticks = microseconds // self._declaration.settings.tick_microseconds
+        return pa.array(ticks).cast(pa.int32() if kind is Type.INT else pa.int64())
+
+
+def value_generator(declaration: Declaration, seed: int | None, keys: int) -> ValueGenerator:
+    """Values for a stream; without a seed of its own it takes the engine's."""
+    for name, value, low in (("seed", seed, 0), ("keys", keys, 1)):
+        if value is not None and (not isinstance(value, int) or value < low):
+            raise InputError(f"{declaration.name}: {name} must be a whole number from {low}")
+    own_seed = declaration.settings.seed if seed is None else seed
+    return ValueGenerator(declaration.schema, own_seed, keys)
+
+
+def _check(declaration: Declaration, extent: Extent) -> None:
+    for name in ("rows", "seconds"):
+        value = getattr(extent, name)
+        if value is not None and (not isinstance(value, int | float) or value < 0):
+            raise InputError(f"{declaration.name}: {name} must be a number from 0, not {value!r}")
+    if declaration.timestamp_column is not None:
+        kind = declaration.schema[declaration.timestamp_column].type
+        if kind not in (Type.TIMESTAMP, Type.BIGINT, Type.INT):
+            raise InputError(f"{declaration.name}: generated times cannot be {kind}")
+
+
+def _start_microseconds(declaration: Declaration, start: Any) -> int:
+    """Where time starts: a whole number counts ticks, text is a TIMESTAMP."""
+    position = declaration.timestamp_column
+    counts_ticks = position is not None and declaration.schema[position].type.is_number
+    if start is None:
+        start = 0 if counts_ticks else DEFAULT_START
+    if isinstance(start, int):
+        return start * declaration.settings.tick_microseconds
+    field = Field("start", Type.TIMESTAMP)
+    table = to_arrow([(start,)], Schema((field,)), declaration.name)
+    return int(table.column(0).cast(pa.int64())[0].as_py())

@@ -1,0 +1,33 @@
+"""Results as JSON values: times as ISO text, and no numbers that JSON lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from millpond.connectors.sinks import unique_names
+
+
+def json_value(value: Any) -> Any:
+    """A value as ``json.dumps`` takes it.
+
+    >>> json_value(float("inf")), json_value(date(2026, 1, 2))
+    ('Infinity', '2026-01-02')
+    """
+    if isinstance(value, date):  # a datetime is a date too
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def json_results(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """One object a result: its ts, its weight and the row."""
+    names = unique_names(table.column_names[2:])
+    columns = [map(json_value, column.to_pylist()) for column in table.columns]
+    for ts, weight, *values in zip(*columns, strict=True):
+        yield {"ts": ts, "weight": weight, "row": dict(zip(names, values, strict=True))}

@@ -1,0 +1,130 @@
+"""Connectors by name: the built-in ones and those that installed packages offer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors.changes import open_changes
+from millpond.connectors.sinks import Results, Sink
+from millpond.connectors.sources import Declaration, Source
+from millpond.errors import InputError
+from millpond.settings import Settings
+
+GROUP = "millpond.connectors"
+
+BUILT_IN = {
+    "burst": "millpond.connectors.burst",
+    "csv": "millpond.connectors.csv_files",
+    "json": "millpond.connectors.json_lines",
+    "parquet": "millpond.connectors.parquet_files",
+    "push": "millpond.connectors.push",
+    "rate": "millpond.connectors.rate",
+}
+
+
+def open_source(
+    entry: StreamEntry | RelationEntry,
+    settings: Settings | None = None,
+    directory: Path | None = None,
+) -> Source:
+    """The source of a stream or relation; relative file names start at ``directory``.
+
+    Its pages have the declared columns. For a relation with changes they have the columns ts (in
+    ticks) and weight (1 or -1) before those.
+    """
+    timestamp_column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
+    declaration = Declaration(
+        entry.name, entry.schema, timestamp_column, settings or Settings(), directory or Path()
+    )
+    if isinstance(entry, RelationEntry) and entry.has_changes:
+        return open_changes(declaration, lambda changed: _source(entry.source, changed))
+    return _source(entry.source, declaration)
+
+
+def open_sink(query: QueryEntry, directory: Path | None = None) -> Sink:
+    """The sink that a query's INTO names."""
+    if query.sink is None:
+        raise InputError(f"query {query.name} has no INTO")
+    results = Results(query.name, query.plan.schema, directory or Path())
+    sink: Sink = _call(query.sink, "sink", results)
+    return sink
+
+
+def names(role: str) -> list[str]:
+    """The connectors that can be a ``source`` or a ``sink``, in alphabetical order."""
+    return sorted(name for name in _offers() if hasattr(_loaded(name), role))
+
+
+def _source(connector: Connector, declaration: Declaration) -> Source:
+    source: Source = _call(connector, "source", declaration)
+    return source
+
+
+def check_connector(connector: Connector, role: str) -> None:
+    """Refuses a ``source`` or ``sink`` that does not exist or is called wrongly; opens nothing."""
+    function = _function(connector.name, role)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    _refuse_unknown_options(connector, parameters)
+    try:
+        inspect.signature(function).bind(None, *connector.arguments, **dict(connector.options))
+    except TypeError as fault:
+        raise InputError(f"{connector}: {fault}; {_usage(connector.name, parameters)}") from None
+
+
+def _call(connector: Connector, role: str, subject: Declaration | Results) -> Any:
+    check_connector(connector, role)
+    function = _function(connector.name, role)
+    return function(subject, *connector.arguments, **dict(connector.options))
+
+
+def _refuse_unknown_options(connector: Connector, parameters: list[inspect.Parameter]) -> None:
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [parameter.name for parameter in parameters]
+    for option, _ in connector.options:
+        if option not in known:
+            near = get_close_matches(option, known, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            usage = _usage(connector.name, parameters)
+            raise InputError(f"{connector.name}: no option {option}; {hint}{usage}")
+
+
+def _usage(name: str, parameters: list[inspect.Parameter]) -> str:
+    parts = [
+        p.name if p.default is p.empty else f"{p.name} = {p.default!r}"
+        for p in parameters
+        if p.kind is not p.VAR_KEYWORD
+    ]
+    return f"use: {name}({', '.join(parts)})"
+
+
+def _function(name: str, role: str) -> Callable[..., Any]:
+    if name.lower() in _offers():
+        function: Callable[..., Any] | None = getattr(_loaded(name.lower()), role, None)
+        if function is not None:
+            return function
+    known = names(role)
+    near = get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise InputError(f"no {role} {name}; {hint}known: {', '.join(known)}")
+
+
+def _loaded(name: str) -> Any:
+    offer = _offers()[name]
+    try:
+        return offer.load()
+    except ImportError as fault:
+        raise InputError(f"connector {name} ({offer.value}) cannot be loaded: {fault}") from fault
+
+
+@cache
+def _offers() -> Mapping[str, EntryPoint]:
+    found = {each.name.lower(): each for each in entry_points(group=GROUP)}
+    return found | {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}

@@ -1,0 +1,317 @@
+"""The checked query: a tree over CQL's three operator classes.
+
+stream-to-relation (windows), relation-to-relation (relational algebra) and relation-to-stream
+(Istream, Dstream, Rstream). ``Filter``, ``Project`` and ``Sample`` also apply to streams. A node
+checks itself when built and knows its schema and whether it is a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Union
+
+from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.errors import MillpondError
+from millpond.schema import Field, Schema, Type
+
+
+@dataclass(frozen=True)
+class Node:
+    """What all plan nodes share."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the result."""
+        raise NotImplementedError
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the result is a stream; otherwise it is a relation."""
+        return False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes this one reads, in order."""
+        return tuple(
+            value
+            for value in (getattr(self, f.name) for f in fields(self))
+            if isinstance(value, Node)
+        )
+
+    def with_inputs(self, new: tuple[Node, ...]) -> Node:
+        """The same node over other inputs."""
+        names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Node)]
+        return replace(self, **dict(zip(names, new, strict=True))) if names else self
+
+    def label(self) -> str:
+        """One line that tells the node from others of its kind."""
+        return type(self).__name__
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it."""
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(0))
+
+    def _lines(self, depth: int) -> Iterator[str]:
+        yield "  " * depth + self.label()
+        for node in self.inputs:
+            yield from node._lines(depth + 1)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise MillpondError(f"internal: malformed plan: {message}")
+
+
+@dataclass(frozen=True)
+class StreamScan(Node):
+    """A base stream of the catalog."""
+
+    name: str
+    fields_: Schema
+
+    @property
+    def schema(self) -> Schema:
+        return self.fields_
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        return f"Stream {self.name}"
+
+
+@dataclass(frozen=True)
+class RelationScan(Node):
+    """A base relation of the catalog, changing over time unless declared ``static``."""
+
+    name: str
+    fields_: Schema
+    is_static: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return self.fields_
+
+    def label(self) -> str:
+        return f"Relation {self.name}"
+
+
+@dataclass(frozen=True)
+class _Unary(Node):
+    input: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def is_stream(self) -> bool:
+        return self.input.is_stream
+
+
+@dataclass(frozen=True)
+class Sample(_Unary):
+    """Keeps each stream element with probability ``percent`` / 100, decided by a hash."""
+
+    percent: float
+
+    def __post_init__(self) -> None:
+        _require(self.input.is_stream, "Sample of a relation")
+
+    def label(self) -> str:
+        return f"Sample {self.percent:g}%"
+
+
+@dataclass(frozen=True)
+class RangeWindow(_Unary):
+    """The last ``length_ticks`` ticks (None: unbounded; 0: now), moving every ``slide_ticks``."""
+
+    length_ticks: int | None
+    slide_ticks: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.input.is_stream, "window over a relation")
+
+    @property
+    def is_stream(self) -> bool:
+        return False
+
+    def label(self) -> str:
+        if self.length_ticks is None:
+            return "Window UNBOUNDED"
+        slide = f" SLIDE {self.slide_ticks}" if self.slide_ticks else ""
+        return "Window NOW" if self.length_ticks == 0 and not slide else f"Window RANGE {self.length_ticks}{slide}"
+
+
+@dataclass(frozen=True)
+class RowsWindow(_Unary):
+    """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements."""
+
+    rows: int
+    slide_rows: int | None = None
+    partition: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(self.input.is_stream, "window over a relation")
+
+    @property
+    def is_stream(self) -> bool:
+        return False
+
+    def label(self) -> str:
+        by = f"PARTITION BY {', '.join(map(str, self.partition))} " if self.partition else ""
+        slide = f" SLIDE {self.slide_rows}" if self.slide_rows else ""
+        return f"Window {by}ROWS {self.rows}{slide}"
+
+
+@dataclass(frozen=True)
+class Filter(_Unary):
+    """Keeps the rows for which ``predicate`` is true."""
+
+    predicate: Expression
+
+    def label(self) -> str:
+        return f"Filter {self.predicate}"
+
+
+@dataclass(frozen=True)
+class Project(_Unary):
+    """Computes ``expressions``, calling them ``names``; keeps duplicates."""
+
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _require(len(self.expressions) == len(self.names), "Project names")
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(
+            tuple(Field(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
+        )
+
+    def label(self) -> str:
+        pairs = zip(self.expressions, self.names, strict=True)
+        return "Project " + ", ".join(str(e) if str(e) == n else f"{e} AS {n}" for e, n in pairs)
+
+
+JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """A join of two relations; ``condition`` sees left ++ right; None means the cross product."""
+
+    left: Node
+    right: Node
+    kind: str
+    condition: Expression | None
+
+    def __post_init__(self) -> None:
+        _require(self.kind in JOIN_KINDS, f"join kind {self.kind}")
+        _require(not (self.left.is_stream or self.right.is_stream), "join of a stream")
+
+    @property
+    def schema(self) -> Schema:
+        if self.kind in ("semi", "anti"):
+            return self.left.schema
+        return self.left.schema + self.right.schema
+
+    def label(self) -> str:
+        on = "" if self.condition is None else f" ON {self.condition}"
+        return f"Join {self.kind.upper()}{on}"
+
+
+@dataclass(frozen=True)
+class Aggregate(_Unary):
+    """Groups by ``keys``; the schema is the keys, then the aggregates.
+
+    Without keys it is a singleton: one row at every instant, also over nothing.
+    """
+
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _require(len(self.names) == len(self.keys) + len(self.aggregates), "Aggregate names")
+        _require(not self.input.is_stream, "aggregate of a stream")
+
+    @property
+    def schema(self) -> Schema:
+        types: tuple[Type, ...] = tuple(e.type for e in self.keys) + tuple(
+            a.type for a in self.aggregates
+        )
+        return Schema(tuple(Field(n, t) for n, t in zip(self.names, types, strict=True)))
+
+    def label(self) -> str:
+        by = f" BY {', '.join(map(str, self.keys))}" if self.keys else ""
+        return f"Aggregate {', '.join(map(str, self.aggregates))}{by}"
+
+
+@dataclass(frozen=True)
+class Distinct(_Unary):
+    """One copy of each row."""
+
+    def __post_init__(self) -> None:
+        _require(not self.input.is_stream, "distinct of a stream")
+
+
+SET_OPERATIONS = ("union", "except", "intersect")
+
+
+@dataclass(frozen=True)
+class SetOperation(Node):
+    """UNION, EXCEPT or INTERSECT of two relations with the same types; ``all`` keeps counts."""
+
+    left: Node
+    right: Node
+    operation: str
+    all: bool
+
+    def __post_init__(self) -> None:
+        _require(self.operation in SET_OPERATIONS, f"set operation {self.operation}")
+        _require(self.left.schema.types == self.right.schema.types, "set operation types")
+        _require(not (self.left.is_stream or self.right.is_stream), "set operation of a stream")
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    def label(self) -> str:
+        return self.operation.capitalize() + (" ALL" if self.all else "")
+
+
+@dataclass(frozen=True)
+class _RelationToStream(_Unary):
+    def __post_init__(self) -> None:
+        _require(not self.input.is_stream, "relation-to-stream operator on a stream")
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Istream(_RelationToStream):
+    """The rows that come in, at the instants they come in."""
+
+
+@dataclass(frozen=True)
+class Dstream(_RelationToStream):
+    """The rows that go, at the instants they go."""
+
+
+@dataclass(frozen=True)
+class Rstream(_RelationToStream):
+    """The whole relation, at every instant at which an input of the query moves."""
+
+
+RelationToStream = Union[Istream, Dstream, Rstream]

@@ -1,0 +1,117 @@
+"""What a checked statement does to the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.cql.algebra import Node, RelationScan, StreamScan
+from millpond.cql.durations import parse_tick
+from millpond.cql.expressions import Call
+from millpond.cql.places import StatementError
+from millpond.cql.statements import Action, AlterQuery, Create, Drop, SetOption
+from millpond.errors import StateError
+
+KINDS = {
+    "stream": StreamEntry,
+    "relation": RelationEntry,
+    "view": ViewEntry,
+    "query": QueryEntry,
+}
+
+
+def apply(action: Action, catalog: Catalog) -> None:
+    """Changes the catalog as the statement says; statements that only ask or push do nothing."""
+    if isinstance(action, Create):
+        catalog.add(action.entry)
+    elif isinstance(action, Drop):
+        complaint = drop_complaint(action.kind, action.name, catalog)
+        if complaint:
+            raise StateError(complaint)
+        catalog.remove(action.name)
+    elif isinstance(action, AlterQuery):
+        catalog.replace(_altered(action, catalog))
+    elif isinstance(action, SetOption) and action.key == "tick":
+        set_tick(action.value, catalog)
+
+
+def set_tick(value: Any, catalog: Catalog) -> None:
+    """Fixes the length of a tick; only before the first stream."""
+    complaint = tick_complaint(catalog)
+    if complaint:
+        raise StateError(complaint)
+    try:
+        catalog.tick_microseconds = parse_tick(value, 0)
+    except StatementError as error:
+        raise StateError(error.message) from None
+
+
+def tick_complaint(catalog: Catalog) -> str:
+    """Why the tick cannot be set now, or the empty string."""
+    streams = list(catalog.of_kind(StreamEntry))
+    if not streams:
+        return ""
+    return f'SET tick comes before the first CREATE STREAM; "{streams[0].name}" is declared'
+
+
+def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
+    """Why a name cannot be dropped, or the empty string."""
+    entry = catalog.get(name)
+    if entry is None:
+        known = ", ".join(sorted(e.name for e in catalog.of_kind(KINDS[kind]))) or "none"
+        return f'no {kind} "{name}"; known: {known}'
+    if not isinstance(entry, KINDS[kind]):
+        return f'"{entry.name}" is a {kind_of(entry)}; write DROP {kind_of(entry).upper()}'
+    users = users_of(entry.name, catalog)
+    if users:
+        return f'"{entry.name}" is still used by {", ".join(users)}; DROP these first'
+    return ""
+
+
+def kind_of(entry: object) -> str:
+    """The kind of a catalog entry, in a word."""
+    return next(kind for kind, entry_type in KINDS.items() if isinstance(entry, entry_type))
+
+
+def users_of(name: str, catalog: Catalog) -> list[str]:
+    """The views and queries that read a stream or relation."""
+    plans = [e for e in catalog.entries.values() if isinstance(e, (ViewEntry, QueryEntry))]
+    return [e.name for e in plans if name.lower() in {s.lower() for s in scanned(e.plan)}]
+
+
+def scanned(plan: Node) -> Iterator[str]:
+    """The names of the streams and relations a plan reads, also in its subqueries."""
+    for node in plan.walk():
+        if isinstance(node, (StreamScan, RelationScan)):
+            yield node.name
+        for part in fields(node):
+            value = getattr(node, part.name)
+            for item in value if isinstance(value, tuple) else (value,):
+                yield from _scanned_below(item)
+
+
+def _scanned_below(item: Any) -> Iterator[str]:
+    """The names read by subqueries inside an expression or aggregate."""
+    if isinstance(item, Call):
+        for argument in item.arguments:
+            yield from _scanned_below(argument)
+    for part in ("value", "argument"):
+        below = getattr(item, part, None)
+        if below is not None and hasattr(below, "type"):
+            yield from _scanned_below(below)
+    subquery = getattr(item, "subquery", None)
+    if isinstance(subquery, Node):
+        yield from scanned(subquery)
+
+
+def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
+    entry = catalog.get(action.name)
+    if not isinstance(entry, QueryEntry):
+        raise StateError(f'no query "{action.name}"')
+    return replace(
+        entry,
+        weight=entry.weight if action.weight is None else action.weight,
+        active=entry.active if action.active is None else action.active,
+    )

@@ -1,0 +1,73 @@
+"""Subqueries that name columns of the directly enclosing query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from millpond.cql.algebra import Filter, Node
+from millpond.cql.expressions import (
+    Call,
+    Exists,
+    Expression,
+    InSubquery,
+    OuterColumn,
+    Quantified,
+    ScalarSubquery,
+    children,
+    walk,
+    with_children,
+)
+
+ONLY_EQUALITIES = (
+    "a column of the enclosing query can only be used in a subquery's WHERE, as "
+    "`expression = column` joined by AND"
+)
+NOT_IN_SET_OPERATIONS = (
+    "a column of the enclosing query cannot be used inside UNION, EXCEPT or INTERSECT"
+)
+
+
+def is_correlated(expression: Expression) -> bool:
+    """Whether the expression names a column of the enclosing query."""
+    return any(isinstance(part, OuterColumn) for part in walk(expression))
+
+
+def is_correlating_equality(expression: Expression) -> bool:
+    """Whether the expression is `inner = outer column`, either way round."""
+    if not isinstance(expression, Call) or expression.function != "=":
+        return False
+    left, right = expression.arguments
+    return (_is_outer(left) and not is_correlated(right)) or (
+        _is_outer(right) and not is_correlated(left)
+    )
+
+
+def _is_outer(expression: Expression) -> bool:
+    """An outer column, perhaps cast to the type it is compared in."""
+    if isinstance(expression, Call) and expression.function == "cast":
+        return isinstance(expression.arguments[0], OuterColumn)
+    return isinstance(expression, OuterColumn)
+
+
+def map_subqueries(
+    expression: Expression, change: Callable[[OuterColumn], OuterColumn]
+) -> Expression:
+    """The expression with ``change`` applied to the outer columns of its direct subqueries."""
+    new = with_children(expression, tuple(map_subqueries(c, change) for c in children(expression)))
+    if isinstance(new, (Exists, InSubquery, Quantified, ScalarSubquery)):
+        return replace(new, subquery=_map_plan(new.subquery, change))
+    return new
+
+
+def _map_plan(plan: Node, change: Callable[[OuterColumn], OuterColumn]) -> Node:
+    new = plan.with_inputs(tuple(_map_plan(node, change) for node in plan.inputs))
+    if isinstance(new, Filter):
+        return replace(new, predicate=_map_outer(new.predicate, change))
+    return new
+
+
+def _map_outer(expression: Expression, change: Callable[[OuterColumn], OuterColumn]) -> Expression:
+    if isinstance(expression, OuterColumn):
+        return change(expression)
+    return with_children(expression, tuple(_map_outer(c, change) for c in children(expression)))

@@ -1,0 +1,176 @@
+"""Checked expressions: typed, resolved, with columns named by position in the input schema.
+
+One ``Call`` node stands for every operator and scalar function; ``cql/functions.py`` lists them.
+Positions make equal subplans equal objects, whatever aliases the user chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Union
+
+from millpond.schema import Type
+
+if TYPE_CHECKING:
+    from millpond.cql.algebra import Node
+
+Value = Union[None, bool, int, float, str, date, datetime]
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant. TIMESTAMP values are naive UTC datetimes."""
+
+    value: Value
+    type: Type
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The column at ``position`` of the node's input (of left ++ right for a join)."""
+
+    position: int
+    type: Type
+    name: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return self.name or f"#{self.position}"
+
+
+@dataclass(frozen=True)
+class OuterColumn:
+    """Inside a subquery: the column at ``position`` of the enclosing query's row."""
+
+    position: int
+    type: Type
+    name: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"outer({self.name or self.position})"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar operator or function applied to arguments.
+
+    ``case`` takes (condition, value)* and an optional last value; ``in`` takes the value, then
+    the list; ``cast`` casts its one argument to ``type``.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: Type
+
+    def __str__(self) -> str:
+        if len(self.arguments) == 2 and not self.function[0].isalpha():
+            return f"({self.arguments[0]} {self.function} {self.arguments[1]})"
+        if self.function in ("and", "or", "like") and len(self.arguments) == 2:
+            return f"({self.arguments[0]} {self.function.upper()} {self.arguments[1]})"
+        if self.function == "cast":
+            return f"cast({self.arguments[0]} AS {self.type})"
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class Exists:
+    """EXISTS (subquery); negation is ``not`` around it."""
+
+    subquery: Node
+    type: Type = Type.BOOLEAN
+
+    def __str__(self) -> str:
+        return f"exists({self.subquery.label()})"
+
+
+@dataclass(frozen=True)
+class InSubquery:
+    """value IN (subquery of one column), with SQL's three truth values."""
+
+    value: Expression
+    subquery: Node
+    type: Type = Type.BOOLEAN
+
+    def __str__(self) -> str:
+        return f"({self.value} IN {self.subquery.label()})"
+
+
+@dataclass(frozen=True)
+class Quantified:
+    """value comparison ALL|ANY (subquery of one column)."""
+
+    value: Expression
+    comparison: str
+    quantifier: str
+    subquery: Node
+    type: Type = Type.BOOLEAN
+
+    def __str__(self) -> str:
+        return f"({self.value} {self.comparison} {self.quantifier} {self.subquery.label()})"
+
+
+@dataclass(frozen=True)
+class ScalarSubquery:
+    """A subquery used as a value: a global aggregation, hence exactly one row and one column."""
+
+    subquery: Node
+    type: Type
+
+    def __str__(self) -> str:
+        return f"scalar({self.subquery.label()})"
+
+
+Expression = Union[Literal, Column, OuterColumn, Call, Exists, InSubquery, Quantified, ScalarSubquery]
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate function over a group.
+
+    ``function`` is one of count, sum, avg, min, max, stddev, variance, approx_count_distinct,
+    percentile. ``argument`` is None for count(*); ``parameter`` is percentile's fraction.
+    """
+
+    function: str
+    argument: Expression | None
+    type: Type
+    distinct: bool = False
+    parameter: float | None = None
+
+    def __str__(self) -> str:
+        inner = "*" if self.argument is None else str(self.argument)
+        extra = "" if self.parameter is None else f", {self.parameter}"
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{inner}{extra})"
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The direct operands, not entering subqueries."""
+    if isinstance(expression, Call):
+        return expression.arguments
+    if isinstance(expression, (InSubquery, Quantified)):
+        return (expression.value,)
+    return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all below it, not entering subqueries."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expression:
+    """The same expression over other operands."""
+    if isinstance(expression, Call):
+        return replace(expression, arguments=new)
+    if isinstance(expression, (InSubquery, Quantified)):
+        return replace(expression, value=new[0])
+    return expression

@@ -1,0 +1,289 @@
+"""The scalar functions of CQL: the allow-list, with argument types, result type and one line each.
+
+Operators have their own syntax and are listed for execution and documentation only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Union
+
+from millpond.cql.coercion import (
+    TEMPORAL,
+    arithmetic_type,
+    cast,
+    common_type,
+    implicit_cast,
+    widest,
+    with_article,
+)
+from millpond.cql.expressions import Call, Expression, Literal
+from millpond.cql.places import StatementError
+from millpond.schema import Type
+
+
+class Kind(Enum):
+    """Parameters that take more than one type."""
+
+    NUMBER = "a number"
+    """Computed as BIGINT or DOUBLE."""
+    MOMENT = "a DATE or TIMESTAMP"
+    SAME = "a value of the same type as the others"
+    ANY = "a value"
+    COUNT = "a whole number written out"
+    UNIT = "a unit of time in quotes"
+
+
+Parameter = Union[Type, Kind]
+
+
+@dataclass(frozen=True)
+class Function:
+    """One scalar function. ``optional`` trailing parameters may be left out; ``variadic``: the
+    last one repeats. ``result`` None means the type of the arguments."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: Type | None
+    doc: str
+    optional: int = 0
+    variadic: bool = False
+
+    @property
+    def signature(self) -> str:
+        """The function as documentation shows it."""
+        shown = [str(p) if isinstance(p, Type) else p.name.lower() for p in self.parameters]
+        first = len(shown) - self.optional
+        text = ", ".join(shown[:first]) + "".join(f"[, {p}]" for p in shown[first:])
+        return f"{self.name}({text}{', …' if self.variadic else ''})"
+
+    def accepts(self, count: int) -> bool:
+        """Whether the function can be called with ``count`` arguments."""
+        least = len(self.parameters) - self.optional
+        return least <= count and (self.variadic or count <= len(self.parameters))
+
+    def parameter(self, position: int) -> Parameter:
+        """The parameter that an argument's position stands for."""
+        return self.parameters[min(position, len(self.parameters) - 1)]
+
+
+_S, _I, _B, _D = Type.STRING, Type.INT, Type.BIGINT, Type.DOUBLE
+_T, _DAY, _TRUTH = Type.TIMESTAMP, Type.DATE, Type.BOOLEAN
+_N, _M, _SAME = Kind.NUMBER, Kind.MOMENT, Kind.SAME
+
+_LIST = (
+    Function("abs", (_N,), None, "the absolute value"),
+    Function("ceil", (_N,), _B, "the smallest whole number not below"),
+    Function("floor", (_N,), _B, "the largest whole number not above"),
+    Function("round", (_N, Kind.COUNT), None, "rounded, half away from zero", 1),
+    Function("sqrt", (_D,), _D, "the square root; NULL below zero"),
+    Function("exp", (_D,), _D, "e to the power of the argument"),
+    Function("ln", (_D,), _D, "the natural logarithm; NULL unless above zero"),
+    Function("log10", (_D,), _D, "the logarithm to base 10; NULL unless above zero"),
+    Function("power", (_D, _D), _D, "the first argument to the power of the second"),
+    Function("sign", (_N,), _I, "-1, 0 or 1"),
+    Function("greatest", (_SAME,), None, "the largest argument; NULLs are skipped", 0, True),
+    Function("least", (_SAME,), None, "the smallest argument; NULLs are skipped", 0, True),
+    Function("coalesce", (_SAME,), None, "the first argument that is not NULL", 0, True),
+    Function("nullif", (_SAME, _SAME), None, "NULL if the arguments are equal, else the first"),
+    Function("upper", (_S,), _S, "in upper case"),
+    Function("lower", (_S,), _S, "in lower case"),
+    Function("length", (_S,), _I, "the number of characters"),
+    Function("trim", (_S,), _S, "without spaces at both ends"),
+    Function("ltrim", (_S,), _S, "without spaces at the beginning"),
+    Function("rtrim", (_S,), _S, "without spaces at the end"),
+    Function(
+        "substring",
+        (_S, _I, _I),
+        _S,
+        "from a position (from 1; negative: from the end), so many characters",
+        1,
+    ),
+    Function("concat", (_S,), _S, "the arguments joined; NULL if one is NULL", 0, True),
+    Function(
+        "replace", (_S, _S, _S), _S, "each occurrence of the second argument replaced by the third"
+    ),
+    Function(
+        "strpos",
+        (_S, _S),
+        _I,
+        "the position of the second argument in the first, from 1; 0 if absent",
+    ),
+    Function("left", (_S, _I), _S, "the first so many characters"),
+    Function("right", (_S, _I), _S, "the last so many characters"),
+    Function("lpad", (_S, _I, _S), _S, "filled up on the left (or cut) to a length"),
+    Function("rpad", (_S, _I, _S), _S, "filled up on the right (or cut) to a length"),
+    Function("reverse", (_S,), _S, "the characters in reverse order"),
+    Function("starts_with", (_S, _S), _TRUTH, "whether the first argument begins with the second"),
+    Function("ends_with", (_S, _S), _TRUTH, "whether the first argument ends with the second"),
+    Function("contains", (_S, _S), _TRUTH, "whether the first argument contains the second"),
+    Function(
+        "split_part",
+        (_S, _S, _I),
+        _S,
+        "the n-th part between separators, from 1; negative: from the end",
+    ),
+    Function("year", (_M,), _I, "the year"),
+    Function("month", (_M,), _I, "the month, 1 to 12"),
+    Function("day", (_M,), _I, "the day of the month, 1 to 31"),
+    Function("dayofweek", (_M,), _I, "the day of the week, 1 (Sunday) to 7"),
+    Function("hour", (_T,), _I, "the hour, 0 to 23"),
+    Function("minute", (_T,), _I, "the minute, 0 to 59"),
+    Function("second", (_T,), _I, "the second, 0 to 59"),
+    Function(
+        "date_trunc",
+        (Kind.UNIT, _T),
+        _T,
+        "the beginning of the year, month, week, day, hour, minute or second",
+    ),
+    Function("date_add", (_DAY, _I), _DAY, "so many days later"),
+    Function("date_sub", (_DAY, _I), _DAY, "so many days earlier"),
+    Function("datediff", (_DAY, _DAY), _I, "the days from the second date to the first"),
+    Function("unix_seconds", (_T,), _B, "whole seconds since 1970, rounded down"),
+    Function("unix_millis", (_T,), _B, "whole milliseconds since 1970, rounded down"),
+    Function("unix_micros", (_T,), _B, "microseconds since 1970"),
+    Function("timestamp_seconds", (_B,), _T, "the time so many seconds after 1970"),
+    Function("timestamp_millis", (_B,), _T, "the time so many milliseconds after 1970"),
+    Function("timestamp_micros", (_B,), _T, "the time so many microseconds after 1970"),
+)
+FUNCTIONS = {function.name: function for function in _LIST}
+
+ALIASES = {
+    "ceiling": "ceil",
+    "pow": "power",
+    "substr": "substring",
+    "instr": "strpos",
+    "char_length": "length",
+    "character_length": "length",
+    "startswith": "starts_with",
+    "endswith": "ends_with",
+    "ifnull": "coalesce",
+    "nvl": "coalesce",
+    "dayofmonth": "day",
+    "dow": "dayofweek",
+    "date_diff": "datediff",
+    "epoch": "unix_seconds",
+}
+"""Other names of the same functions."""
+
+REWRITTEN = {
+    "mod": "mod(a, b) is a % b",
+    "if": "if(condition, a, b) is CASE WHEN condition THEN a ELSE b END",
+    "to_date": "to_date(x) is CAST(x AS DATE)",
+    "to_timestamp": "to_timestamp(x) is CAST(x AS TIMESTAMP)",
+}
+"""Names that the analysis rewrites into operators."""
+
+OPERATORS = {
+    "+": "sum of numbers, as BIGINT or DOUBLE",
+    "-": "difference of numbers, as BIGINT or DOUBLE",
+    "*": "product of numbers, as BIGINT or DOUBLE",
+    "/": "quotient, always DOUBLE; NULL for a zero divisor",
+    "%": "remainder with the sign of the dividend; NULL for a zero divisor",
+    "neg": "the negated number, as BIGINT or DOUBLE",
+    "=": "equal",
+    "<>": "not equal",
+    "<": "less",
+    "<=": "less or equal",
+    ">": "greater",
+    ">=": "greater or equal",
+    "is_not_distinct": "equal, or both NULL; never NULL itself",
+    "and": "both, with three truth values",
+    "or": "either, with three truth values",
+    "not": "negation, NULL for NULL",
+    "is_null": "whether the value is NULL",
+    "like": "% is any text, _ one character; backslash escapes, or the third argument",
+    "in": "whether the value equals one of a list, with three truth values",
+    "case": "the value of the first true condition, else the last value or NULL",
+    "cast": "the value as another type; NULL where a STRING cannot be read",
+}
+"""The functions of ``Call`` that have a syntax of their own."""
+
+TRUNCATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
+
+
+def call(name: str, arguments: Sequence[Expression], offsets: Sequence[int | None]) -> Call:
+    """A checked call of the function with this canonical name; arguments are cast as needed."""
+    function = FUNCTIONS[name]
+    to = _shared_type(function, arguments, offsets)
+    checked = tuple(
+        _argument(function, position, argument, offset, to)
+        for position, (argument, offset) in enumerate(zip(arguments, offsets, strict=True))
+    )
+    return Call(name, checked, function.result or to)
+
+
+def _shared_type(
+    function: Function, arguments: Sequence[Expression], offsets: Sequence[int | None]
+) -> Type:
+    """The type shared by the arguments that NUMBER and SAME parameters take."""
+    kinds = [function.parameter(i) for i in range(len(arguments))]
+    chosen = [
+        a for a, kind in zip(arguments, kinds, strict=True) if kind in (Kind.SAME, Kind.NUMBER)
+    ]
+    if Kind.NUMBER in kinds:
+        return arithmetic_type([a.type for a in chosen])
+    to = common_type(chosen)
+    if to is None:
+        types = ", ".join(str(a.type) for a in chosen)
+        raise StatementError(
+            f"{function.name} needs values of one type, not {types}; CAST them", offsets[0]
+        )
+    return to
+
+
+def _argument(
+    function: Function, position: int, argument: Expression, offset: int | None, shared: Type
+) -> Expression:
+    kind = function.parameter(position)
+    if kind is Kind.SAME:
+        return implicit_cast(argument, shared, offset)
+    if kind in (Kind.COUNT, Kind.UNIT):
+        return _constant(function, kind, argument, offset)
+    if argument.type is Type.NULL:
+        return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
+    if kind is Kind.NUMBER and argument.type.is_number:
+        return cast(argument, shared)
+    if kind is Kind.MOMENT and argument.type in TEMPORAL:
+        return argument
+    if isinstance(kind, Type) and _converts(argument, kind):
+        return implicit_cast(argument, kind, offset)
+    raise StatementError(
+        f"argument {position + 1} of {function.name} must be {_wanted(kind)}, not {argument.type}",
+        offset,
+    )
+
+
+def _null_type(kind: Parameter, shared: Type) -> Type:
+    return Type.TIMESTAMP if kind is Kind.MOMENT else shared
+
+
+def _converts(argument: Expression, to: Type) -> bool:
+    """Whether an argument becomes a parameter's type without being asked: numbers may widen."""
+    if argument.type.is_number and to.is_number:
+        return widest((argument.type, to)) is to or (to, argument.type) == (Type.INT, Type.BIGINT)
+    is_text = isinstance(argument, Literal) and argument.type is Type.STRING
+    return argument.type is to or (is_text and to in TEMPORAL)
+
+
+def _constant(
+    function: Function, kind: Parameter, argument: Expression, offset: int | None
+) -> Expression:
+    value = argument.value if isinstance(argument, Literal) else None
+    if kind is Kind.COUNT and isinstance(value, int) and not isinstance(value, bool):
+        if -15 <= value <= 15:
+            return Literal(value, Type.INT)
+        raise StatementError(f"{function.name} takes from -15 to 15 digits", offset)
+    if kind is Kind.UNIT and isinstance(value, str):
+        if value.lower() in TRUNCATIONS:
+            return Literal(value.lower(), Type.STRING)
+        raise StatementError(
+            f"{function.name} knows {', '.join(TRUNCATIONS)}; not '{value}'", offset
+        )
+    raise StatementError(f"this argument of {function.name} must be {_wanted(kind)}", offset)
+
+
+def _wanted(kind: Parameter) -> str:
+    return kind.value if isinstance(kind, Kind) else with_article(kind)

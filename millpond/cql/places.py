@@ -1,0 +1,42 @@
+"""Where in a statement something stands, and the fault that is found there."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millpond.errors import CqlError, Position
+
+
+class StatementError(Exception):
+    """An error at an offset of the statement's text; becomes a ``CqlError`` at the boundary."""
+
+    def __init__(self, message: str, place: exp.Expr | int | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset_of(place) if isinstance(place, exp.Expr) else place
+
+    def located(self, text: str, start: Position) -> CqlError:
+        """The same fault with its place in the script; ``text`` begins at ``start``."""
+        return CqlError(self.message, position_at(text, start, self.offset or 0))
+
+
+def offset_of(node: exp.Expr) -> int | None:
+    """The offset of a node's first token, taken from the node or from the leaves below it."""
+    for candidate in node.walk(bfs=False):
+        start = candidate.meta.get("start")
+        if start is not None:
+            return int(start)
+    return None
+
+
+def position_at(text: str, start: Position, offset: int) -> Position:
+    """The position of ``offset`` in ``text``, which itself begins at ``start``.
+
+    >>> position_at("SELECT *\\nFROM x", Position(3, 5), 14)
+    Position(line=4, column=6)
+    """
+    before = text[:offset]
+    lines = before.count("\n")
+    if lines == 0:
+        return Position(start.line, start.column + offset)
+    return Position(start.line + lines, offset - before.rfind("\n"))

@@ -1,0 +1,94 @@
+"""Checked statements: what a script asks for, one frozen class a statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.cql.expressions import Expression
+from millpond.errors import Position
+
+
+@dataclass(frozen=True)
+class Create:
+    """CREATE STREAM | RELATION | VIEW | QUERY. A bare SELECT becomes a query called q1, q2, …"""
+
+    entry: StreamEntry | RelationEntry | ViewEntry | QueryEntry
+
+
+@dataclass(frozen=True)
+class Drop:
+    """DROP STREAM | RELATION | VIEW | QUERY name."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO relation VALUES …; rows are in schema order, constants already evaluated."""
+
+    relation: str
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE FROM relation [WHERE …]; the predicate sees the relation's columns."""
+
+    relation: str
+    predicate: Expression | None
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE relation SET column = expression [WHERE …]; one expression a column, in order."""
+
+    relation: str
+    expressions: tuple[Expression, ...]
+    predicate: Expression | None
+
+
+@dataclass(frozen=True)
+class AlterQuery:
+    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE."""
+
+    name: str
+    weight: float | None = None
+    active: bool | None = None
+
+
+@dataclass(frozen=True)
+class Show:
+    """SHOW STREAMS | RELATIONS | VIEWS | QUERIES | SETTINGS | ALL."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Explain:
+    """EXPLAIN [SYNTAX | LOGICAL | PHYSICAL] query-or-name."""
+
+    stage: str
+    query: QueryEntry
+
+
+@dataclass(frozen=True)
+class SetOption:
+    """SET key = value."""
+
+    key: str
+    value: Any
+
+
+Action = Union[Create, Drop, Insert, Delete, Update, AlterQuery, Show, Explain, SetOption]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A checked statement with its text and place."""
+
+    action: Action
+    position: Position
+    text: str

@@ -1,0 +1,201 @@
+"""Statements as written: the outer forms of CQL, with queries and expressions as syntax trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Union
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Name:
+    """An identifier and its offset."""
+
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A number with an optional unit, as in DELAY 5 SECONDS."""
+
+    number: str
+    unit: Name | None
+    offset: int
+
+
+@dataclass(frozen=True)
+class ConnectorCall:
+    """A source or sink such as csv('a.csv', header = true); values are evaluated."""
+
+    name: Name
+    arguments: tuple[Any, ...]
+    options: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    """A column of CREATE STREAM or CREATE RELATION."""
+
+    name: Name
+    type_name: Name
+    is_key: bool
+
+
+@dataclass(frozen=True)
+class CreateStreamStatement:
+    """CREATE STREAM."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    timestamp_by: Name | None
+    delay: Duration | None
+    source: ConnectorCall | None
+    options: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class CreateRelationStatement:
+    """CREATE RELATION."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    key: tuple[Name, ...]
+    source: ConnectorCall | None
+    options: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class CreateViewStatement:
+    """CREATE VIEW."""
+
+    name: Name
+    query: exp.Expr
+
+
+@dataclass(frozen=True)
+class CreateQueryStatement:
+    """CREATE QUERY, or a bare query (``name`` None)."""
+
+    name: Name | None
+    query: exp.Expr
+    text: str
+    weight: float = 1.0
+    active: bool = True
+    sink: ConnectorCall | None = None
+
+
+@dataclass(frozen=True)
+class DropStatement:
+    """DROP."""
+
+    kind: str
+    name: Name
+
+
+@dataclass(frozen=True)
+class InsertStatement:
+    """INSERT INTO … VALUES."""
+
+    relation: Name
+    columns: tuple[Name, ...] | None
+    rows: tuple[tuple[exp.Expr, ...], ...]
+
+
+@dataclass(frozen=True)
+class DeleteStatement:
+    """DELETE FROM."""
+
+    relation: Name
+    condition: exp.Expr | None
+
+
+@dataclass(frozen=True)
+class UpdateStatement:
+    """UPDATE … SET."""
+
+    relation: Name
+    assignments: tuple[tuple[Name, exp.Expr], ...]
+    condition: exp.Expr | None
+
+
+@dataclass(frozen=True)
+class AlterQueryStatement:
+    """ALTER QUERY."""
+
+    name: Name
+    weight: float | None = None
+    active: bool | None = None
+
+
+@dataclass(frozen=True)
+class ShowStatement:
+    """SHOW a kind of entry, or one entry by name."""
+
+    what: Name
+
+
+@dataclass(frozen=True)
+class ExplainStatement:
+    """EXPLAIN a query, or a registered one by name."""
+
+    stage: str
+    query: CreateQueryStatement | Name
+
+
+@dataclass(frozen=True)
+class SetStatement:
+    """SET key = value."""
+
+    key: Name
+    value: Any
+    offset: int
+
+
+StatementSyntax = Union[
+    CreateStreamStatement,
+    CreateRelationStatement,
+    CreateViewStatement,
+    CreateQueryStatement,
+    DropStatement,
+    InsertStatement,
+    DeleteStatement,
+    UpdateStatement,
+    AlterQueryStatement,
+    ShowStatement,
+    ExplainStatement,
+    SetStatement,
+]
+
+
+def tree(syntax: Any, label: str = "", depth: int = 0) -> Iterator[str]:
+    """The lines of a readable tree of a statement's syntax."""
+    head = "  " * depth + (f"{label}: " if label else "")
+    if isinstance(syntax, Name):
+        yield head + syntax.text
+    elif isinstance(syntax, (list, tuple)):
+        for item in syntax:
+            yield from tree(item, label, depth)
+    elif (parts := _parts(syntax)) is not None:
+        simple = [f"{n}={v}" for n, v in parts if isinstance(v, (str, int, float))]
+        yield head + " ".join([type(syntax).__name__, *simple])
+        for name, value in parts:
+            if not isinstance(value, (str, int, float)):
+                yield from tree(value, name, depth + 1)
+    else:
+        yield head + repr(syntax)
+
+
+def _parts(syntax: Any) -> list[tuple[str, Any]] | None:
+    """The named parts of a node that are present, without offsets and raw text."""
+    if isinstance(syntax, exp.Expr):
+        named = [(name.rstrip("_"), value) for name, value in syntax.args.items()]
+    elif hasattr(syntax, "__dataclass_fields__"):
+        named = [(f.name, getattr(syntax, f.name)) for f in fields(syntax)]
+    else:
+        return None
+    return [
+        (n, v) for n, v in named if n not in ("offset", "text") and v not in (None, (), [], False)
+    ]

@@ -1,0 +1,47 @@
+"""Every error a user can meet, each naming the place, the thing and the way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a script, counted from one."""
+
+    line: int
+    column: int
+
+
+class MillpondError(Exception):
+    """The root of all errors raised on purpose; its text is meant for the user."""
+
+
+class CqlError(MillpondError):
+    """A fault in a CQL text, with its place.
+
+    >>> str(CqlError('no stream "bids"', Position(3, 14)))
+    'line 3, column 14: no stream "bids"'
+    """
+
+    def __init__(self, message: str, position: Position | None = None) -> None:
+        self.message = message
+        self.position = position
+        place = f"line {position.line}, column {position.column}: " if position else ""
+        super().__init__(place + message)
+
+
+class InputError(MillpondError):
+    """Data that does not fit its declaration; names the source and the place in it."""
+
+
+class MachineError(MillpondError):
+    """The machine lacks something Millpond needs, such as a usable Java."""
+
+
+class StateError(MillpondError):
+    """A call that does not fit the engine's present state."""
+
+
+class StrategyError(MillpondError):
+    """A scheduling strategy that does not exist, was set wrongly or was given a plan it cannot run."""

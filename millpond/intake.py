@@ -1,0 +1,180 @@
+"""Where tuples come in: times, order of arrival, lateness and heartbeats."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.catalog import RelationEntry, StreamEntry
+from millpond.connectors import arrow_schema, to_ticks
+from millpond.errors import InputError
+from millpond.schema import BEGINNING, FOREVER, Schema
+from millpond.spark.kernels.aggregate import element_schema
+from millpond.spark.kernels.columns import integers
+from millpond.spark.kernels.groups import Ints
+from millpond.spark.queues import Queue
+
+END = FOREVER - 1
+"""The heartbeat of a source that has ended."""
+
+
+def stream_page_schema(schema: Schema) -> pa.Schema:
+    """Pages of a base stream: time, order of arrival, then the declared columns as c0…"""
+    numbers = [pa.field("_ts", pa.int64()), pa.field("_seq", pa.int64())]
+    return pa.schema(numbers + _numbered(schema))
+
+
+def relation_page_schema(schema: Schema) -> pa.Schema:
+    """Pages of a base relation: elements."""
+    return element_schema([f.type for f in arrow_schema(schema)])
+
+
+def _numbered(schema: Schema) -> list[pa.Field]:
+    return [pa.field(f"c{i}", f.type) for i, f in enumerate(arrow_schema(schema))]
+
+
+@dataclass
+class StreamIntake:
+    """One base stream: gives each tuple its time and place, and keeps the late ones aside."""
+
+    entry: StreamEntry
+    queue: Queue
+    tick_microseconds: int
+    largest: int | None = None
+    arrived: int = 0
+    late_count: int = 0
+    last_arrival_seconds: float = field(default_factory=time.monotonic)
+    _late: list[pa.Table] = field(default_factory=list)
+
+    def accept(self, table: pa.Table) -> None:
+        """Takes tuples in order of arrival; the table has the declared columns."""
+        if table.num_rows == 0:
+            return
+        self.last_arrival_seconds = time.monotonic()
+        times = self._times(table)
+        late = self._lateness(times)
+        if late.any():
+            self.late_count += int(late.sum())
+            self._late.append(table.filter(pa.array(late)))
+            table, times = table.filter(pa.array(~late)), times[~late]
+        self._append(table, times)
+
+    def _append(self, table: pa.Table, times: Ints) -> None:
+        if len(times) == 0:
+            return
+        numbers = np.arange(self.arrived, self.arrived + len(times))
+        self.arrived += len(times)
+        columns = [pa.array(times), pa.array(numbers), *table.columns]
+        page = pa.Table.from_arrays(columns, schema=stream_page_schema(self.entry.schema))
+        if np.any(times[1:] < times[:-1]):
+            page = page.take(pa.array(np.argsort(times, kind="stable")))
+        self.queue.append(page, is_sorted=True)
+        self.largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
+        self.queue.advance(self.largest - self.entry.delay_ticks - 1)
+
+    def _times(self, table: pa.Table) -> Ints:
+        position = self.entry.timestamp_column
+        if position is None:
+            now = max(self.now_ticks(), self.queue.heartbeat + 1, self.largest or BEGINNING)
+            return np.full(table.num_rows, now, dtype=np.int64)
+        column = table.column(position)
+        if column.null_count:
+            row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+            raise InputError(
+                f"stream {self.entry.name}, row {row + 1}: column "
+                f"{self.entry.schema[position].name} is NULL; every tuple needs its time"
+            )
+        times = np.asarray(to_ticks(column, self.tick_microseconds)).astype(np.int64)
+        if len(times) and (times.min() <= BEGINNING // 2 or times.max() >= FOREVER // 2):
+            raise InputError(f"stream {self.entry.name}: a time is out of range")
+        return times
+
+    def _lateness(self, times: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Later than the delay allows, or at or before what was promised by ``advance``."""
+        first = BEGINNING if self.largest is None else self.largest
+        before = np.maximum.accumulate(np.append(first, times))[:-1]
+        late: np.ndarray[tuple[int], np.dtype[np.bool_]] = times < before - self.entry.delay_ticks
+        return late | (times <= self.queue.heartbeat)
+
+    def now_ticks(self) -> int:
+        """The wall clock in ticks."""
+        return time.time_ns() // 1000 // self.tick_microseconds
+
+    @property
+    def late(self) -> pa.Table:
+        """The late tuples, as they came."""
+        schema = arrow_schema(self.entry.schema)
+        return pa.concat_tables(self._late) if self._late else schema.empty_table()
+
+
+@dataclass
+class RelationIntake:
+    """One base relation: its changes go to one queue for each time at which readers began."""
+
+    entry: RelationEntry
+    queues: list[Queue]
+    last_change: int = BEGINNING
+    _held: Counter[Hashable] | None = None
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that was there from the beginning."""
+        return self.queues[0]
+
+    def change(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
+        """Adds (weight 1) and removes (weight -1) rows at times after the relation's promise."""
+        if rows.num_rows == 0:
+            return
+        self._check(rows, times, weights)
+        ends = np.full(rows.num_rows, FOREVER, dtype=np.int64)
+        columns = [pa.array(times), pa.array(ends), pa.array(weights), *rows.columns]
+        page = pa.Table.from_arrays(columns, schema=relation_page_schema(self.entry.schema))
+        self.last_change = max(self.last_change, int(times.max()))
+        for queue in self.queues:
+            queue.append(page)
+
+    def _check(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
+        earliest = int(times.min())
+        if earliest <= self.queue.heartbeat:
+            raise InputError(
+                f"relation {self.entry.name}: a change at {earliest} comes after the promise that "
+                f"nothing at or before {self.queue.heartbeat} will follow"
+            )
+        if self._held is None and not (weights < 0).any():
+            return
+        held = self._content() if self._held is None else self._held
+        for row, weight, when in zip(rows_of(rows), weights.tolist(), times.tolist(), strict=True):
+            held[row] += weight
+            if held[row] < 0:
+                self._held = None
+                raise InputError(
+                    f"relation {self.entry.name}: at {when} a row is removed that is not there: "
+                    f"{row}"
+                )
+        self._held = held
+
+    def _content(self) -> Counter[Hashable]:
+        held: Counter[Hashable] = Counter()
+        table = self.content()
+        weights = integers(table["_w"]).tolist()
+        for row, weight in zip(rows_of(table.select(range(3, table.num_columns))), weights, strict=True):
+            held[row] += weight
+        return held
+
+    def content(self) -> pa.Table:
+        """All elements that make up the relation now."""
+        pages = self.queue.content(END)
+        tables = [page.table for page in pages]
+        return pa.concat_tables(tables) if tables else self.queue.schema.empty_table()
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of a table as tuples."""
+    columns: Sequence[list[Any]] = [column.to_pylist() for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows

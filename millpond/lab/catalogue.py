@@ -1,0 +1,40 @@
+"""Every experiment of the lab: the modules of this package that declare an `EXPERIMENT`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+
+from millpond import lab
+from millpond.errors import StateError
+from millpond.lab.experiment import Experiment
+
+_ORDER = ("Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers")
+
+
+@cache
+def experiments() -> Mapping[str, Experiment]:
+    """All experiments by name, in the order of the papers."""
+    found: list[Experiment] = []
+    for module in pkgutil.iter_modules(lab.__path__, f"{lab.__name__}."):
+        if not module.name.endswith("__main__"):
+            experiment = getattr(import_module(module.name), "EXPERIMENT", None)
+            if isinstance(experiment, Experiment):
+                found.append(experiment)
+    found.sort(key=lambda each: (_ORDER.index(each.paper), each.name))
+    return MappingProxyType({each.name: each for each in found})
+
+
+def choose(names: Sequence[str]) -> list[Experiment]:
+    """The experiments of these names, or all when none is given."""
+    known = experiments()
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f'did you mean "{close[0]}"? ' if close else ""
+            raise StateError(f'no experiment "{name}"; {hint}known: {", ".join(known)}')
+    return [known[name] for name in names] if names else list(known.values())

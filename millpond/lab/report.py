@@ -1,0 +1,78 @@
+"""Writes what experiments found: CSV files, plots, and one HTML page with all of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from millpond.lab.catalogue import experiments
+from millpond.lab.drawing import draw
+from millpond.lab.experiment import Claim, Table
+from millpond.lab.running import Outcome
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}
+table{border-collapse:collapse;width:100%;font-size:.9rem}td,th{border-bottom:1px solid #ddd;
+padding:.3rem .6rem;text-align:left;vertical-align:top}img{width:100%}h2{margin-top:3rem}
+.yes{color:#176d2c;font-weight:600}.no{color:#b00020;font-weight:600}.note{color:#666}
+"""
+
+
+def write(outcomes: Sequence[Outcome], folder: Path) -> Path:
+    """Write every outcome into the folder; returns the path of the report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for outcome in outcomes:
+        write_files(outcome, folder)
+    page = folder / "report.html"
+    page.write_text(html(outcomes), encoding="utf-8")
+    return page
+
+
+def write_files(outcome: Outcome, folder: Path) -> None:
+    """Write one outcome's tables and plots."""
+    for name, table in outcome.tables.items():
+        suffix = "" if len(outcome.tables) == 1 else f"-{name.replace(' ', '-')}"
+        _write_csv(table, folder / f"{outcome.name}{suffix}.csv")
+    draw(experiments()[outcome.name], outcome.tables, folder)
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
+
+
+def html(outcomes: Sequence[Outcome]) -> str:
+    """The report: every experiment with its claim, its checks and its picture."""
+    claims = [claim for outcome in outcomes for claim in outcome.claims]
+    held = sum(claim.holds for claim in claims)
+    sections = "\n".join(_section(outcome) for outcome in outcomes)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>Millpond lab</title><style>{_STYLE}</style><h1>Millpond lab</h1>"
+        f"<p>{len(outcomes)} experiments, {held} of {len(claims)} claims hold.</p>{sections}</html>"
+    )
+
+
+def _section(outcome: Outcome) -> str:
+    experiment = experiments()[outcome.name]
+    note = f'<p class="note">{escape(experiment.note)}</p>' if experiment.note else ""
+    rows = "".join(_row(claim) for claim in outcome.claims)
+    name = escape(outcome.name)
+    return (
+        f'<h2 id="{name}">{escape(experiment.paper)}: {escape(experiment.title)}</h2>'
+        f"<p>{escape(experiment.claim)}</p>{note}"
+        f'<img src="{name}.svg" alt="{escape(experiment.title)}">'
+        "<table><tr><th>claim<th>expected<th>measured<th>verdict</tr>"
+        f"{rows}</table>"
+    )
+
+
+def _row(claim: Claim) -> str:
+    verdict = '<td class="yes">holds' if claim.holds else '<td class="no">fails'
+    cells = (claim.text, claim.expected, claim.measured)
+    return "<tr>" + "".join(f"<td>{escape(cell)}" for cell in cells) + verdict + "</tr>"

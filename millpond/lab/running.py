@@ -1,0 +1,67 @@
+"""Runs experiments, two at a time, and keeps what they found."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from millpond.lab.catalogue import experiments
+from millpond.lab.experiment import Claim, Experiment, Tables
+
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one experiment found, and whether its claims hold."""
+
+    name: str
+    tables: Tables
+    claims: tuple[Claim, ...]
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim holds."""
+        return all(claim.holds for claim in self.claims)
+
+
+def run_one(name: str, seeds: int | None) -> Outcome:
+    """Run one experiment over so many seeds (its own number when None)."""
+    experiment = experiments()[name]
+    start = time.perf_counter()
+    tables = experiment.run(range(seeds or experiment.seeds))
+    claims = tuple(experiment.check(tables))
+    return Outcome(name, tables, claims, time.perf_counter() - start)
+
+
+def run_all(
+    chosen: Sequence[Experiment],
+    seeds: int | None,
+    processes: int = PROCESSES,
+    finished: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """Run experiments in up to `processes` processes; outcomes come in the order asked for."""
+    outcomes: dict[str, Outcome] = {}
+    for outcome in _as_they_finish(chosen, seeds, processes):
+        outcomes[outcome.name] = outcome
+        finished(outcome)
+    return [outcomes[experiment.name] for experiment in chosen]
+
+
+def _as_they_finish(
+    chosen: Sequence[Experiment], seeds: int | None, processes: int
+) -> Iterator[Outcome]:
+    if processes == 1 or len(chosen) == 1:
+        yield from (run_one(experiment.name, seeds) for experiment in chosen)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(processes, len(chosen)), mp_context=context) as pool:
+        futures: list[Future[Outcome]] = [
+            pool.submit(run_one, experiment.name, seeds) for experiment in chosen
+        ]
+        for future in as_completed(futures):
+            yield future.result()

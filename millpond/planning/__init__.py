@@ -1,0 +1,1 @@
+"""From a checked query to a graph of operators, as pure data."""

@@ -1,0 +1,54 @@
+"""The nodes only rewrites make: what outer joins, negation and set operations are reduced to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millpond.cql.algebra import Node, _RelationToStream
+from millpond.schema import Schema
+
+__all__ = ["Arrivals", "Combine", "Snapshots"]
+
+
+@dataclass(frozen=True)
+class Combine(Node):
+    """The weighted sum of two relations: left + sign · right, row by row.
+
+    UNION ALL is sign +1; "the rows of L without a partner" is L - (the rows with one).
+    """
+
+    left: Node
+    right: Node
+    sign: int
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    def label(self) -> str:
+        return "Combine +" if self.sign > 0 else "Combine -"
+
+
+@dataclass(frozen=True)
+class Arrivals(_RelationToStream):
+    """The Istream of a relation in which nothing leaves while an equal row enters.
+
+    No minus is read and nothing is remembered: what enters is passed on.
+    """
+
+
+@dataclass(frozen=True)
+class Snapshots(_RelationToStream):
+    """Rstream: the whole relation at every instant at which one of ``movers`` moves."""
+
+    movers: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input, *self.movers)
+
+    def with_inputs(self, new: tuple[Node, ...]) -> Node:
+        return Snapshots(new[0], new[1:])
+
+    def label(self) -> str:
+        return "Rstream"

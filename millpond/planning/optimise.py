@@ -1,0 +1,37 @@
+"""The rewrites, in order. Each is a function plan → plan in the file of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from millpond.cql.algebra import Node
+from millpond.planning.drop_unread_minus import drop_unread_minus
+from millpond.planning.fold_constants import fold_constants
+from millpond.planning.merge_projections import merge_projections
+from millpond.planning.name_movers import name_movers
+from millpond.planning.push_down_projections import push_down_projections
+from millpond.planning.push_down_selections import push_down_selections
+from millpond.planning.reduce_joins import reduce_joins
+from millpond.planning.reduce_set_operations import reduce_set_operations
+from millpond.planning.unbounded_to_now import unbounded_to_now
+from millpond.planning.unnest_subqueries import unnest_subqueries
+
+REWRITES: tuple[Callable[[Node], Node], ...] = (
+    name_movers,
+    unnest_subqueries,
+    fold_constants,
+    push_down_selections,
+    reduce_set_operations,
+    reduce_joins,
+    drop_unread_minus,
+    unbounded_to_now,
+    push_down_projections,
+    merge_projections,
+)
+
+
+def optimise(plan: Node) -> Node:
+    """The checked query, rewritten for execution."""
+    for rewrite in REWRITES:
+        plan = rewrite(plan)
+    return plan

@@ -1,0 +1,380 @@
+"""Physical operators as pure data, and the graph they form.
+
+An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow, Combine)
+whose leaves are queues. Nothing is materialised inside a fragment: it is fused into the operator
+that reads it. Everything stateful is an operator of its own and writes one queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from millpond.cql.algebra import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Node,
+    Project,
+    RangeWindow,
+    RelationScan,
+    RowsWindow,
+    Sample,
+    SetOperation,
+    StreamScan,
+)
+from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.errors import MillpondError
+from millpond.planning.nodes import Arrivals, Combine, Snapshots
+from millpond.planning.properties import never_retracts
+from millpond.schema import Schema
+
+SELF = "self"
+"""The queue name by which a fragment after a join refers to the join's pairs."""
+
+
+@dataclass(frozen=True)
+class QueueRead(Node):
+    """A leaf of a fragment: a queue of stream elements or of relation elements."""
+
+    queue: str
+    fields_: Schema
+    of_stream: bool
+    is_base: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return self.fields_
+
+    @property
+    def is_stream(self) -> bool:
+        return self.of_stream
+
+    def label(self) -> str:
+        return f"Read {self.queue}"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What all physical operators share."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The fragments the operator reads."""
+        values = [getattr(self, f.name) for f in fields(self)]
+        return tuple(value for value in values if isinstance(value, Node))
+
+    @property
+    def schema(self) -> Schema:
+        """The columns the operator writes."""
+        return self.inputs[0].schema
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it writes stream elements rather than relation elements."""
+        return False
+
+    def label(self) -> str:
+        """One line for EXPLAIN."""
+        return type(self).__name__.removesuffix("Operator")
+
+    def queues(self) -> tuple[str, ...]:
+        """The names of the queues it reads, without repetition."""
+        return tuple(dict.fromkeys(leaf.queue for leaf in self.leaves()))
+
+    def leaves(self) -> Iterator[QueueRead]:
+        """Every place at which it reads a queue."""
+        for fragment in self.inputs:
+            yield from (node for node in fragment.walk() if isinstance(node, QueueRead))
+
+
+@dataclass(frozen=True)
+class JoinOperator(Operator):
+    """The inner join of two relations; ``post`` is applied to each pair."""
+
+    left: Node
+    right: Node
+    condition: Expression | None
+    post: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @property
+    def schema(self) -> Schema:
+        return self.post.schema
+
+    def label(self) -> str:
+        return "Join" + ("" if self.condition is None else f" ON {self.condition}")
+
+
+@dataclass(frozen=True)
+class AggregateOperator(Operator):
+    """Groups and aggregates; ``is_append_only``: no row of the input is ever taken back."""
+
+    input: Node
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    fields_: Schema
+    is_append_only: bool
+
+    @property
+    def schema(self) -> Schema:
+        return self.fields_
+
+    def label(self) -> str:
+        by = f" BY {', '.join(map(str, self.keys))}" if self.keys else ""
+        return f"Aggregate {', '.join(map(str, self.aggregates))}{by}"
+
+
+@dataclass(frozen=True)
+class CountOperator(Operator):
+    """Counts equal rows and derives how often each is in the result (DISTINCT, EXCEPT, INTERSECT)."""
+
+    left: Node
+    right: Node | None
+    rule: str
+
+    def label(self) -> str:
+        return self.rule.replace("_", " ").capitalize()
+
+
+@dataclass(frozen=True)
+class RowsWindowOperator(Operator):
+    """The last rows of a stream, of each partition."""
+
+    input: Node
+    rows: int
+    slide_rows: int | None
+    partition: tuple[Column, ...]
+
+    def label(self) -> str:
+        return RowsWindow(
+            QueueRead("", self.input.schema, True), self.rows, self.slide_rows, self.partition
+        ).label()
+
+
+@dataclass(frozen=True)
+class DifferenceOperator(Operator):
+    """Istream (sign +1) and Dstream (sign -1): the net change at each instant."""
+
+    input: Node
+    sign: int
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        return "Istream" if self.sign > 0 else "Dstream"
+
+
+@dataclass(frozen=True)
+class ArrivalsOperator(Operator):
+    """An Istream that reads no minus: what enters."""
+
+    input: Node
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class SnapshotsOperator(Operator):
+    """Rstream: the relation at every instant at which one of ``movers`` moves."""
+
+    input: Node
+    movers: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input, *self.movers)
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        return "Rstream"
+
+
+@dataclass(frozen=True)
+class OutputOperator(Operator):
+    """Delivers a query: ``changes`` of a relation, or the elements of a ``stream``."""
+
+    input: Node
+    query: str
+    mode: str
+
+    @property
+    def is_stream(self) -> bool:
+        return self.mode != "changes"
+
+    def label(self) -> str:
+        return f"Output {self.query} ({self.mode})"
+
+
+@dataclass
+class Graph:
+    """All operators of all queries; equal operators started at the same time exist once."""
+
+    operators: dict[str, Operator] = field(default_factory=dict)
+    _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
+    _next: int = 1
+
+    def add(self, operator: Operator, epoch: int) -> str:
+        """The id of the operator, new or already there."""
+        key = (operator, epoch)
+        if key not in self._ids:
+            self._ids[key] = f"op{self._next}"
+            self.operators[f"op{self._next}"] = operator
+            self._next += 1
+        return self._ids[key]
+
+    def add_query(self, name: str, plan: Node, epoch: int = 0) -> str:
+        """Adds the operators of an optimised plan; the id of its output operator."""
+        build = _Build(self, epoch, plan)
+        if isinstance(plan, Arrivals):
+            output = OutputOperator(build.fragment(plan.input), name, "arrivals")
+        else:
+            mode = "stream" if plan.is_stream else "changes"
+            output = OutputOperator(build.fragment(plan), name, mode)
+        return self.add(output, epoch)
+
+    def remove(self, identity: str) -> list[str]:
+        """Removes an output operator and all that nobody else reads; the ids removed."""
+        removed = [identity]
+        operator = self._forget(identity)
+        for queue in operator.queues():
+            if queue in self.operators and not self.readers(queue):
+                removed += self.remove(queue)
+        return removed
+
+    def _forget(self, identity: str) -> Operator:
+        operator = self.operators.pop(identity)
+        self._ids = {key: value for key, value in self._ids.items() if value != identity}
+        return operator
+
+    def readers(self, queue: str) -> list[str]:
+        """The operators that read a queue."""
+        return [i for i, operator in self.operators.items() if queue in operator.queues()]
+
+    def describe(self, wanted: set[str] | None = None, running: set[str] | None = None) -> str:
+        """The operators as text, sources first."""
+        lines = []
+        for identity, operator in self.operators.items():
+            if wanted is not None and identity not in wanted:
+                continue
+            shared = " (already running)" if running and identity in running else ""
+            lines.append(f"{identity}: {operator.label()}{shared}")
+            for fragment in operator.inputs:
+                lines += ["    " + line for line in str(fragment).splitlines()]
+            if isinstance(operator, JoinOperator) and not isinstance(operator.post, QueueRead):
+                lines.append("    then " + " over ".join(n.label() for n in _path(operator.post)))
+        return "\n".join(lines)
+
+    def explain(self, name: str, plan: Node, epoch: int) -> str:
+        """What adding a query would run, and which parts of it run already."""
+        trial = Graph(dict(self.operators), dict(self._ids), self._next)
+        output = trial.add_query(name, plan, epoch)
+        return trial.describe(trial.upstream(output), set(self.operators))
+
+    def upstream(self, identity: str) -> set[str]:
+        """The operator and all it depends on."""
+        found = {identity}
+        for queue in self.operators[identity].queues():
+            if queue in self.operators:
+                found |= self.upstream(queue)
+        return found
+
+
+def _path(node: Node) -> list[Node]:
+    return [part for part in node.walk() if not isinstance(part, QueueRead)]
+
+
+class _Build:
+    """Cuts one plan into operators and the fragments between them."""
+
+    def __init__(self, graph: Graph, epoch: int, plan: Node) -> None:
+        self._graph = graph
+        self._epoch = epoch
+        self._parents: dict[Node, set[Node]] = {}
+        for node in plan.walk():
+            for child in node.inputs:
+                self._parents.setdefault(child, set()).add(node)
+
+    def fragment(self, node: Node) -> Node:
+        """The node as a fragment: linear nodes stay, operators become reads of their queues."""
+        match node:
+            case StreamScan():
+                return QueueRead(f"stream:{node.name.lower()}", node.schema, True, True)
+            case RelationScan():
+                since = f"@{self._epoch}" if self._epoch else ""
+                return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
+            case Filter() | Project() if self._join_below(node):
+                return self._read(self._join(node))
+            case Filter() | Project() | Sample() | RangeWindow() | Combine():
+                return node.with_inputs(tuple(map(self.fragment, node.inputs)))
+            case Join():
+                return self._read(self._join(node))
+            case _:
+                return self._read(self._operator(node))
+
+    def _read(self, operator: Operator) -> Node:
+        identity = self._graph.add(operator, self._epoch)
+        return QueueRead(identity, operator.schema, operator.is_stream)
+
+    def _operator(self, node: Node) -> Operator:
+        match node:
+            case Aggregate():
+                below = self.fragment(node.input)
+                append_only = never_retracts(node.input)
+                return AggregateOperator(
+                    below, node.keys, node.aggregates, node.schema, append_only
+                )
+            case Distinct():
+                return CountOperator(self.fragment(node.input), None, "distinct")
+            case SetOperation():
+                rule = node.operation + ("_all" if node.all else "")
+                return CountOperator(self.fragment(node.left), self.fragment(node.right), rule)
+            case RowsWindow():
+                below = self.fragment(node.input)
+                return RowsWindowOperator(below, node.rows, node.slide_rows, node.partition)
+            case Istream():
+                return DifferenceOperator(self.fragment(node.input), 1)
+            case Dstream():
+                return DifferenceOperator(self.fragment(node.input), -1)
+            case Arrivals():
+                return ArrivalsOperator(self.fragment(node.input))
+            case Snapshots():
+                movers = tuple(dict.fromkeys(map(self.fragment, node.movers)))
+                return SnapshotsOperator(self.fragment(node.input), movers)
+            case _:
+                raise MillpondError(f"internal: no operator for {node.label()}")
+
+    def _join_below(self, node: Node) -> bool:
+        """Whether filters and projections lead straight down to a join nobody else reads."""
+        while isinstance(node, (Filter, Project)):
+            child = node.input
+            if len(self._parents[child]) != 1:
+                return False
+            node = child
+        return isinstance(node, Join)
+
+    def _join(self, node: Node) -> JoinOperator:
+        above: list[Filter | Project] = []
+        while isinstance(node, (Filter, Project)):
+            above.append(node)
+            node = node.input
+        assert isinstance(node, Join)
+        post: Node = QueueRead(SELF, node.schema, False)
+        for step in reversed(above):
+            post = step.with_inputs((post,))
+        return JoinOperator(
+            self.fragment(node.left), self.fragment(node.right), node.condition, post
+        )

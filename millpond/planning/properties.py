@@ -1,0 +1,71 @@
+"""What can be said of a plan's output without running it."""
+
+from __future__ import annotations
+
+from millpond.cql.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    RangeWindow,
+    RelationScan,
+    SetOperation,
+)
+from millpond.cql.expressions import Column
+from millpond.planning.nodes import Combine
+
+
+def is_monotone(node: Node) -> bool:
+    """Whether rows only ever enter: nothing ends and nothing is taken back."""
+    match node:
+        case RangeWindow():
+            return node.length_ticks is None
+        case RelationScan():
+            return node.is_static
+        case Combine():
+            return node.sign > 0 and is_monotone(node.left) and is_monotone(node.right)
+        case SetOperation():
+            return node.operation == "union" and all(map(is_monotone, node.inputs))
+        case Join():
+            return node.kind in ("inner", "semi") and all(map(is_monotone, node.inputs))
+        case Filter() | Project() | Distinct():
+            return is_monotone(node.input)
+        case _:
+            return False
+
+
+def never_retracts(node: Node) -> bool:
+    """Whether every row that enters says when it leaves, so that no minus ever follows."""
+    match node:
+        case RangeWindow():
+            return True
+        case RelationScan():
+            return node.is_static
+        case Combine():
+            return node.sign > 0 and never_retracts(node.left) and never_retracts(node.right)
+        case Join():
+            return all(map(never_retracts, node.inputs))
+        case Filter() | Project():
+            return never_retracts(node.input)
+        case Distinct():
+            return is_monotone(node.input)
+        case _:
+            return False
+
+
+def is_net(node: Node) -> bool:
+    """Whether no instant both takes a row out and puts an equal one in."""
+    match node:
+        case Aggregate() | Distinct():
+            return True
+        case SetOperation():
+            return not (node.operation == "union" and node.all)
+        case Filter():
+            return is_net(node.input)
+        case Project():
+            kept = {e.position for e in node.expressions if isinstance(e, Column)}
+            return kept >= set(range(len(node.input.schema))) and is_net(node.input)
+        case _:
+            return is_monotone(node)

@@ -1,0 +1,19 @@
+"""UNION in terms of signed sums and Distinct; EXCEPT and INTERSECT stay counting operators."""
+
+from __future__ import annotations
+
+from millpond.cql.algebra import Distinct, Node, SetOperation
+from millpond.planning.nodes import Combine
+from millpond.planning.predicates import rewrite_bottom_up
+
+
+def reduce_set_operations(plan: Node) -> Node:
+    """The plan without UNION."""
+    return rewrite_bottom_up(plan, _reduce)
+
+
+def _reduce(node: Node) -> Node:
+    if isinstance(node, SetOperation) and node.operation == "union":
+        both = Combine(node.left, node.right, 1)
+        return both if node.all else Distinct(both)
+    return node

@@ -1,0 +1,84 @@
+"""The Runtime protocol and the loop, written once: observe, decide, perform.
+
+The simulator (virtual clock) and Spark (real data) are the two runtimes; any strategy drives
+either.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from millpond.decisions import Decision
+from millpond.scheduling.strategy import Strategy
+from millpond.snapshot import Observation, PlanSnapshot
+
+
+class Runtime(Protocol):
+    """Something that runs a plan step by step as it is told."""
+
+    @property
+    def plan_version(self) -> int:
+        """A number that grows whenever `plan` would answer differently."""
+        ...
+
+    def plan(self) -> PlanSnapshot:
+        """The plan with its present statistics."""
+        ...
+
+    def observe(self, complete: bool) -> Observation:
+        """The operators that changed since the last call, or all of them when `complete`."""
+        ...
+
+    def has_free_processor(self) -> bool:
+        """Whether a decision could start now."""
+        ...
+
+    def perform(self, decision: Decision) -> None:
+        """Start (with one processor: do) what was decided."""
+        ...
+
+    def wait(self) -> bool:
+        """Let time pass until something changes; False when nothing ever will."""
+        ...
+
+
+class SchedulingLoop:
+    """Drives one runtime by one strategy at a time; the strategy may be exchanged between turns."""
+
+    def __init__(self, runtime: Runtime, strategy: Strategy) -> None:
+        self.runtime = runtime
+        self._strategy = strategy
+        self._known_version: int | None = None
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy in charge."""
+        return self._strategy
+
+    @strategy.setter
+    def strategy(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+        self._known_version = None
+
+    def turn(self) -> bool:
+        """Observe, decide and perform once; False when nothing is left to do, ever."""
+        runtime, strategy = self.runtime, self._strategy
+        self._observe()
+        decision = strategy.decide() if runtime.has_free_processor() else None
+        if decision is None:
+            return runtime.wait()
+        runtime.perform(decision)
+        return True
+
+    def run(self) -> None:
+        """Take turns until nothing is left to do."""
+        while self.turn():
+            pass
+
+    def _observe(self) -> None:
+        version = self.runtime.plan_version
+        complete = version != self._known_version
+        if complete:
+            self._known_version = version
+            self._strategy.plan_changed(self.runtime.plan())
+        self._strategy.observe(self.runtime.observe(complete))

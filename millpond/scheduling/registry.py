@@ -1,0 +1,68 @@
+"""Strategies by name: the built-in ones and those that installed packages offer as entry points.
+
+A name stands for a callable that takes the strategy's settings by keyword, most often its class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
+
+from millpond.errors import StrategyError
+from millpond.scheduling.strategy import Strategy
+
+GROUP = "millpond.strategies"
+
+BUILT_IN = {
+    "chain": "millpond.scheduling.chain:Chain",
+    "fifo-chain": "millpond.scheduling.fifo_chain:FifoChain",
+    "greedy": "millpond.scheduling.greedy:Greedy",
+    "fifo": "millpond.scheduling.fifo:Fifo",
+    "round-robin": "millpond.scheduling.round_robin:RoundRobin",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every strategy that can be made, in alphabetical order."""
+    return tuple(sorted(_offers()))
+
+
+def make(name: str, **settings: object) -> Strategy:
+    """A new strategy of that name with these settings.
+
+    >>> type(make("fifo")).__name__
+    'Fifo'
+    """
+    factory = find(name)
+    try:
+        inspect.signature(factory).bind(**settings)
+    except TypeError as fault:
+        known = ", ".join(inspect.signature(factory).parameters) or "none"
+        raise StrategyError(f'strategy "{name}": {fault}; its settings: {known}') from None
+    return factory(**settings)
+
+
+def find(name: str) -> Callable[..., Strategy]:
+    """What makes the strategy of that name."""
+    offers = _offers()
+    if name not in offers:
+        close = get_close_matches(name, offers, n=1)
+        hint = f'did you mean "{close[0]}"? ' if close else ""
+        raise StrategyError(f'no strategy "{name}"; {hint}known: {", ".join(sorted(offers))}')
+    try:
+        return cast("Callable[..., Strategy]", offers[name].load())
+    except (ImportError, AttributeError) as fault:
+        raise StrategyError(
+            f'strategy "{name}" ({offers[name].value}) cannot be loaded: {fault}'
+        ) from fault
+
+
+@cache
+def _offers() -> Mapping[str, EntryPoint]:
+    found = {each.name: each for each in entry_points(group=GROUP)}
+    built_in = {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}
+    return found | built_in

@@ -1,0 +1,25 @@
+"""The protocol every strategy follows, whether built in or from another package."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from millpond.decisions import Decision
+from millpond.snapshot import Observation, PlanSnapshot
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A scheduling strategy: told what changed, asked what to do next for one free processor."""
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        """Learn a new structure or new statistics; an observation of every operator follows."""
+        ...
+
+    def observe(self, observation: Observation) -> None:
+        """Learn the new state of the operators that changed."""
+        ...
+
+    def decide(self) -> Decision | None:
+        """What the free processor should do now, or None to let it idle until a change."""
+        ...

@@ -1,0 +1,228 @@
+"""What a user may set: ``SET key = value`` in a script, ``--set key=value`` on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from millpond.errors import CqlError
+
+UNIT_MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+"""The units of time, singular; a final S is allowed wherever one is read."""
+
+_UNIT_BYTES = {"": 1, "B": 1, "K": 2**10, "KB": 2**10, "M": 2**20, "MB": 2**20}
+_UNIT_BYTES |= {"G": 2**30, "GB": 2**30, "T": 2**40, "TB": 2**40}
+
+
+def parse_duration_microseconds(text: str) -> int:
+    """Reads a length of time.
+
+    >>> parse_duration_microseconds("1 second")
+    1000000
+    """
+    match = re.fullmatch(r"\s*(\d+)?\s*([A-Za-z]+)\s*", text)
+    unit = match[2].upper().removesuffix("S") if match else ""
+    if not match or unit not in UNIT_MICROSECONDS:
+        units = ", ".join(name.lower() for name in UNIT_MICROSECONDS)
+        raise ValueError(f"a length of time such as '1 second' (units: {units})")
+    microseconds = int(match[1] or 1) * UNIT_MICROSECONDS[unit]
+    if microseconds == 0:
+        raise ValueError("a length of time above zero")
+    return microseconds
+
+
+def parse_bytes(text: str) -> int:
+    """Reads an amount of memory.
+
+    >>> parse_bytes("2 GB")
+    2147483648
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
+    if not match or match[2].upper() not in _UNIT_BYTES:
+        raise ValueError("an amount of memory such as '512 MB' or '4g'")
+    return int(match[1]) * _UNIT_BYTES[match[2].upper()]
+
+
+def format_duration(microseconds: int) -> str:
+    """Writes a length of time in its largest whole unit.
+
+    >>> format_duration(120_000_000)
+    '2 minutes'
+    """
+    for unit, length in reversed(UNIT_MICROSECONDS.items()):
+        if microseconds % length == 0:
+            count = microseconds // length
+            return f"{count} {unit.lower()}{'' if count == 1 else 's'}"
+    return f"{microseconds} microseconds"
+
+
+def format_bytes(count: int) -> str:
+    """Writes an amount of memory in its largest whole unit.
+
+    >>> format_bytes(512 * 2**20)
+    '512 MB'
+    """
+    for unit in ("TB", "GB", "MB", "KB"):
+        if count and count % _UNIT_BYTES[unit] == 0:
+            return f"{count // _UNIT_BYTES[unit]} {unit}"
+    return f"{count} B"
+
+
+def _whole_number(low: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        digits = text.replace("_", "").strip()
+        if not re.fullmatch(r"-?\d+", digits) or int(digits) < low:
+            raise ValueError(f"a whole number of at least {low}")
+        return int(digits)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = parse_duration_microseconds(text) / 1e6
+    if not 0 <= seconds < float("inf"):
+        raise ValueError("a number of seconds, not negative")
+    return seconds
+
+
+def _word(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a name")
+    return text.strip()
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip().lower() not in words:
+            raise ValueError("one of " + ", ".join(words))
+        return text.strip().lower()
+
+    return parse
+
+
+def _memory_of_jvm(text: str) -> str:
+    return f"{max(1, parse_bytes(text) // 2**20)}m"
+
+
+@dataclass(frozen=True)
+class _Option:
+    key: str
+    meaning: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str] = str
+
+
+def _option(
+    key: str,
+    default: Any,
+    parse: Callable[[str], Any],
+    meaning: str,
+    show: Callable[[Any], str] = str,
+) -> Any:
+    option = _Option(key, meaning, parse, show)
+    return dataclasses.field(default=default, metadata={"option": option})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of an engine; a changed copy is made with ``with_option``.
+
+    >>> Settings().with_option("tick", "1 second").tick_microseconds
+    1000000
+    """
+
+    tick_microseconds: int = _option(
+        "tick",
+        1,
+        parse_duration_microseconds,
+        "the length of one tick of time; fixed before the first stream is declared",
+        format_duration,
+    )
+    strategy: str = _option("strategy", "round-robin", _word, "the scheduling strategy")
+    seed: int = _option("seed", 0, _whole_number(0), "what sampling and generated data depend on")
+    page_rows: int = _option(
+        "page_rows", 100_000, _whole_number(1), "how many rows a source hands over at once, at most"
+    )
+    budget_bytes: int = _option(
+        "budget", 2**30, parse_bytes, "the memory that queues may use", format_bytes
+    )
+    heartbeat_timeout_seconds: float = _option(
+        "heartbeat_timeout",
+        1.0,
+        _seconds,
+        "how long a quiet input may hold others up before its clock is advanced for it",
+        lambda seconds: f"{seconds:g} seconds",
+    )
+    clock: str = _option(
+        "clock",
+        "event",
+        _one_of("event", "wall"),
+        "what moves time: the tuples alone (event), or also the wall clock (wall)",
+    )
+    step_rows: int = _option(
+        "step_rows", 500_000, _whole_number(1), "how many rows one step reads, about, at most"
+    )
+    driver_rows: int = _option(
+        "driver_rows",
+        200_000,
+        _whole_number(0),
+        "up to how many rows the last part of a keyed operator runs in the driver",
+    )
+    spark_master: str = _option("spark_master", "local[*]", _word, "where Spark runs")
+    driver_memory: str = _option(
+        "driver_memory", "2048m", _memory_of_jvm, "the heap of Spark's driver process"
+    )
+
+    def with_option(self, key: str, value_text: str) -> Settings:
+        """A copy with one setting changed, read from text as in ``SET key = value``."""
+        name, option = _find(key)
+        try:
+            value = option.parse(value_text)
+        except ValueError as error:
+            raise CqlError(f"setting {option.key}: {value_text!r} is not {error}") from None
+        return dataclasses.replace(self, **{name: value})
+
+    def with_options(self, options: dict[str, Any]) -> Settings:
+        """A copy with several settings changed, values given as text or as plain numbers."""
+        settings = self
+        for key, value in options.items():
+            settings = settings.with_option(key, str(value))
+        return settings
+
+    def listing(self) -> list[tuple[str, str, str]]:
+        """Key, value and meaning of every setting, as SHOW SETTINGS prints them."""
+        return [
+            (option.key, option.show(getattr(self, name)), option.meaning)
+            for name, option in _OPTIONS.items()
+        ]
+
+
+_OPTIONS: dict[str, _Option] = {
+    field.name: field.metadata["option"] for field in dataclasses.fields(Settings)
+}
+
+
+def _find(key: str) -> tuple[str, _Option]:
+    wanted = key.strip().lower().replace("-", "_")
+    for name, option in _OPTIONS.items():
+        if wanted in (option.key, name):
+            return name, option
+    keys = sorted(option.key for option in _OPTIONS.values())
+    near = difflib.get_close_matches(wanted, keys, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise CqlError(f'no setting "{key}"; {hint}known: {", ".join(keys)}')

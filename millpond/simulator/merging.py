@@ -1,0 +1,200 @@
+"""The step of an operator with several inputs: a window join or a union, served in order of time.
+
+No tuple is taken before all older ones of the other inputs (Chain paper, multi-stream queries), so
+the operator is blocked while an older one may still come on an empty input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from millpond.simulator.buffers import TupleBuffer
+from millpond.simulator.distributions import Draws, Uniform, mean_of
+from millpond.simulator.plan import SimulatedOperator
+from millpond.simulator.steps import SLACK, Inlet, IntArray, Release, Tally, Yield
+from millpond.snapshot import FloatArray, WaitingTuples
+
+
+class MergingStep:
+    """The step of a join or union; `bound` tells up to which time the inputs are complete."""
+
+    def __init__(
+        self,
+        operator: SimulatedOperator,
+        inlets: Sequence[Inlet],
+        preemptive: bool,
+        generator: np.random.Generator,
+        bound: Callable[[], float],
+    ) -> None:
+        self.id, self.bound = operator.id, bound
+        self.inlets = inlets
+        self.tally = Tally()
+        self.in_flight_since = math.inf
+        self.last_arrivals: FloatArray = np.empty(0)
+        self.preemptive = preemptive
+        self.window = operator.window
+        self.windows = [TupleBuffer(1, fluid=False) for _ in inlets]
+        self.step_cost = operator.step_cost_seconds
+        self.bare_cost = np.array([mean_of(each.cost_seconds) for each in operator.inputs])
+        self.cost = self.bare_cost
+        self.selectivity = np.array([mean_of(each.selectivity) for each in operator.inputs])
+        self.uniform = Draws(Uniform(), generator)
+        self.served = 0
+        self.done_seconds = 0.0
+        self._batch: _Batch | None = None
+        self._count = 0
+
+    @property
+    def mean_cost(self) -> float:
+        """The mean seconds for a tuple, all inputs alike."""
+        return float(self.cost.mean())
+
+    @property
+    def mean_selectivity(self) -> float:
+        """The mean outputs for a tuple, all inputs alike."""
+        return float(self.selectivity.mean())
+
+    def set_overhead(self, seconds: float) -> None:
+        """Charge so much for queues with every tuple."""
+        self.cost = self.bare_cost + seconds
+
+    def waiting(self) -> tuple[float, float, float, bool]:
+        """Tuples, bytes and oldest arrival that wait; ready when one may be taken."""
+        amount = size = 0.0
+        oldest = math.inf
+        for inlet in self.inlets:
+            buffer, cursor = inlet.buffer, inlet.buffer.cursors[inlet.reader]
+            if cursor < buffer.tail:
+                waits = buffer.amount(cursor, buffer.tail)
+                amount += waits
+                size += waits * inlet.tuple_bytes
+                oldest = min(oldest, inlet.oldest())
+        return amount, size, oldest, amount > 0 and oldest <= self.bound()
+
+    def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
+        """Take up to so much work; returns its length in seconds."""
+        batch = self._batch = self._merge(max_tuples)
+        ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
+        count = len(ends)
+        if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
+            full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
+            if self.preemptive:
+                before = float(ends[full - 1]) if full else -self.done_seconds
+                self._count, self.done_seconds = full, max(0.0, slice_seconds - before)
+                return self._spend(slice_seconds)
+            count = max(1, full)
+        self._count, self.done_seconds = count, 0.0
+        return self._spend(float(ends[count - 1]))
+
+    def _spend(self, seconds: float) -> float:
+        self.tally.seconds += self.step_cost + seconds
+        return self.step_cost + seconds
+
+    def _merge(self, max_tuples: int | None) -> _Batch:
+        bound = self.bound()
+        heads = [_until(inlet, bound, max_tuples) for inlet in self.inlets]
+        arrival = np.concatenate([head for head, _ in heads])
+        of_side = np.repeat(np.arange(len(heads)), [len(head) for head, _ in heads])
+        order = np.argsort(arrival, kind="stable")[:max_tuples]
+        masses = [mass for _, mass in heads if mass is not None]
+        mass = np.concatenate(masses)[order] if masses else None
+        return _Batch(arrival[order], of_side[order], mass)
+
+    def _costs(self, batch: _Batch) -> FloatArray:
+        costs: FloatArray = self.cost[batch.of_side]
+        if self.window is not None:
+            batch.partners = self._partners(batch)
+            costs = costs + batch.partners * self.window.probe_seconds
+        return costs if batch.mass is None else costs * batch.mass
+
+    def _partners(self, batch: _Batch) -> FloatArray:
+        """How many tuples of the other inputs' windows each tuple meets."""
+        partners = np.zeros(len(batch.arrival))
+        for number, window in enumerate(self.windows):
+            others = batch.of_side != number
+            mine_before = np.cumsum(~others) - ~others
+            kept = window.arrivals(window.cursors[0], window.tail)
+            known = np.concatenate([kept, batch.arrival[~others]])
+            present = (len(kept) + mine_before)[others]
+            partners[others] += self._window_size(known, present, batch.arrival[others])
+        return partners
+
+    def _window_size(self, known: FloatArray, present: IntArray, now: FloatArray) -> IntArray:
+        assert self.window is not None  # noqa: S101
+        if self.window.rows is not None:
+            return np.minimum(present, self.window.rows)
+        gone = np.searchsorted(known, now - (self.window.seconds or 0.0), side="left")
+        left: IntArray = np.maximum(present - gone, 0)
+        return left
+
+    def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
+        """Move on in the inputs; yields what the completed tuples produced."""
+        batch, count = self._batch, self._count
+        if batch is None or count == 0:
+            return (), ()
+        arrival, of_side = batch.arrival[:count], batch.of_side[:count]
+        self.last_arrivals = arrival
+        made = self._yield(batch, count)
+        releases = []
+        for number, inlet in enumerate(self.inlets):
+            taken = arrival[of_side == number]
+            if len(taken):
+                self._remember(number, taken)
+                releases.append(inlet.release(len(taken)))
+        self.tally.taken += sum(release.taken for release in releases)
+        self.tally.made += made.amount
+        self.served += count
+        return releases, (made,) if len(made.arrival) else ()
+
+    def _remember(self, number: int, arrival: FloatArray) -> None:
+        """Keep what the window holds; the other inputs may lag behind, so theirs counts too."""
+        if self.window is None:
+            return
+        kept = self.windows[number]
+        kept.append(arrival, None)
+        if self.window.rows is not None:
+            kept.cursors[0] = max(kept.cursors[0], kept.tail - self.window.rows)
+            return
+        passed = min(each.last_arrival for each in self.windows)
+        known = kept.arrivals(kept.cursors[0], kept.tail)
+        gone = np.searchsorted(known, passed - (self.window.seconds or 0.0), side="left")
+        kept.cursors[0] += int(gone)
+
+    def _yield(self, batch: _Batch, count: int) -> Yield:
+        arrival, ends = batch.arrival[:count], batch.ends[:count] + self.step_cost
+        mean = self.selectivity[batch.of_side[:count]]
+        if self.window is not None and self.window.match_probability > 0:
+            mean = batch.partners[:count] * self.window.match_probability
+        if batch.mass is not None:
+            return Yield(self.id, arrival, batch.mass[:count] * mean, ends)
+        drawn = self.uniform.between(self.served, self.served + count)
+        counts = np.floor(mean + drawn).astype(np.int64)
+        return Yield(self.id, np.repeat(arrival, counts), None, np.repeat(ends, counts))
+
+    def reveal(self) -> WaitingTuples | None:
+        """Nothing: what a tuple meets depends on the other inputs."""
+        return None
+
+
+class _Batch:
+    """The tuples of one step in the order they are served."""
+
+    def __init__(self, arrival: FloatArray, of_side: IntArray, mass: FloatArray | None) -> None:
+        self.arrival, self.of_side, self.mass = arrival, of_side, mass
+        self.partners: FloatArray = np.zeros(0)
+        self.ends: FloatArray = np.zeros(0)
+
+
+def _until(
+    inlet: Inlet, bound_seconds: float, max_tuples: int | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Arrival times and masses of the waiting tuples that are not younger than the bound."""
+    buffer, cursor = inlet.buffer, inlet.buffer.cursors[inlet.reader]
+    stop = buffer.tail if max_tuples is None else min(buffer.tail, cursor + max_tuples)
+    ahead = buffer.arrivals(cursor, stop)
+    if len(ahead) and ahead[-1] > bound_seconds:
+        stop = cursor + int(np.searchsorted(ahead, bound_seconds, side="right"))
+    return buffer.arrivals(cursor, stop), buffer.masses(cursor, stop)

@@ -1,0 +1,1 @@
+"""Spark as a runtime: the only package that imports pyspark."""

@@ -1,0 +1,244 @@
+"""The Runtime on Spark: operators over DataFrames, one step of one operator at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from millpond.decisions import Decision, RunOperator
+from millpond.errors import StateError
+from millpond.planning.physical import Graph, OutputOperator
+from millpond.snapshot import (
+    InputSnapshot,
+    Observation,
+    OperatorSnapshot,
+    OperatorState,
+    PlanSnapshot,
+    QueryShare,
+)
+from millpond.spark.fragments import Frames
+from millpond.spark.operators import RunningOperator, Surroundings, start
+from millpond.spark.pages import PageStore
+from millpond.spark.queues import Queue
+from millpond.spark.statistics import Statistics
+
+Deliver = Callable[[str, pa.Table, int], None]
+"""Takes a query's name, what it puts out (_ts, _w, c0…) and the time up to which it is complete."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How steps are cut and where kernels run."""
+
+    step_rows: int = 500_000
+    driver_rows: int = 200_000
+    partitions: int = 2
+    seed: int = 0
+
+
+class SparkRuntime:
+    """Runs a graph of operators on one Spark session, as a strategy decides."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        graph: Graph,
+        queues: dict[str, Queue],
+        store: PageStore,
+        deliver: Deliver,
+        limits: Limits,
+    ) -> None:
+        self.session = session
+        self.queues = queues
+        self.running: dict[str, RunningOperator] = {}
+        self.statistics: dict[str, Statistics] = {}
+        self._graph = graph
+        self._store = store
+        self._deliver = deliver
+        self._limits = limits
+        self._frames = Frames(session)
+        self._version = 0
+        self._weights: dict[str, float] = {}
+        self._changed: set[str] = set()
+        self._began = time.monotonic()
+
+    # -- the graph -------------------------------------------------------------------------
+
+    def start(self, since: dict[str, int], cursor: int) -> None:
+        """Starts the operators that are new in the graph, reading streams after ``since``."""
+        limits = self._limits
+        for identity, operator in self._graph.operators.items():
+            if identity in self.running:
+                continue
+            around = Surroundings(
+                self.queues, self._frames, self._store, since, limits.seed, limits.driver_rows,
+                limits.partitions,
+            )
+            running = start(operator, around, cursor)
+            self.running[identity] = running
+            self.queues[identity] = Queue(
+                identity, running.output_schema, self._store, operator.is_stream
+            )
+            self.statistics[identity] = Statistics()
+        self._version += 1
+
+    def stop(self, identities: list[str]) -> None:
+        """Stops operators and frees what they held."""
+        for identity in identities:
+            self.running.pop(identity).close()
+            self.queues.pop(identity).close()
+            del self.statistics[identity]
+        for queue in self.queues.values():
+            queue.free()
+        self._version += 1
+
+    def set_weight(self, query: str, weight: float) -> None:
+        """Tells strategies how much a query matters."""
+        self._weights[query] = weight
+        self._version += 1
+
+    # -- what strategies see ---------------------------------------------------------------
+
+    @property
+    def plan_version(self) -> int:
+        """Grows with every change of the graph."""
+        return self._version
+
+    def plan(self) -> PlanSnapshot:
+        """The running operators with their measured averages."""
+        return PlanSnapshot(tuple(map(self._snapshot, self.running)), self._version)
+
+    def _snapshot(self, identity: str) -> OperatorSnapshot:
+        operator, measured = self._graph.operators[identity], self.statistics[identity]
+        inputs = tuple(
+            InputSnapshot(
+                number(queue) if queue in self.running else queue,
+                measured.cost_seconds,
+                measured.selectivity,
+                measured.input_bytes,
+            )
+            for queue in operator.queues()
+        )
+        return OperatorSnapshot(
+            number(identity),
+            operator.label(),
+            inputs,
+            tuple(map(number, self._graph.readers(identity))),
+            tuple(QueryShare(q, self._weights.get(q, 1.0)) for q in self._queries(identity)),
+            measured.output_bytes,
+            measured.step_seconds,
+            isinstance(operator, OutputOperator),
+        )
+
+    def _queries(self, identity: str) -> list[str]:
+        operator = self._graph.operators[identity]
+        if isinstance(operator, OutputOperator):
+            return [operator.query]
+        found: dict[str, None] = {}
+        for reader in self._graph.readers(identity):
+            found.update(dict.fromkeys(self._queries(reader)))
+        return list(found)
+
+    def observe(self, complete: bool) -> Observation:
+        """The operators whose queues changed."""
+        self._pass_heartbeats()
+        wanted = list(self.running) if complete else [i for i in self.running if i in self._changed]
+        self._changed = set()
+        states = [self._state(identity) for identity in wanted]
+        return Observation(time.monotonic() - self._began, states, self.queue_bytes)
+
+    def _state(self, identity: str) -> OperatorState:
+        running = self.running[identity]
+        until = running.horizon
+        waiting = running.waiting(until)
+        arrived = min(
+            (queue.oldest_arrival(reader.cursor) for queue, reader in running.subscriptions),
+        )
+        return OperatorState(
+            number(identity),
+            float(waiting),
+            waiting * self.statistics[identity].input_bytes,
+            arrived - self._began,
+            running.has_work(until),
+        )
+
+    @property
+    def queue_bytes(self) -> float:
+        """The memory of all queues."""
+        return float(sum(queue.bytes for queue in self.queues.values()))
+
+    # -- what strategies ask ---------------------------------------------------------------
+
+    def has_free_processor(self) -> bool:
+        """One step at a time: Spark is free whenever the loop asks."""
+        return True
+
+    def perform(self, decision: Decision) -> None:
+        """Runs one step of one operator."""
+        if not isinstance(decision, RunOperator):
+            raise StateError("queues on Spark stand behind stateful operators and cannot be moved")
+        identity = f"op{decision.operator}"
+        running = self.running[identity]
+        most = min(decision.max_tuples or self._limits.step_rows, self._limits.step_rows)
+        self._step(identity, running.limited(running.horizon, most))
+
+    def wait(self) -> bool:
+        """Nothing changes by itself: without work the loop ends."""
+        return False
+
+    def _step(self, identity: str, until: int) -> None:
+        running, queue = self.running[identity], self.queues[identity]
+        rows = running.waiting(until)
+        began = time.perf_counter()
+        output = running.step(until)
+        self.statistics[identity].record(rows, output, time.perf_counter() - began)
+        operator = running.operator
+        if isinstance(operator, OutputOperator):
+            self._deliver(operator.query, output, until)
+        else:
+            queue.append(output)
+        queue.advance(until)
+        self._touch(identity)
+
+    def _touch(self, identity: str) -> None:
+        for name in self._graph.operators[identity].queues():
+            self.queues[name].free()
+        self._changed |= {identity, *self._graph.readers(identity)}
+
+    def arrived(self, queue: str) -> None:
+        """Notes that a base queue has new rows or a new heartbeat."""
+        self._changed |= set(self._graph.readers(queue))
+
+    def _pass_heartbeats(self) -> None:
+        """Moves operators that have nothing to do, so that no reader waits for a quiet input."""
+        for identity in self._graph.operators:
+            running = self.running[identity]
+            until = running.horizon
+            if until > running.cursor and not running.has_work(until):
+                self._step_idle(identity, running, until)
+
+    def _step_idle(self, identity: str, running: RunningOperator, until: int) -> None:
+        running.skip(until)
+        operator = running.operator
+        if isinstance(operator, OutputOperator):
+            self._deliver(operator.query, running.output_schema.empty_table(), until)
+        self.queues[identity].advance(until)
+        self._touch(identity)
+
+    def close(self) -> None:
+        """Frees all pages."""
+        for queue in self.queues.values():
+            queue.close()
+
+
+def number(identity: str) -> int:
+    """The number by which strategies know an operator.
+
+    >>> number("op12")
+    12
+    """
+    return int(identity.removeprefix("op"))

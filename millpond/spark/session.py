@@ -1,0 +1,121 @@
+"""Starts Spark: small, quiet and tuned for many short jobs from one long-lived driver."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from millpond.errors import MachineError
+from millpond.settings import Settings
+from millpond.spark.java import java_home
+
+
+def create_session(settings: Settings | None = None, **extra: str) -> SparkSession:
+    """A Spark session for Millpond, or the one that is already running.
+
+    ``extra`` adds Spark options, with ``__`` for each dot: ``spark__ui__enabled="true"``.
+    """
+    settings = settings or Settings()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    builder = SparkSession.builder.appName("millpond").master(settings.spark_master)
+    for key, value in spark_options(settings).items():
+        builder = builder.config(key, value)
+    for name, value in extra.items():
+        builder = builder.config(name.replace("__", "."), value)
+    return _start(builder)
+
+
+def spark_options(settings: Settings) -> dict[str, str]:
+    """The Spark options that Millpond sets, from its own settings."""
+    partitions = str(cores(settings.spark_master))
+    return _LOCAL_NETWORK | {
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}"',
+        "spark.default.parallelism": partitions,
+        "spark.sql.shuffle.partitions": partitions,
+        **_MANY_SHORT_JOBS,
+        **_QUIET,
+        **_MEANING,
+    }
+
+
+def cores(spark_master: str) -> int:
+    """How many tasks run at once; for a cluster, a fair guess.
+
+    >>> cores("local[3]"), cores("local")
+    (3, 1)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
+    if match is None or match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
+
+
+_LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+_LOCAL_NETWORK = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+_MANY_SHORT_JOBS = {
+    "spark.scheduler.mode": "FAIR",
+    "spark.locality.wait": "0",
+    "spark.sql.adaptive.enabled": "false",
+    # Pages are listed by Millpond: a Spark job to list files would cost more than the step itself.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.cleaner.periodicGC.interval": "5min",
+}
+
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+
+_MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+}
+
+
+def _start(builder: SparkSession.Builder) -> SparkSession:
+    with _environment(JAVA_HOME=str(java_home()), PYSPARK_PYTHON=sys.executable):
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise MachineError(f"Spark does not start: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

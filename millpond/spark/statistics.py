@@ -1,0 +1,53 @@
+"""What an operator's steps cost and yield: cost is a + b·n, because a Spark job has a fixed part."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+MEMORY = 0.9
+"""How much of the old averages each step leaves."""
+
+
+class Statistics:
+    """Fading sums over the steps of one operator, and the line fitted through them."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.input_bytes = 100.0
+        self.output_bytes = 100.0
+        self._weight = self._rows = self._rows_squared = 0.0
+        self._seconds = self._rows_seconds = self._outputs = 0.0
+
+    def record(self, rows: int, output: pa.Table, seconds: float) -> None:
+        """Adds one step."""
+        self.steps += 1
+        fade = MEMORY
+        self._weight = self._weight * fade + 1
+        self._rows = self._rows * fade + rows
+        self._rows_squared = self._rows_squared * fade + rows * rows
+        self._seconds = self._seconds * fade + seconds
+        self._rows_seconds = self._rows_seconds * fade + rows * seconds
+        self._outputs = self._outputs * fade + output.num_rows
+        if output.num_rows:
+            self.output_bytes = output.nbytes / output.num_rows
+
+    @property
+    def cost_seconds(self) -> float:
+        """Seconds for one more row."""
+        spread = self._weight * self._rows_squared - self._rows**2
+        if spread <= 1e-9 * self._rows_squared:
+            return self._seconds / self._rows if self._rows else 1e-6
+        slope = (self._weight * self._rows_seconds - self._rows * self._seconds) / spread
+        return max(slope, 0.0)
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds for a step without rows."""
+        if not self._weight:
+            return 0.0
+        return max((self._seconds - self.cost_seconds * self._rows) / self._weight, 0.0)
+
+    @property
+    def selectivity(self) -> float:
+        """Rows out for one row in."""
+        return self._outputs / self._rows if self._rows else 1.0

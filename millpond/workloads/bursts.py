@@ -1,0 +1,89 @@
+"""Bursts by the clock: programmes of rates with nothing random in them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from millpond.errors import InputError
+from millpond.workloads.process import CHUNK_ARRIVALS, ArrivalProcess, FloatArray, require_positive
+
+
+@dataclass(frozen=True)
+class Phases(ArrivalProcess):
+    """A fixed programme, each phase a number of arrivals and their rate (HMTS paper, 6.6).
+
+    >>> Phases(((2, 10.0), (2, 1.0))).times(9).tolist()
+    [0.0, 0.1, 0.2, 1.2]
+    """
+
+    phases: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        if not self.phases or any(count < 1 or rate <= 0 for count, rate in self.phases):
+            raise InputError("Phases: each phase is a count and a rate, both above zero")
+
+    @property
+    def mean_arrivals_per_second(self) -> float:
+        """All arrivals over the length of the programme."""
+        seconds = sum(count / rate for count, rate in self.phases)
+        return sum(count for count, _ in self.phases) / seconds
+
+    def arrivals(self, seed: int = 0) -> Iterator[FloatArray]:
+        """The arrival times; ``seed`` changes nothing."""
+        start = 0.0
+        for count, rate in self.phases:
+            for first in range(0, count, CHUNK_ARRIVALS):
+                yield start + np.arange(first, min(first + CHUNK_ARRIVALS, count)) / rate
+            start += count / rate
+
+
+@dataclass(frozen=True)
+class OnOff(ArrivalProcess):
+    """Bursts by the clock: evenly spaced arrivals at one rate, then at a lower one, for ever.
+
+    >>> OnOff(3.0, 1.0, 2.0).times(5).round(2).tolist()
+    [0.0, 0.33, 0.67, 3.0, 3.33]
+    """
+
+    on_arrivals_per_second: float
+    on_seconds: float
+    off_seconds: float
+    off_arrivals_per_second: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_positive(self, "on_arrivals_per_second", "on_seconds", "off_seconds")
+        if self.off_arrivals_per_second < 0:
+            raise InputError("OnOff: off_arrivals_per_second must not be negative")
+        if self.on_arrivals_per_second * self.on_seconds < 1:
+            raise InputError("OnOff: a burst must hold at least one arrival")
+
+    @property
+    def mean_arrivals_per_second(self) -> float:
+        """Arrivals of one period over its length."""
+        return len(self._period()) / (self.on_seconds + self.off_seconds)
+
+    def arrivals(self, seed: int = 0) -> Iterator[FloatArray]:
+        """The arrival times; ``seed`` changes nothing."""
+        period = self._period()
+        seconds = self.on_seconds + self.off_seconds
+        periods_at_once = max(1, CHUNK_ARRIVALS // len(period))
+        for first in itertools.count(0, periods_at_once):
+            starts = np.arange(first, first + periods_at_once) * seconds
+            yield (starts[:, None] + period).ravel()
+
+    def _period(self) -> FloatArray:
+        on = _evenly(self.on_arrivals_per_second, self.on_seconds)
+        off = _evenly(self.off_arrivals_per_second, self.off_seconds)
+        return np.concatenate([on, self.on_seconds + off])
+
+
+def _evenly(arrivals_per_second: float, seconds: float) -> FloatArray:
+    # A burst of 0.3 s at 10 a second holds 3 arrivals, whatever 0.3 * 10 is in binary.
+    return np.arange(math.ceil(round(arrivals_per_second * seconds, 9))) / (
+        arrivals_per_second or 1.0
+    )

@@ -1,0 +1,1 @@
+"""Tests of Millpond; `reference.py` is the meaning everything else is measured against."""

@@ -1,0 +1,36 @@
+"""One Spark session for all tests, started when the first of them asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+from pyspark.sql import SparkSession
+
+from millpond.settings import Settings
+from millpond.spark.session import create_session
+
+hypothesis.settings.register_profile("millpond", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("millpond")
+
+
+@pytest.fixture(scope="session")
+def _spark_session() -> Iterator[SparkSession]:
+    session = create_session(Settings(spark_master="local[2]"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(_spark_session: SparkSession) -> Iterator[SparkSession]:
+    """The shared session; what a test cached is gone after it."""
+    yield _spark_session
+    _spark_session.catalog.clearCache()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks every test that uses the session, so that `-m 'not spark'` starts no JVM."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)

@@ -1,0 +1,123 @@
+import gzip
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from millpond.errors import InputError
+from tests.connectors.declarations import opened, rows
+
+
+def written(tmp_path: Path, text: str, name: str = "requests.csv") -> str:
+    (tmp_path / name).write_text(text)
+    return str(tmp_path / name)
+
+
+def test_a_header_names_the_columns_in_any_order(tmp_path: Path) -> None:
+    file = written(tmp_path, "ts,Client_ID,more\n2026-01-01 00:00:01,7,x\n")
+    source = opened("client_id INT, ts TIMESTAMP", "csv", file)
+    assert rows(source) == [(7, datetime(2026, 1, 1, 0, 0, 1))]
+
+
+def test_without_a_header_columns_go_by_position(tmp_path: Path) -> None:
+    file = written(tmp_path, "7,x\n8,y\n")
+    assert rows(opened("a INT, b STRING", "csv", file)) == [(7, "x"), (8, "y")]
+
+
+def test_header_false_reads_a_first_line_that_looks_like_one(tmp_path: Path) -> None:
+    file = written(tmp_path, "a,b\n")
+    assert rows(opened("a STRING, b STRING", "csv", file, header=False)) == [("a", "b")]
+    assert rows(opened("a STRING, b STRING", "csv", file)) == []
+
+
+def test_an_empty_cell_is_null_and_a_quoted_one_is_empty(tmp_path: Path) -> None:
+    file = written(tmp_path, 'a,b\n,\n1,""\n')
+    assert rows(opened("a INT, b STRING", "csv", file)) == [(None, None), (1, "")]
+
+
+def test_delimiter_and_null_text_can_be_chosen(tmp_path: Path) -> None:
+    file = written(tmp_path, "1;NA\nNA;\n")
+    source = opened("a INT, b STRING", "csv", file, delimiter=";", null="NA")
+    assert rows(source) == [(1, None), (None, "")]
+
+
+def test_quotes_spaces_and_line_breaks_are_understood(tmp_path: Path) -> None:
+    file = written(tmp_path, 'a,b\n 1,"x, ""y""\nz"\n')
+    assert rows(opened("a INT, b STRING", "csv", file)) == [(1, 'x, "y"\nz')]
+
+
+def test_pages_have_the_asked_number_of_rows(tmp_path: Path) -> None:
+    file = written(tmp_path, "a\n" + "".join(f"{n}\n" for n in range(25)))
+    pages = list(opened("a INT", "csv", file, page_rows=10).pages())
+    assert [page.num_rows for page in pages] == [10, 10, 5]
+
+
+def test_directories_and_patterns_read_all_their_files(tmp_path: Path) -> None:
+    written(tmp_path, "a\n1\n", "x1.csv")
+    written(tmp_path, "a\n2\n", "x2.csv")
+    written(tmp_path, "a\n3\n", "_hidden.csv")
+    assert rows(opened("a INT", "csv", str(tmp_path))) == [(1,), (2,)]
+    assert rows(opened("a INT", "csv", "x*.csv", directory=tmp_path)) == [(1,), (2,)]
+
+
+def test_a_compressed_file_is_read(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as text:
+        text.write("a\n5\n")
+    assert rows(opened("a INT", "csv", str(tmp_path / "a.csv.gz"))) == [(5,)]
+
+
+def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+    assert rows(opened("a INT", "csv", written(tmp_path, ""))) == []
+
+
+def test_progress_counts_bytes(tmp_path: Path) -> None:
+    source = opened("a INT", "csv", written(tmp_path, "a\n1\n"))
+    assert (source.progress().done, source.progress().total) == (0, 4)
+    rows(source)
+    assert (source.progress().done, source.progress().total) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,ts\n1,2026-01-01\n2,abc\n", "line 3, column ts: 'abc' is not a TIMESTAMP"),
+        ('a,ts\n"1",\n"x\ny",\n', "line 4, column a: 'x\\ny' is not an INT"),
+        ("a,ts\n\n1.5,\n", "line 3, column a: '1.5' is not an INT"),
+        ("a,ts\n3000000000,\n", "line 2, column a: '3000000000' is not an INT"),
+        ("a,ts\n1,\n1\n", "line 3: 1 columns instead of 2"),
+        ("a,b\n1,2\n", "line 1: no column ts; columns here: a, b"),
+        ("1\n", "line 1: 1 columns, but S has 2: (a INT, ts TIMESTAMP)"),
+    ],
+)
+def test_a_fault_names_file_line_and_column(tmp_path: Path, text: str, message: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(InputError) as raised:
+        rows(opened("a INT, ts TIMESTAMP", "csv", file))
+    assert str(raised.value) == f"{file}, {message}"
+
+
+@pytest.mark.parametrize("faulty", [0, 1, 499, 998, 999])
+def test_a_fault_is_found_anywhere_in_a_page(tmp_path: Path, faulty: int) -> None:
+    cells = ["x" if n in (faulty, 999) else str(n) for n in range(1000)]
+    file = written(tmp_path, "a\n" + "\n".join(cells))
+    with pytest.raises(InputError, match=f"line {faulty + 2}, column a: 'x' is not an INT"):
+        rows(opened("a INT", "csv", file))
+
+
+def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^S: no file nowhere\.csv$"):
+        opened("a INT", "csv", "nowhere.csv", directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": ";;"}, "S: delimiter ';;' is not one character"),
+        ({"header": "maybe"}, "S: header is true, false or 'auto', not 'maybe'"),
+        ({"delimeter": ";"}, "csv: no option delimeter; did you mean delimiter?"),
+    ],
+)
+def test_faulty_options_are_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        opened("a INT", "csv", written(tmp_path, "a\n"), **options)
+    assert str(raised.value).startswith(message)

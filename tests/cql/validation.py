@@ -1,0 +1,114 @@
+"""What every checked plan promises to the layers below; any test can call ``validate``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from millpond.cql.aggregates import AGGREGATES
+from millpond.cql.algebra import Aggregate, Filter, Join, Node
+from millpond.cql.expressions import (
+    AggregateCall,
+    Call,
+    Column,
+    InSubquery,
+    Literal,
+    OuterColumn,
+    Quantified,
+    ScalarSubquery,
+    walk,
+)
+from millpond.cql.functions import FUNCTIONS, OPERATORS
+from millpond.schema import Schema, Type
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "in")
+
+
+def validate(plan: Node, outer: Schema | None = None) -> None:
+    """Checks every expression of a plan against the schema it sees."""
+    for node in plan.walk():
+        assert all(field.type is not Type.NULL for field in node.schema.fields), node.label()
+        for expression in expressions(node):
+            validate_expression(expression, visible(node), outer, isinstance(node, Filter))
+
+
+def visible(node: Node) -> Schema:
+    """The row that the expressions of a node see."""
+    if isinstance(node, Join):
+        return node.left.schema + node.right.schema
+    return node.inputs[0].schema if node.inputs else Schema(())
+
+
+def expressions(node: Node) -> list:
+    """The expressions that stand directly in a node."""
+    found = []
+    for field in fields(node):
+        value = getattr(node, field.name)
+        found += [v for v in (value if isinstance(value, tuple) else (value,)) if is_typed(v)]
+    if isinstance(node, Aggregate):
+        calls = [e for e in found if isinstance(e, AggregateCall)]
+        assert all(call.function in AGGREGATES for call in calls)
+        found = [e for e in found if e not in calls]
+        found += [call.argument for call in calls if call.argument is not None]
+    return found
+
+
+def is_typed(value: object) -> bool:
+    return hasattr(value, "type") and not isinstance(value, Node)
+
+
+def validate_expression(expression, row: Schema, outer: Schema | None, in_filter: bool) -> None:
+    for part in walk(expression):
+        assert part.type is not Type.NULL, str(part)
+        if isinstance(part, Column):
+            assert row[part.position].type is part.type, f"{part} in {row}"
+            assert not part.name or row[part.position].name.lower() == part.name.lower()
+        elif isinstance(part, OuterColumn):
+            assert outer is not None, str(part)
+            assert outer[part.position].type is part.type
+            assert outer[part.position].name.lower() == part.name.lower()
+            assert in_filter
+        elif isinstance(part, Call):
+            validate_call(part)
+        elif not isinstance(part, Literal):
+            validate(part.subquery, row)
+            validate_subquery(part)
+
+
+def validate_call(call: Call) -> None:
+    types = [argument.type for argument in call.arguments]
+    name = call.function
+    assert name in FUNCTIONS or name in OPERATORS, name
+    if name in COMPARISONS:
+        assert len(set(types)) == 1, str(call)
+        assert call.type is Type.BOOLEAN
+    elif name in ("+", "-", "*", "/", "%", "neg"):
+        assert set(types) == {call.type}, str(call)
+        assert call.type in (Type.BIGINT, Type.DOUBLE)
+    elif name in ("and", "or", "not"):
+        assert set(types) == {Type.BOOLEAN} == {call.type}, str(call)
+    elif name in ("coalesce", "nullif", "greatest", "least"):
+        assert set(types) == {call.type}, str(call)
+    elif name == "case":
+        pairs = len(types) // 2
+        assert set(types[0 : 2 * pairs : 2]) == {Type.BOOLEAN}
+        assert {*types[1 : 2 * pairs : 2], *types[2 * pairs :]} == {call.type}
+    elif name in FUNCTIONS:
+        validate_function(call)
+
+
+def validate_function(call: Call) -> None:
+    function = FUNCTIONS[call.function]
+    assert function.accepts(len(call.arguments))
+    for position, argument in enumerate(call.arguments):
+        wanted = function.parameter(position)
+        assert not isinstance(wanted, Type) or argument.type is wanted, str(call)
+    assert function.result is None or call.type is function.result
+
+
+def validate_subquery(part) -> None:
+    schema = part.subquery.schema
+    assert not part.subquery.is_stream
+    if isinstance(part, (InSubquery, Quantified)):
+        assert schema.types == (part.value.type,)
+    elif isinstance(part, ScalarSubquery):
+        assert schema.types == (part.type,)

@@ -1,0 +1,191 @@
+"""Reads tests/fixtures/*.txt: timestamped input, CQL, and the expected stream.
+
+A case starts with ``== title``. Section heads stand at the margin, their content is indented:
+
+    == A title
+    tick 1 second                        (optional; otherwise one microsecond)
+    stream S (t BIGINT, a INT) delay 2   (tuples in order of arrival; the first column is the time)
+      0, 1
+      advance 5
+    relation R (k INT, n STRING)         (time or begin, + or -, row)
+      begin + 1, 'one'
+      5 - 1, 'one'
+    view V
+      SELECT a FROM S
+    query
+      SELECT ...
+    expect (a, n)                        (names are optional; time or begin, weight, row)
+      begin +1 0
+      3 -1 0
+    late S                               (the tuples that came too late; optional)
+      0, 1
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from tests.cases import Advance, Case, Change, Push, Relation, Run, Stream
+from tests.reference_parser import UNIT_MICROSECONDS
+
+FOLDER = Path(__file__).parent / "fixtures"
+VALUE = re.compile(r"\s*('(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
+CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """A case with one query, called ``q``, and its expected output."""
+
+    file: str
+    title: str
+    case: Case
+    expected: tuple[tuple, ...]
+    names: tuple[str, ...] | None
+    late: dict[str, list[tuple]]
+
+    def __str__(self):
+        return f"{self.file}: {self.title}"
+
+
+def load(folder=FOLDER):
+    """All fixtures of a folder."""
+    return [fixture for path in sorted(folder.glob("*.txt")) for fixture in read(path.stem, path)]
+
+
+def read(name, path):
+    """The fixtures of one file."""
+    text = re.sub(r"^#.*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [one(name, chunk) for chunk in re.split(r"^== ", text, flags=re.MULTILINE)[1:]]
+
+
+def one(file, chunk):
+    """One fixture from its text."""
+    title, _, body = chunk.partition("\n")
+    reader = Reader()
+    for head, lines in sections(body):
+        word, _, rest = head.partition(" ")
+        getattr(reader, word)(rest.strip(), lines)
+    return Fixture(
+        file,
+        title.strip(),
+        reader.case(title),
+        tuple(reader.expected),
+        reader.names,
+        reader.too_late,
+    )
+
+
+def sections(body):
+    """(head, indented lines) of each section."""
+    found = []
+    for line in body.splitlines():
+        if line[:1].isspace():
+            found[-1][1].append(line.strip())
+        elif line:
+            found.append((line.strip(), []))
+    return [(head, [line for line in lines if line]) for head, lines in found]
+
+
+class Reader:
+    """Collects the sections of one fixture; a method reads the section of its name."""
+
+    def __init__(self):
+        self.streams, self.relations, self.actions = [], [], []
+        self.schemas, self.views = {}, {}
+        self.text, self.names, self.expected, self.too_late = "", None, [], {}
+        self.tick_microseconds = 1
+
+    def case(self, title):
+        """The case read so far; relations are pushed before streams."""
+        actions = sorted(self.actions, key=lambda action: not isinstance(action, Change))
+        return Case(
+            tuple(self.streams), tuple(self.relations), self.views, {"q": self.text},
+            (*actions, Run()), tick_microseconds=self.tick_microseconds, title=title.strip(),
+        )  # fmt: skip
+
+    def tick(self, rest, lines):
+        amount, unit = rest.split()
+        self.tick_microseconds = int(amount) * UNIT_MICROSECONDS[unit.removesuffix("s")]
+
+    def stream(self, rest, lines):
+        name, schema, rest = declared(rest)
+        delay = int(rest.removeprefix("delay")) if rest else 0
+        self.streams.append(Stream(name, schema, delay))
+        self.schemas[name] = schema
+        rows = []
+        for line in lines:
+            if line.startswith("advance "):
+                self.actions += [Push(name, tuple(rows)), Advance(name, int(line.split()[1]))]
+                rows = []
+            else:
+                rows.append(values(line, schema))
+        if rows:
+            self.actions.append(Push(name, tuple(rows)))
+
+    def relation(self, rest, lines):
+        name, schema, _ = declared(rest)
+        self.relations.append(Relation(name, schema))
+        changes = []
+        for line in lines:
+            ts, op, row = line.split(maxsplit=2)
+            changes.append((time(ts), op, values(row, schema)))
+        if changes:
+            self.actions.append(Change(name, tuple(changes)))
+
+    def view(self, rest, lines):
+        self.views[rest] = "\n".join(lines)
+
+    def query(self, rest, lines):
+        self.text = "\n".join(lines)
+
+    def expect(self, rest, lines):
+        if rest:
+            self.names = tuple(name.strip() for name in rest.strip("()").split(","))
+        for line in lines:
+            ts, weight, row = line.split(maxsplit=2)
+            self.expected.append((time(ts), int(weight), values(row)))
+
+    def late(self, rest, lines):
+        self.too_late[rest] = [values(line, self.schemas[rest]) for line in lines]
+
+
+def declared(text):
+    """(name, schema, what follows) of a declaration such as ``S (a INT, b STRING) delay 2``."""
+    name, inner, rest = re.fullmatch(r"(\w+) \((.*)\)\s*(.*)", text).groups()
+    schema = tuple((column.split()[0], column.split()[1]) for column in inner.split(","))
+    return name, schema, rest
+
+
+def time(text):
+    """A time, None for the beginning."""
+    return None if text == "begin" else int(text)
+
+
+def values(line, schema=None):
+    """The values of one row; DOUBLE, DATE and TIMESTAMP columns get values of their type."""
+    row = [literal(text) for text in VALUE.findall(line)]
+    if schema:
+        assert len(row) == len(schema), f"{line!r} does not fit {schema}"
+        convert = {
+            "DOUBLE": float, "TIMESTAMP": datetime.fromisoformat, "DATE": date.fromisoformat,
+        }  # fmt: skip
+        row = [
+            value if value is None else convert.get(type_name, lambda v: v)(value)
+            for value, (_, type_name) in zip(row, schema, strict=True)
+        ]
+    return tuple(row)
+
+
+def literal(text):
+    """The value of a literal; ``@2024-01-01 00:00:00`` is a timestamp."""
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    if text.startswith("'"):
+        return text[1:-1].replace("''", "'")
+    if text.startswith("@"):
+        return datetime.fromisoformat(text[1:])
+    return float(text) if re.search(r"[.e]", text) else int(text)

@@ -1,0 +1,203 @@
+"""Compares the engine with the reference on random cases: ``python -m tests.fuzz --n 1000``.
+
+A case is one database with several queries registered together, so sharing is tested too. A failure
+is cut down and printed as a script that repeats it, with the seed that leads to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+from rich.progress import Progress
+
+from tests.cases import Case
+from tests.generator import seeded_case
+from tests.matching import difference
+
+LATE_EVERY = 5
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong: ``surplus`` is what the engine has too much (weight > 0) or too little."""
+
+    case: Case
+    query: str
+    surplus: tuple = ()
+    error: str = ""
+
+    def __str__(self):
+        lines = [str(self.case), f"# {self.query} differs from the reference"]
+        if self.error:
+            return "\n".join([*lines, self.error])
+        lines += [f"#   expected {row}" for row in self.case.expected(self.query)]
+        lines += [
+            f"#   too {'much' if w > 0 else 'little'} {(t, w, r)}" for t, w, r in self.surplus
+        ]
+        return "\n".join(lines)
+
+
+def drive(engine, case):
+    """Performs a case: {query: [(ts, weight, row)]}, and the late rows of each stream."""
+    engine.execute(case.ddl())
+    for statement in case.query_ddl():
+        engine.execute(statement)
+    for action in case.schedule:
+        method, arguments = action.call(case)
+        getattr(engine, method)(*arguments)
+    engine.finish()
+    results = {name: rows_of(engine.results(name).to_pylist()) for name in case.queries}
+    late = {s.name: [tuple(row.values()) for row in late_rows(engine, s)] for s in case.streams}
+    return results, late
+
+
+def late_rows(engine, stream):
+    """The side stream of late tuples, without anything but the declared columns."""
+    names = [name for name, _ in stream.schema]
+    return [{name: row[name] for name in names} for row in engine.late(stream.name).to_pylist()]
+
+
+def rows_of(records):
+    """Result records as (ts, weight, row)."""
+    return [(r.pop("ts"), r.pop("weight"), tuple(r.values())) for r in map(dict, records)]
+
+
+def check(engine_factory, case):
+    """The failures of a case; ``engine_factory(settings)`` gives an engine to use in a ``with``."""
+    try:
+        with engine_factory({"strategy": case.strategy}) as engine:
+            results, late = drive(engine, case)
+    except Exception:  # noqa: BLE001 (whatever the engine raises is a failure of the case)
+        return [Failure(case, ", ".join(case.queries), error=traceback.format_exc())]
+    failures = []
+    for name, actual in results.items():
+        surplus = difference(case.expected(name), actual)
+        if surplus:
+            failures.append(Failure(case, name, tuple(surplus)))
+    if {s: Counter(rows) for s, rows in late.items()} != {
+        s: Counter(rows) for s, rows in case.late().items()
+    }:
+        failures.append(Failure(case, "late", error=f"# late: {late}, expected {case.late()}"))
+    return failures
+
+
+# Cutting a failing case down.
+
+
+def shrink(engine_factory, failure, seconds=60.0):
+    """A smaller case that still fails, found within some time."""
+    deadline = time.monotonic() + seconds
+    smaller = True
+    while smaller and time.monotonic() < deadline:
+        smaller = False
+        for candidate in smaller_cases(failure.case):
+            if time.monotonic() > deadline:
+                break
+            if not valid(candidate):
+                continue
+            found = check(engine_factory, candidate)
+            if found:
+                failure, smaller = found[0], True
+                break
+    return failure
+
+
+def valid(case):
+    """Whether the inputs still fit: a row may be removed from a relation only if it is there."""
+    for relation in case.relations:
+        held = Counter()
+        for _, sign, row in case.changes(relation):
+            held[row] += sign
+            if held[row] < 0:
+                return False
+    return True
+
+
+def smaller_cases(case):
+    """Cases with something left out, large parts first."""
+    for name in case.queries if len(case.queries) > 1 else ():
+        yield case.only(name)
+    for name in case.queries if len(case.queries) > 1 else ():
+        yield replace(case, queries={n: t for n, t in case.queries.items() if n != name})
+    size = len(case.schedule)
+    while size > 1:
+        size //= 2
+        for start in range(0, len(case.schedule), size):
+            yield case.with_schedule(case.schedule[:start] + case.schedule[start + size :])
+    for place, action in enumerate(case.schedule):
+        rows = getattr(action, "rows", ())
+        for index in range(len(rows) if len(rows) > 1 else 0):
+            rest = replace(action, rows=rows[:index] + rows[index + 1 :])
+            yield case.with_schedule((*case.schedule[:place], rest, *case.schedule[place + 1 :]))
+
+
+# Long runs.
+
+
+def fuzz(engine_factory, options, console):
+    """Runs cases until ``n`` query-input pairs are done; the number of failures."""
+    failures = done = 0
+    with Progress(console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("query-input pairs", total=options.n)
+        for seed in range(options.seed, options.seed + -(-options.n // options.queries)):
+            case = seeded_case(seed, options.queries, late=seed % LATE_EVERY == 0)
+            found = check(engine_factory, case)
+            done += len(case.queries)
+            progress.update(task, completed=done, description=f"seed {seed}, {failures} failed")
+            failures += len(found)
+            for failure in found[:1]:
+                report(engine_factory, failure, seed, options, console)
+            if failures >= options.max_failures:
+                break
+    console.print(f"{done} query-input pairs, {failures} failed", highlight=False)
+    return failures
+
+
+def report(engine_factory, failure, seed, options, console):
+    """Prints how to repeat a failure, before and after cutting it down."""
+    again = f"python -m tests.fuzz --seed {seed} --n {options.queries} --queries {options.queries}"
+    console.print(f"\nseed {seed} fails; again: {again}", style="bold red", highlight=False)
+    if options.shrink_seconds > 0:
+        failure = shrink(engine_factory, failure, options.shrink_seconds)
+    console.print(str(failure), markup=False, highlight=False, soft_wrap=True)
+
+
+def arguments(given):
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--n", type=int, default=1000, help="query-input pairs to run")
+    parser.add_argument("--seed", type=int, help="first seed; drawn if left out")
+    parser.add_argument("--queries", type=int, default=8, help="queries in one engine")
+    parser.add_argument("--max-failures", type=int, default=1)
+    parser.add_argument("--shrink-seconds", type=float, default=120.0)
+    options = parser.parse_args(given)
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(2**32)
+    return options
+
+
+def main(given=None):
+    """Starts Spark once and fuzzes; exits 1 on a failure."""
+    options = arguments(given)
+    from millpond import Engine  # noqa: PLC0415 (so that the parts above need no engine)
+    from millpond.settings import Settings  # noqa: PLC0415
+    from millpond.spark.session import create_session  # noqa: PLC0415
+
+    console = Console()
+    console.print(f"seed {options.seed}", highlight=False)
+    spark = create_session(Settings(spark_master="local[2]"))
+    try:
+        return fuzz(lambda s: Engine(spark=spark, settings=s), options, console)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,199 @@
+"""Random cases: a small database, queries over it, and a schedule of arrivals, heartbeats and runs.
+
+Domains are small, NULLs, equal rows and equal timestamps frequent, so that joins hit and
+corner cases meet. ``random_case`` depends on its ``random.Random`` only.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import strategies
+
+from tests.cases import Advance, Case, Change, Push, Relation, Run, Stream
+from tests.query_generator import STRINGS, TYPES, QueryGenerator, Table
+
+LAST_TIME = 30
+STRATEGIES = ("fifo", "round-robin")
+
+
+def cases(queries=1, late=False):
+    """A Hypothesis strategy of cases; the seed is all there is to shrink, see ``tests.fuzz``."""
+    return strategies.integers(0, 2**48).map(lambda seed: seeded_case(seed, queries, late))
+
+
+def seeded_case(seed, queries=1, late=False):
+    """The case of a seed."""
+    return random_case(random.Random(seed), queries, late, f"seed {seed}, {queries} queries")
+
+
+def random_case(rng, queries=1, late=False, title=""):
+    """A random case; with ``late`` some tuples come too late."""
+    usual = {name: rng.choice(TYPES) for name in "abcd"}
+    streams = tuple(random_stream(rng, f"S{i}", usual) for i in range(1, rng.randint(1, 3) + 1))
+    relations = tuple(
+        Relation(f"R{i}", random_columns(rng, usual)) for i in range(1, rng.randint(0, 2) + 1)
+    )
+    tracks = [stream_track(rng, stream, late) for stream in streams]
+    tracks += [relation_track(rng, relation) for relation in relations]
+    schedule = with_runs(rng, interleaved(rng, tracks))
+    case = Case(streams, relations, {}, {}, schedule, rng.choice(STRATEGIES), title=title)
+    return with_queries(rng, case, tracks, queries)
+
+
+def with_queries(rng, case, tracks, queries):
+    """The case with views and queries over its streams and relations."""
+    entries = zip(case.streams + case.relations, tracks, strict=True)
+    generator = QueryGenerator(
+        rng,
+        [
+            Table(e.name, e.schema, isinstance(e, Stream), max(row_count(track), 1))
+            for e, track in entries
+        ],
+    )
+    for number in range(1, rng.choice([0, 0, 1, 2]) + 1):
+        name, query = f"V{number}", telling_query(rng, case, generator)
+        case = replace(case, views=case.views | {name: query.text})
+        table = Table(name, query.schema, query.becomes_stream(), query.rows)
+        generator.tables.append(table)
+    texts = [telling_query(rng, case, generator).text for _ in range(queries)]
+    return replace(case, queries={f"q{i}": text for i, text in enumerate(texts, 1)})
+
+
+def telling_query(rng, case, generator):
+    """A query with several result elements, in most cases: an empty answer tells little."""
+    drawn = [generator.top_level()]
+    sizes = [answer_size(case, drawn[0])]
+    for _ in range(rng.choice([0, 3, 3, 3, 3])):
+        if sizes[-1] >= 5:
+            break
+        drawn.append(generator.top_level())
+        sizes.append(answer_size(case, drawn[-1]))
+    return drawn[sizes.index(max(sizes))]
+
+
+def answer_size(case, query):
+    """How many elements the reference finds."""
+    return len(replace(case, queries={"q": query.text}).expected("q"))
+
+
+def row_count(track):
+    """How many rows the pushes of a track carry."""
+    return sum(len(getattr(action, "rows", ())) for action in track)
+
+
+def random_columns(rng, usual):
+    """Two to four columns; columns of one name mostly have the same type everywhere."""
+    names = sorted(rng.sample("abcd", rng.randint(2, 4)))
+    return tuple((n, usual[n] if rng.random() < 0.8 else rng.choice(TYPES)) for n in names)
+
+
+def random_stream(rng, name, usual):
+    """A stream with a random schema and delay."""
+    schema = (("t", rng.choice(["INT", "BIGINT"])), *random_columns(rng, usual))
+    return Stream(name, schema, rng.choice([0, 0, 1, 3, 8]))
+
+
+def random_value(rng, type_name):
+    """A value from a small domain, or NULL."""
+    if rng.random() < 0.12:
+        return None
+    if type_name in ("INT", "BIGINT"):
+        return rng.choice([0, 1, 1, 2, 2, 3, -1])
+    if type_name == "DOUBLE":
+        return rng.choice([0.0, 0.5, 1.0, 1.5, 2.0, -0.5])
+    return rng.choice(STRINGS if type_name == "STRING" else [True, False])
+
+
+def random_row(rng, schema, known):
+    """A row, now and then equal to one seen before."""
+    if known and rng.random() < 0.15:
+        return rng.choice(known)
+    return tuple(random_value(rng, type_name) for _, type_name in schema)
+
+
+def random_times(rng, count):
+    """Sorted times, many of them equal, with gaps."""
+    instants = [rng.randint(0, LAST_TIME) for _ in range(rng.randint(4, 14))]
+    return sorted(rng.choice(instants) for _ in range(count))
+
+
+def stream_track(rng, stream, late):
+    """What happens to a stream: pushes and heartbeats, in order."""
+    rows = []
+    for ts in random_times(rng, rng.choice([5, 8, 12, 16, 20, 25]) * (rng.random() > 0.05)):
+        values = random_row(rng, stream.schema[1:], [row[1:] for row in rows])
+        rows.append((ts, *values))
+    # A tuple is held back by at most the delay, so none is late.
+    rows = [row for _, row in sorted(
+        ((row[0] + rng.randint(0, stream.delay), row) for row in rows), key=lambda pair: pair[0]
+    )]  # fmt: skip
+    if late:
+        rows = with_late_rows(rng, stream, rows)
+    return cut(rng, stream.name, rows, Push)
+
+
+def with_late_rows(rng, stream, rows):
+    """Inserts tuples far behind; which of them are late follows from the schedule."""
+    for _ in range(rng.randint(1, 3)):
+        place = rng.randint(0, len(rows))
+        values = random_row(rng, stream.schema[1:], [])
+        rows.insert(place, (rng.randint(0, LAST_TIME // 2), *values))
+    return rows
+
+
+def relation_track(rng, relation):
+    """The content at the beginning and the changes, in the order of time."""
+    held, changes = [], []
+    for _ in range(rng.randint(0, 6)):
+        row = random_row(rng, relation.schema, held)
+        held.append(row)
+        changes.append((None, "+", row))
+    for ts in random_times(rng, rng.choice([0, 0, 3, 8])):
+        if held and rng.random() < 0.5:
+            changes.append((ts, "-", held.pop(rng.randrange(len(held)))))
+        else:
+            held.append(random_row(rng, relation.schema, held))
+            changes.append((ts, "+", held[-1]))
+    initial = tuple(change for change in changes if change[0] is None)
+    rest = [change for change in changes if change[0] is not None]
+    first = [Change(relation.name, initial)] if initial else []
+    return first + cut(rng, relation.name, rest, Change)
+
+
+def cut(rng, name, rows, action):
+    """Chops rows into pushes, with heartbeats that keep their promise in between."""
+    track, start = [], 0
+    while start < len(rows):
+        end = min(len(rows), start + rng.choice([1, 1, 2, 4, 8, 30]))
+        track.append(action(name, tuple(rows[start:end])))
+        start = end
+        if rng.random() < 0.3:
+            following = min((row[0] for row in rows[start:]), default=LAST_TIME + 20)
+            so_far = max(row[0] for row in rows[:start])
+            track.append(Advance(name, min(following - 1, so_far + rng.randint(-1, 3))))
+    return track
+
+
+def interleaved(rng, tracks):
+    """One sequence of all actions; what holds at the beginning comes first."""
+    tracks = [list(track) for track in tracks]
+    first = [
+        track.pop(0)
+        for track in tracks
+        if track and isinstance(track[0], Change) and track[0].rows[0][0] is None
+    ]
+    rest = []
+    while any(tracks):
+        rest.append(rng.choice([track for track in tracks if track]).pop(0))
+    return first + rest
+
+
+def with_runs(rng, actions):
+    """Lets the engine run now and then, a few times in all."""
+    places = {rng.randrange(len(actions) + 1) for _ in range(rng.choice([0, 1, 3, 5]))}
+    result = []
+    for place, action in enumerate(actions):
+        result += [action, Run()] if place in places else [action]
+    return tuple(result)

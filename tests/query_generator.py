@@ -1,0 +1,612 @@
+"""Random valid CQL queries over given streams, relations and views.
+
+Everything is written with types in mind, so that no query is refused; sizes are estimated, so that
+the naive evaluator stays quick. Numbers stay exactly representable except in plain projections.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+NUMBERS = ("INT", "BIGINT", "DOUBLE")
+TYPES = ("INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN")
+STRINGS = ("", "a", "b", "ab", "B")
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+MAX_PAIRS = 2000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Something a FROM clause can name; ``rows`` is about how many rows or elements it has."""
+
+    name: str
+    schema: tuple[tuple[str, str], ...]
+    is_stream: bool
+    rows: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column an expression can name."""
+
+    qualifier: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A FROM clause or an item of it; ``comma`` marks a join that still lacks its condition."""
+
+    text: str
+    columns: tuple[Column, ...]
+    names_stream: bool
+    rows: int
+    comma: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query; ``is_stream`` says whether it says Istream, Dstream or Rstream itself."""
+
+    text: str
+    schema: tuple[tuple[str, str], ...]
+    rows: int
+    aggregation: bool = False
+    names_stream: bool = False
+    is_stream: bool = False
+
+    def becomes_stream(self):
+        """Whether the query is a stream at the top level, where the default Istream applies."""
+        return self.is_stream or (self.names_stream and not self.aggregation)
+
+
+class QueryGenerator:
+    """Draws queries; all choices come from one ``random.Random``."""
+
+    def __init__(self, random, tables):
+        self.random = random
+        self.tables = list(tables)
+        self.aliases = self.outputs = 0
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def weighted(self, **weights):
+        """One of the names, drawn with its weight."""
+        return self.random.choices(list(weights), list(weights.values()))[0]
+
+    def some(self, items, least, most):
+        return self.random.sample(items, min(len(items), self.random.randint(least, most)))
+
+    # Whole queries.
+
+    def top_level(self):
+        """A query as a user would register it."""
+        self.aliases = 0
+        query = self.relation(self.random.choice([0, 1, 1, 2]))
+        return self.to_stream(query) if self.chance(0.4) else query
+
+    def relation(self, depth):
+        """A query without a relation-to-stream operator."""
+        kind = self.weighted(select=5, grouped=4, combined=1.5)
+        if kind == "combined":
+            return self.combined(depth)
+        return self.grouped(depth) if kind == "grouped" else self.select(depth)
+
+    def to_stream(self, query):
+        """Istream, Dstream or Rstream of a query, in either syntax."""
+        kind = self.weighted(ISTREAM=3, DSTREAM=2, RSTREAM=2)
+        as_word = query.text.startswith("SELECT ") and " DISTINCT " not in query.text[:20]
+        combined = any(f" {word} " in query.text for word in ("UNION", "EXCEPT", "INTERSECT"))
+        if as_word and not combined and self.chance(0.6):
+            text = f"SELECT {kind} " + query.text.removeprefix("SELECT ")
+        else:
+            text = f"{kind}({query.text})"
+        rows = query.rows * (15 if kind == "RSTREAM" else 2)
+        return replace(query, text=text, is_stream=True, rows=rows)
+
+    def select(self, depth):
+        """SELECT … FROM … WHERE … without aggregation."""
+        source = self.source(depth)
+        distinct = "DISTINCT " if self.chance(0.12) else ""
+        if self.chance(0.08) and len({c.name for c in source.columns}) == len(source.columns):
+            items, schema = "*", tuple((c.name, c.type) for c in source.columns)
+        else:
+            items, schema = self.projection(source, depth)
+        text = f"SELECT {distinct}{items} FROM {source.text}{self.where(source, depth)}"
+        return Query(text, schema, source.rows, names_stream=source.names_stream)
+
+    def projection(self, source, depth):
+        pairs = []
+        for _ in range(self.random.randint(1, 4)):
+            if self.chance(0.55):
+                column = self.random.choice(source.columns)
+                pairs.append((self.written(column, source.columns), column.type, column.name))
+            elif depth > 0 and self.chance(0.12):
+                pairs.append((*self.scalar(source.columns), None))
+            else:
+                type_name = self.type_of(source.columns)
+                pairs.append((self.expression(type_name, source.columns, 2), type_name, None))
+        return self.aliased(pairs)
+
+    def type_of(self, columns, allowed=TYPES):
+        """A type, mostly one that some column has."""
+        present = [c.type for c in columns if c.type in allowed]
+        return self.random.choice(present if present and self.chance(0.85) else allowed)
+
+    def aliased(self, pairs):
+        """The select list and schema of (text, type, own name or None); names become unique."""
+        items, schema = [], []
+        for text, type_name, own in pairs:
+            if own and own not in dict(schema) and self.chance(0.5):
+                items.append(text)
+                schema.append((own, type_name))
+            else:
+                self.outputs += 1
+                items.append(f"{text} AS c{self.outputs}")
+                schema.append((f"c{self.outputs}", type_name))
+        return ", ".join(items), tuple(schema)
+
+    def grouped(self, depth):
+        """A query with GROUP BY, HAVING or aggregates."""
+        source = self.source(depth)
+        keys = [self.key(c, source.columns) for c in self.some(source.columns, 0, 2)]
+        pairs = [key for key in keys if self.chance(0.85)]
+        pairs += [self.aggregate(source.columns) for _ in range(self.random.randint(0, 3))]
+        if not pairs:
+            pairs = [self.aggregate(source.columns)]
+        items, schema = self.aliased(pairs)
+        text = f"SELECT {items} FROM {source.text}{self.where(source, depth)}"
+        if keys:
+            text += " GROUP BY " + ", ".join(dict.fromkeys(key[0] for key in keys))
+        if self.chance(0.25):
+            text += f" HAVING {self.having(keys, source.columns)}"
+        return Query(text, schema, 5, aggregation=True, names_stream=source.names_stream)
+
+    def key(self, column, columns):
+        """A grouping expression: (text, type, own name); never a constant."""
+        text = self.written(column, columns)
+        if self.chance(0.7):
+            return text, column.type, column.name
+        if column.type in NUMBERS:
+            return f"{text} % 2", column.type, None
+        if column.type == "STRING":
+            return f"upper({text})", "STRING", None
+        return f"({text} IS NULL)", "BOOLEAN", None
+
+    def aggregate(self, columns):
+        """(text, type, None) of an aggregate or an expression over aggregates."""
+        first, type_name = self.aggregate_call(columns)
+        if type_name in NUMBERS and self.chance(0.2):
+            if self.chance(0.5):
+                second, other = self.aggregate_call(columns, numeric=True)
+                type_name = "DOUBLE" if "DOUBLE" in (type_name, other) else "BIGINT"
+                return f"{first} {self.random.choice('+-')} {second}", type_name, None
+            return f"coalesce({first}, 0)", type_name, None
+        return first, type_name, None
+
+    def aggregate_call(self, columns, numeric=False):
+        kind = self.weighted(
+            rows=4, count=2, distinct=2, sum=3, avg=2, min=2, max=2, stddev=1, variance=1,
+            percentile=1.5, approx_count_distinct=1,
+        )  # fmt: skip
+        if kind == "rows":
+            return "count(*)", "BIGINT"
+        if kind in ("count", "distinct", "approx_count_distinct"):
+            argument = self.argument(self.type_of(columns), columns)
+            opening = {"distinct": "count(DISTINCT "}.get(kind, f"{kind}(")
+            return f"{opening}{argument})", "BIGINT"
+        types = ("INT", "BIGINT", "DOUBLE", "STRING") if kind in ("min", "max") else NUMBERS
+        type_name = self.type_of(columns, NUMBERS if numeric else types)
+        argument = self.argument(type_name, columns)
+        if kind == "percentile":
+            return f"percentile({argument}, {self.random.choice([0, 0.25, 0.5, 0.9, 1])})", "DOUBLE"
+        if kind == "sum":
+            return f"sum({argument})", "DOUBLE" if type_name == "DOUBLE" else "BIGINT"
+        result = type_name if kind in ("min", "max") else "DOUBLE"
+        return f"{kind}({argument})", result
+
+    def argument(self, type_name, columns):
+        """What is aggregated: mostly a column, and always something that depends on the row."""
+        fitting = [c for c in columns if c.type == type_name]
+        if fitting and self.chance(0.75):
+            return self.written(self.random.choice(fitting), columns)
+        if fitting and type_name in NUMBERS and self.chance(0.4):
+            left, right = (self.written(self.random.choice(fitting), columns) for _ in range(2))
+            return f"{left} {self.random.choice('+-*')} {right}"
+        return self.expression(type_name, columns, 1)
+
+    def having(self, keys, columns):
+        conditions = []
+        for _ in range(self.random.randint(1, 2)):
+            if keys and self.chance(0.25):
+                conditions.append(f"{self.random.choice(keys)[0]} IS NOT NULL")
+            else:
+                call, type_name = self.aggregate_call(columns, numeric=True)
+                limit = self.literal("BIGINT" if type_name == "INT" else type_name)
+                conditions.append(f"{call} {self.random.choice(COMPARISONS)} {limit}")
+        return self.random.choice([" AND ", " OR "]).join(conditions)
+
+    def combined(self, depth):
+        """UNION, EXCEPT or INTERSECT of two or three branches."""
+        known = [type_name for table in self.tables for _, type_name in table.schema]
+        types = [self.random.choice(known) for _ in range(self.random.randint(1, 2))]
+        left = self.branch(types, depth)
+        for _ in range(self.random.choice([1, 1, 1, 1, 2])):
+            right = self.branch(types, depth)
+            word = self.random.choice(["UNION", "EXCEPT", "INTERSECT"])
+            word += self.random.choice(["", " ALL"])
+            opened = f"({left.text})" if " UNION " in left.text or " EXCEPT " in left.text else None
+            text = f"{opened or left.text} {word} {right.text}"
+            if " INTERSECT " in left.text:
+                text = f"({left.text}) {word} {right.text}"
+            left = Query(
+                text,
+                left.schema,
+                left.rows + right.rows,
+                left.aggregation or right.aggregation,
+                left.names_stream or right.names_stream,
+            )
+        return left
+
+    def branch(self, types, depth):
+        """A SELECT whose columns have the given types."""
+        source = self.source(depth, most=1)
+        aggregation = self.chance(0.15)
+        draw = self.aggregate_of if aggregation else self.simple
+        items, schema = self.aliased([(draw(t, source.columns), t, None) for t in types])
+        text = f"SELECT {items} FROM {source.text}{self.where(source, 0)}"
+        return Query(text, schema, source.rows, aggregation, source.names_stream)
+
+    def aggregate_of(self, type_name, columns):
+        """An aggregate of exactly the given type."""
+        if type_name == "BOOLEAN":
+            return "count(*) > 1"
+        if type_name == "BIGINT":
+            return "count(*)"
+        return f"max({self.simple(type_name, columns)})"
+
+    def simple(self, type_name, columns):
+        """A column or literal of exactly the given type."""
+        fitting = [c for c in columns if c.type == type_name]
+        if fitting:
+            return self.written(self.random.choice(fitting), columns)
+        literal = self.literal("INT" if type_name == "BIGINT" else type_name)
+        return f"CAST({literal} AS BIGINT)" if type_name == "BIGINT" else literal
+
+    # FROM.
+
+    def source(self, depth, most=3):
+        """A FROM clause of one to three items."""
+        count = min(most, int(self.weighted(**{"1": 5, "2": 4, "3": 1})))
+        first = self.item(depth, MAX_PAIRS)
+        if count == 1:
+            return first
+        kinds = {"comma": 2, "JOIN": 3, "LEFT JOIN": 2, "RIGHT JOIN": 1, "FULL JOIN": 1}
+        kinds |= {"CROSS JOIN": 0.7, "LEFT SEMI JOIN": 1.2, "LEFT ANTI JOIN": 1.2}
+        comma = self.weighted(**kinds) == "comma"
+        for _ in range(count - 1):
+            other = self.item(depth - 1, MAX_PAIRS // max(first.rows, 1))
+            del_comma = {k: w for k, w in kinds.items() if k != "comma"}
+            first = self.join("," if comma else self.weighted(**del_comma), first, other)
+        return first
+
+    def join(self, kind, left, right):
+        columns = left.columns + right.columns
+        text = f"{left.text}{'' if kind == ',' else ' '}{kind} {right.text}"
+        if kind not in (",", "CROSS JOIN"):
+            text += f" ON {self.join_condition(left.columns, right.columns)}"
+        if "SEMI" in kind or "ANTI" in kind:
+            columns = left.columns
+        rows = max(1, left.rows * right.rows // 3)
+        return Source(text, columns, left.names_stream or right.names_stream, rows, kind == ",")
+
+    def join_condition(self, left, right):
+        """Mostly an equality; sometimes with more to it, sometimes none at all."""
+        columns = left + right
+        equality = self.equality(left, right)
+        if equality is None or self.chance(0.12):
+            return self.predicate(columns, 1)
+        if self.chance(0.3):
+            word = self.random.choice(["AND", "AND", "OR"])
+            return f"{equality} {word} {self.predicate(columns, 1)}"
+        return equality
+
+    def equality(self, left, right):
+        """x = y of one column of either side, None if no types fit."""
+        pairs = [
+            (x, y)
+            for x in left
+            for y in right
+            if x.type == y.type or (x.type in NUMBERS and y.type in NUMBERS)
+        ]
+        if not pairs:
+            return None
+        named = [(x, y) for x, y in pairs if x.name == y.name != "t"]
+        x, y = self.random.choice(named if named and self.chance(0.8) else pairs)
+        return f"{x.qualifier}.{x.name} = {y.qualifier}.{y.name}"
+
+    def item(self, depth, most_rows):
+        """One item of FROM, with about ``most_rows`` rows at most."""
+        kind = self.weighted(table=10, relation=1, windowed=1, stream=1) if depth > 0 else "table"
+        if kind == "table":
+            table = self.random.choices(self.tables, [1 + t.is_stream for t in self.tables])[0]
+        elif kind == "relation":
+            query = self.relation(depth - 1)
+            table = Table(f"({query.text})", query.schema, False, query.rows)
+        else:
+            query = self.stream_query(depth - 1, kind)
+            table = Table(f"({query.text})", query.schema, True, query.rows)
+        return self.windowed(table, most_rows, must=kind == "windowed")
+
+    def stream_query(self, depth, kind):
+        """A stream-valued subquery; a ``windowed`` one may rely on the default Istream."""
+        query = self.relation(depth)
+        if kind == "windowed" and query.becomes_stream():
+            return query
+        return self.to_stream(query)
+
+    def windowed(self, table, most_rows, must):
+        """The table under a new alias, with a window if it is a stream."""
+        self.aliases += 1
+        alias = f"t{self.aliases}"
+        columns = tuple(Column(alias, name, type_name) for name, type_name in table.schema)
+        text = f"{table.name} {self.random.choice(['', 'AS '])}{alias}"
+        if not table.is_stream:
+            return Source(text, columns, False, table.rows)
+        if not must and table.rows <= most_rows and self.chance(0.12):
+            return Source(text, columns, True, table.rows)
+        window, rows = self.window(columns, table.rows, most_rows)
+        return Source(f"{text} [{window}]", columns, True, rows)
+
+    def window(self, columns, rows, most_rows):
+        """(text without brackets, rows it holds at most, about)."""
+        tight = rows > most_rows
+        kind = self.weighted(
+            NOW=2, UNBOUNDED=0 if tight else 2, RANGE=3, SLIDE=2, ROWS=2, STEPS=1.5, PARTITION=2
+        )
+        length = self.random.choice([1, 2, 3] if tight else [0, 1, 2, 3, 5, 8, 13])
+        size = self.random.randint(1, 3 if tight else 5)
+        step = self.random.choice([1, 2, 3, 4])
+        text, held = {
+            "NOW": ("NOW", 3),
+            "UNBOUNDED": ("UNBOUNDED", rows),
+            "RANGE": (f"RANGE {length}{self.unit()}", rows * (length + 1) // 20 + 2),
+            "SLIDE": (f"RANGE {length} SLIDE {step + 1}", rows * (length + 1) // 20 + 2),
+            "ROWS": (f"ROWS {size}", size),
+            "STEPS": (f"ROWS {size} SLIDE {step}", size),
+            "PARTITION": (f"{self.partition(columns)} ROWS {size}", size * 5),
+        }[kind]
+        if kind == "PARTITION" and self.chance(0.25):
+            text += f" SLIDE {step}"
+        if self.chance(0.2):
+            text += " PRECEDING"
+        if self.chance(0.15):
+            text += f" WHERE {self.predicate(columns, 1)}"
+        return text, min(held, rows)
+
+    def unit(self):
+        """One tick is a microsecond."""
+        return " MICROSECONDS" if self.chance(0.1) else ""
+
+    def partition(self, columns):
+        chosen = self.some(columns, 1, 2)
+        return "PARTITION BY " + ", ".join(self.written(c, columns) for c in chosen)
+
+    # Conditions.
+
+    def where(self, source, depth):
+        """A WHERE clause, perhaps with subqueries; comma joins get an equality in most cases."""
+        conjuncts = []
+        if source.comma and self.chance(0.7):
+            aliases = list(dict.fromkeys(c.qualifier for c in source.columns))
+            for left, right in pairwise(aliases):
+                sides = [[c for c in source.columns if c.qualifier == a] for a in (left, right)]
+                conjuncts.append(self.equality(*sides))
+        if self.chance(0.35):
+            conjuncts.append(self.predicate(source.columns, self.random.randint(0, 2)))
+        if depth > 0 and self.chance(0.22):
+            conjuncts.append(self.with_subquery(source.columns))
+        conjuncts = [f"({c})" if " OR " in c else c for c in conjuncts if c]
+        return " WHERE " + " AND ".join(conjuncts) if conjuncts else ""
+
+    def with_subquery(self, columns):
+        """A subquery predicate, sometimes negated or under an OR."""
+        predicate = self.subquery_predicate(columns)
+        if self.chance(0.2):
+            predicate = f"NOT ({predicate})"
+        if self.chance(0.25):
+            predicate = f"({self.predicate(columns, 0)} OR {predicate})"
+        return predicate
+
+    def predicate(self, columns, depth):
+        """A condition without subqueries."""
+        if depth > 0 and self.chance(0.4):
+            left, right = self.predicate(columns, depth - 1), self.predicate(columns, depth - 1)
+            shape = self.weighted(AND=2, OR=2, NOT=1)
+            return f"NOT ({left})" if shape == "NOT" else f"({left} {shape} {right})"
+        column = self.random.choice([c for c in columns if c.name != "t"] or columns)
+        if self.chance(0.1):
+            column = self.random.choice(columns)
+        type_name, subject = column.type, self.written(column, columns)
+        if column.name == "t":
+            return f"{subject} {self.random.choice(COMPARISONS[1:])} {self.random.randint(3, 25)}"
+        kind = self.weighted(compare=5, null=1, list=1, between=1, special=1)
+        if kind == "null":
+            return f"{subject} IS {self.random.choice(['', 'NOT '])}NULL"
+        if type_name == "BOOLEAN":
+            return subject if self.chance(0.5) else f"{subject} = {self.literal(type_name)}"
+        return self.comparison(kind, subject, type_name, columns)
+
+    def comparison(self, kind, subject, type_name, columns):
+        negated = self.random.choice(["", "NOT "])
+        if kind == "list":
+            items = [self.literal(type_name) for _ in range(self.random.randint(1, 3))]
+            items += ["NULL"] if self.chance(0.15) else []
+            return f"{subject} {negated}IN ({', '.join(items)})"
+        if kind == "between":
+            low, high = sorted((self.literal(type_name), self.literal(type_name)))
+            return f"{subject} {negated}BETWEEN {low} AND {high}"
+        if kind == "special" and type_name == "STRING":
+            pattern = self.random.choice(["a%", "%b", "_", "%a%", "%"])
+            return f"{subject} {negated}LIKE '{pattern}'"
+        symbol = self.random.choice(COMPARISONS[1:] if self.chance(0.6) else COMPARISONS)
+        if type_name in NUMBERS:
+            type_name = self.random.choice(NUMBERS)
+        return f"{subject} {symbol} {self.expression(type_name, columns, 1)}"
+
+    # Subqueries in expressions.
+
+    def subquery_predicate(self, outer):
+        kind = self.weighted(IN=3, EXISTS=3, quantified=2, scalar=2)
+        if kind == "EXISTS":
+            source, where = self.inner(outer)
+            item = self.random.choice(["*", self.written(source.columns[0], source.columns)])
+            negated = self.random.choice(["", "NOT "])
+            return f"{negated}EXISTS (SELECT {item} FROM {source.text}{where})"
+        if kind == "scalar":
+            call, type_name = self.scalar(outer, numeric=True)
+            subject = self.expression(type_name, outer, 1)
+            return f"{subject} {self.random.choice(COMPARISONS)} {call}"
+        column = self.random.choice(outer)
+        subject = self.written(column, outer)
+        query = self.one_column(outer, column.type)
+        if kind == "IN":
+            return f"{subject} {self.random.choice(['', 'NOT '])}IN ({query})"
+        symbols = COMPARISONS[:2] if column.type == "BOOLEAN" else COMPARISONS
+        quantifier = self.random.choice(["ALL", "ANY"])
+        return f"{subject} {self.random.choice(symbols)} {quantifier} ({query})"
+
+    def one_column(self, outer, type_name):
+        """A subquery of one column comparable with ``type_name``."""
+        source, where = self.inner(outer)
+        if type_name in NUMBERS:
+            near = [c.type for c in source.columns if c.type in NUMBERS]
+            type_name = self.random.choice(near) if near else type_name
+        item = self.simple(type_name, source.columns)
+        if self.chance(0.15) and type_name != "BOOLEAN":
+            column = self.random.choice(source.columns)
+            key = self.written(column, source.columns)
+            return f"SELECT max({item}) FROM {source.text}{where} GROUP BY {key}"
+        distinct = "DISTINCT " if self.chance(0.1) else ""
+        return f"SELECT {distinct}{item} FROM {source.text}{where}"
+
+    def scalar(self, outer, numeric=False):
+        """(text, type) of a scalar subquery: a global aggregation."""
+        source, where = self.inner(outer)
+        call, type_name = self.aggregate_call(source.columns, numeric)
+        return f"(SELECT {call} FROM {source.text}{where})", type_name
+
+    def inner(self, outer):
+        """(FROM, WHERE) of a subquery, correlated by an equality in about half the cases."""
+        source = self.source(0, most=1 if self.chance(0.85) else 2)
+        conjuncts = []
+        if self.chance(0.55):
+            conjuncts.append(self.correlation(source.columns, outer))
+        if self.chance(0.35):
+            conjuncts.append(self.predicate(source.columns, 1))
+        self.random.shuffle(conjuncts)
+        conjuncts = [c for c in conjuncts if c]
+        return source, " WHERE " + " AND ".join(conjuncts) if conjuncts else ""
+
+    def correlation(self, inner, outer):
+        """inner expression = outer column; both qualified, since names may be in either query."""
+        pairs = [
+            (i, o)
+            for i in inner
+            for o in outer
+            if i.type == o.type or (i.type in NUMBERS and o.type in NUMBERS)
+        ]
+        if not pairs:
+            return None
+        i, o = self.random.choice(pairs)
+        left, right = f"{i.qualifier}.{i.name}", f"{o.qualifier}.{o.name}"
+        if i.type in NUMBERS and self.chance(0.15):
+            left = f"{left} + 1"
+        return f"{left} = {right}" if self.chance(0.7) else f"{right} = {left}"
+
+    # Expressions.
+
+    def written(self, column, columns):
+        """A column's name; bare only if it is unique, and then not always."""
+        alone = sum(c.name == column.name for c in columns) == 1
+        return column.name if alone and self.chance(0.3) else f"{column.qualifier}.{column.name}"
+
+    def literal(self, type_name):
+        if type_name in ("INT", "BIGINT"):
+            return str(self.random.randint(-1, 4))
+        if type_name == "DOUBLE":
+            return str(self.random.choice([-0.5, 0.0, 0.5, 1.0, 1.5, 2.5]))
+        if type_name == "STRING":
+            return f"'{self.random.choice(STRINGS)}'"
+        return self.random.choice(["TRUE", "FALSE"])
+
+    def expression(self, type_name, columns, depth):
+        """An expression of a type (a BIGINT may be written as an INT)."""
+        fitting = [c for c in columns if c.type == type_name]
+        if depth == 0 or self.chance(0.3):
+            if fitting and self.chance(0.8):
+                return self.written(self.random.choice(fitting), columns)
+            return self.literal(type_name)
+        if self.chance(0.25):
+            return self.conditional(type_name, columns, depth - 1)
+        draw = {"STRING": self.text, "BOOLEAN": self.truth}.get(type_name, self.number)
+        return draw(type_name, columns, depth - 1)
+
+    def conditional(self, type_name, columns, depth):
+        first = self.expression(type_name, columns, depth)
+        second = self.expression(type_name, columns, depth)
+        shape = self.weighted(case=3, coalesce=2, nullif=1, greatest=1, least=1)
+        if shape == "case":
+            otherwise = f" ELSE {second}" if self.chance(0.7) else ""
+            return f"CASE WHEN {self.predicate(columns, 0)} THEN {first}{otherwise} END"
+        if type_name == "BOOLEAN":
+            shape = "coalesce"
+        return f"{shape}({first}, {second})"
+
+    def number(self, type_name, columns, depth):
+        left = self.expression(type_name, columns, depth)
+        shape = self.weighted(binary=4, remainder=1, scaled=2, function=2, quotient=1)
+        if shape == "binary":
+            right = self.expression(type_name, columns, depth)
+            return f"({left} {self.random.choice('+-')} {right})"
+        if shape == "remainder":
+            return f"({left}) % {self.expression(type_name, columns, 0)}"
+        if shape == "quotient" and type_name == "DOUBLE":
+            divisor = self.random.choice(["2", "4", "0", self.expression("INT", columns, 0)])
+            return f"({left}) / {divisor}"
+        if shape == "function":
+            return self.numeric_function(type_name, columns, left)
+        return f"({left}) * {self.random.choice(['2', '3', '-1'])}"
+
+    def numeric_function(self, type_name, columns, operand):
+        if type_name == "DOUBLE":
+            return self.random.choice(
+                [f"abs({operand})", f"CAST({self.expression('INT', columns, 0)} AS DOUBLE)"]
+            )
+        choices = [f"abs({operand})", f"-({operand})"]
+        if type_name == "INT":
+            choices.append(f"length({self.expression('STRING', columns, 0)})")
+            choices.append(f"CAST({self.expression('DOUBLE', columns, 0)} AS INT)")
+        else:
+            choices.append(f"floor({self.expression('DOUBLE', columns, 0)})")
+            choices.append(f"ceil({self.expression('DOUBLE', columns, 0)})")
+        return self.random.choice(choices)
+
+    def text(self, type_name, columns, depth):
+        operand = self.expression("STRING", columns, depth)
+        return self.random.choice(
+            [
+                f"upper({operand})",
+                f"lower({operand})",
+                f"({operand} || {self.expression('STRING', columns, 0)})",
+                f"substring({operand}, {self.random.choice([1, 2])}, 1)",
+                f"CAST({self.expression('INT', columns, 0)} AS STRING)",
+                f"trim({operand})",
+            ]
+        )
+
+    def truth(self, type_name, columns, depth):
+        return f"({self.predicate(columns, depth)})"

@@ -1,0 +1,629 @@
+"""The naive evaluator: what a query means, instant by instant, straight from docs/semantics.md.
+
+At each instant every window is cut by its definition and the SQL is evaluated by nested loops over
+lists of tuples. Shares no code with the engine. SAMPLE is refused: it has no one right answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+from tests import reference_values as sql
+from tests.reference_parser import Join, SetOperation, Table, ToStream, parse
+
+BEGINNING = -math.inf
+# Kinds of expressions whose name is no name of a Python method.
+METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
+
+
+def evaluate(query_text, streams, relations=None, views=None, tick_microseconds=1):
+    """The signed output of a query to the end of time: sorted (ts or None, weight, row).
+
+    ``streams``: name -> (schema, [(ts, seq, row)]); ``relations``: name -> (schema,
+    [(ts or None, +1 or -1, row)]); ``views``: name -> text; a schema is [(column, type)].
+    """
+    database = Database(streams, relations or {}, views or {}, tick_microseconds)
+    plan = database.top_level(query_text)
+    output = Counter()
+    if plan.is_stream:
+        for ts, row in plan.elements():
+            output[ts, row] += 1
+    else:
+        for ts, weight, row in changes(plan):
+            output[ts, row] += weight
+    rows = [(None if ts == BEGINNING else ts, weight, row) for (ts, row), weight in output.items()]
+    return sorted(rows, key=lambda r: (r[0] is not None, r[0] or 0, sql.order_key(r[2]), r[1]))
+
+
+def output_names(query_text, streams, relations=None, views=None, tick_microseconds=1):
+    """The column names of the query's output; expressions without alias are called _1, _2, …"""
+    plan = Database(streams, relations or {}, views or {}, tick_microseconds).top_level(query_text)
+    return [name for _, name in plan.columns]
+
+
+def changes(plan):
+    """The differences of a relation from instant to instant; first what holds at the beginning."""
+    before = Counter()
+    for instant in [BEGINNING, *sorted(plan.instants())]:
+        now = Counter(plan.rows(instant, None))
+        for row in before | now:
+            if now[row] != before[row]:
+                yield instant, now[row] - before[row], row
+        before = now
+
+
+def admit(arrivals, delay):
+    """Divides ("tuple", ts, row) and ("advance", ts) into stream elements and late tuples."""
+    elements, late = [], []
+    largest = promised = BEGINNING
+    for seq, (kind, ts, *row) in enumerate(arrivals):
+        if kind == "advance":
+            promised = max(promised, ts)
+        elif ts < largest - delay or ts <= promised:
+            late.append((ts, *row))
+        else:
+            elements.append((ts, seq, *row))
+            largest = max(largest, ts)
+    return elements, late
+
+
+class Environment(NamedTuple):
+    """What an expression sees: a row, its group, the instant, the enclosing query's row."""
+
+    row: tuple
+    group: list | None
+    instant: float
+    outer: Environment | None
+
+
+class Scope:
+    """The columns [(qualifier, name)] an expression may name, here or in the enclosing query."""
+
+    def __init__(self, columns, outer=None):
+        self.columns = columns
+        self.outer = outer
+        self.reads_outer = False
+
+    def find(self, qualifier, name):
+        """(levels up, position) of a column."""
+        found = [
+            position
+            for position, (q, n) in enumerate(self.columns)
+            if n.lower() == name.lower() and (qualifier is None or q.lower() == qualifier.lower())
+        ]
+        if len(found) == 1:
+            return 0, found[0]
+        if found or self.outer is None:
+            raise NameError(f"{'ambiguous' if found else 'unknown'} column {qualifier}.{name}")
+        self.reads_outer = True
+        levels, position = self.outer.find(qualifier, name)
+        return levels + 1, position
+
+
+# Every plan below has: columns [(qualifier, name)]; is_stream; instants(): all instants at which
+# its result can change, perhaps more; moves(): the instants at which one of its inputs moves, as
+# Rstream sees it. Relations have rows(instant, outer environment); streams have elements().
+
+
+class StoredStream:
+    """A declared stream, in the order of (ts, seq)."""
+
+    is_stream = True
+
+    def __init__(self, schema, tuples):
+        self.columns = [("", name) for name, _ in schema]
+        self.ordered = [(ts, row) for ts, _, row in sorted(tuples, key=lambda t: t[:2])]
+
+    def elements(self):
+        return self.ordered
+
+    def instants(self):
+        return set()
+
+    moves = instants
+
+
+class StoredRelation:
+    """A declared relation: rows come and go."""
+
+    is_stream = False
+
+    def __init__(self, schema, events):
+        self.columns = [("", name) for name, _ in schema]
+        self.events = [(BEGINNING if ts is None else ts, sign, row) for ts, sign, row in events]
+
+    def rows(self, instant, outer):
+        content = Counter()
+        for ts, sign, row in self.events:
+            if ts <= instant:
+                content[row] += sign
+        assert all(count >= 0 for count in content.values()), "removed a row that is not there"
+        return list(content.elements())
+
+    def instants(self):
+        return {ts for ts, _, _ in self.events if ts != BEGINNING}
+
+    moves = instants
+
+
+class Windowed:
+    """A window over a stream: the relation of the elements it holds."""
+
+    is_stream = False
+
+    def __init__(self, stream, window, keep, partition):
+        self.stream = stream
+        self.columns = stream.columns
+        self.window = window
+        self.partition = partition
+        self.kept = [(ts, row) for ts, row in stream.elements() if keep(row) is True]
+
+    def rows(self, instant, outer):
+        return [self.kept[index][1] for index in self.content(instant)]
+
+    def content(self, instant):
+        """The positions (in kept) of the elements in the window."""
+        cut = self.range_content if self.window.kind == "range" else self.rows_content
+        return [] if instant == BEGINNING else cut(instant)
+
+    def range_content(self, instant):
+        length, slide = self.window.length, self.window.slide
+        if slide:
+            instant = instant // slide * slide
+        start = BEGINNING if length is None else instant - length
+        return [i for i, (ts, _) in enumerate(self.kept) if start <= ts <= instant]
+
+    def rows_content(self, instant):
+        parts = {}
+        for index, (ts, row) in enumerate(self.kept):
+            if ts <= instant:
+                parts.setdefault(self.partition(row), []).append(index)
+        slide = self.window.slide or 1
+        whole = [part[: len(part) // slide * slide] for part in parts.values()]
+        return sorted(index for part in whole for index in part[-self.window.length :])
+
+    def instants(self):
+        times = {ts for ts, _ in self.kept}
+        length, slide = self.window.length, self.window.slide
+        if self.window.kind == "range" and slide:
+            return self.stream.instants() | set(self.slide_instants(times))
+        if self.window.kind == "range" and length is not None:
+            times |= {ts + length + 1 for ts in times}
+        return self.stream.instants() | times
+
+    def slide_instants(self, times):
+        """All multiples of the slide from before each element to after it has left."""
+        length, slide = self.window.length or 0, self.window.slide
+        for ts in times:
+            first = ts // slide * slide
+            yield from range(first, ts + length + 2 * slide + 1, slide)
+
+    def moves(self):
+        result = set()
+        before = []
+        slides = self.window.kind == "range" and self.window.slide
+        for instant in sorted(self.instants()):
+            now = self.content(instant)
+            if now != before or (slides and now and instant % slides == 0):
+                result.add(instant)
+            before = now
+        return result | self.stream.moves()
+
+
+class Joined:
+    """A join of two relations by nested loops."""
+
+    is_stream = False
+
+    def __init__(self, kind, left, right, condition):
+        self.kind, self.left, self.right, self.condition = kind, left, right, condition
+        self.columns = list(left.columns)
+        if kind not in ("semi", "anti"):
+            self.columns += right.columns
+
+    def rows(self, instant, outer):
+        lefts, rights = self.left.rows(instant, outer), self.right.rows(instant, outer)
+        matches = [
+            (i, j)
+            for i, left in enumerate(lefts)
+            for j, right in enumerate(rights)
+            if self.condition(Environment(left + right, None, instant, outer)) is True
+        ]
+        matched_left = {i for i, _ in matches}
+        if self.kind in ("semi", "anti"):
+            wanted = self.kind == "semi"
+            return [left for i, left in enumerate(lefts) if (i in matched_left) == wanted]
+        result = [lefts[i] + rights[j] for i, j in matches]
+        if self.kind in ("left", "full"):
+            nulls = (None,) * len(self.right.columns)
+            result += [left + nulls for i, left in enumerate(lefts) if i not in matched_left]
+        if self.kind in ("right", "full"):
+            nulls = (None,) * len(self.left.columns)
+            matched_right = {j for _, j in matches}
+            result += [nulls + row for j, row in enumerate(rights) if j not in matched_right]
+        return result
+
+    def instants(self):
+        return self.left.instants() | self.right.instants()
+
+    def moves(self):
+        return self.left.moves() | self.right.moves()
+
+
+class Selected:
+    """SELECT … FROM … WHERE … GROUP BY … HAVING; ``subqueries`` are those in its expressions."""
+
+    is_stream = False
+
+    def __init__(self, source, subqueries):
+        self.source, self.subqueries = source, subqueries
+        self.columns, self.outputs = [], []
+        self.where = self.having = None
+        self.keys = None  # None: no aggregation; []: one group, even if it is empty
+        self.distinct = False
+
+    def rows(self, instant, outer):
+        environments = [
+            Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)
+        ]
+        if self.where:
+            environments = [e for e in environments if self.where(e) is True]
+        if self.keys is not None:
+            environments = self.grouped(environments, instant, outer)
+        if self.having:
+            environments = [e for e in environments if self.having(e) is True]
+        result = [tuple(output(e) for output in self.outputs) for e in environments]
+        return list(dict.fromkeys(result)) if self.distinct else result
+
+    def grouped(self, environments, instant, outer):
+        """One environment a group; its row is any row of the group, for the grouping columns."""
+        groups = {} if self.keys else {(): []}
+        for environment in environments:
+            key = tuple(key(environment) for key in self.keys)
+            groups.setdefault(key, []).append(environment)
+        return [
+            Environment(members[0].row if members else (), members, instant, outer)
+            for members in groups.values()
+        ]
+
+    def instants(self):
+        return self.source.instants().union(*(s.instants() for s in self.subqueries))
+
+    def moves(self):
+        return self.source.moves().union(*(s.moves() for s in self.subqueries))
+
+
+class Combined:
+    """UNION, EXCEPT or INTERSECT; NULLs are equal."""
+
+    is_stream = False
+
+    def __init__(self, operation, keep_all, left, right):
+        self.operation, self.keep_all, self.left, self.right = operation, keep_all, left, right
+        self.columns = left.columns
+        assert len(left.columns) == len(right.columns), "branches differ in width"
+
+    def rows(self, instant, outer):
+        left = Counter(self.left.rows(instant, outer))
+        right = Counter(self.right.rows(instant, outer))
+        if self.operation == "union":
+            result = left + right
+        elif self.keep_all:
+            result = left - right if self.operation == "except" else left & right
+        else:
+            present = self.operation == "intersect"
+            result = Counter(row for row in left if (row in right) == present)
+        return list(result.elements() if self.keep_all else result.keys())
+
+    def instants(self):
+        return self.left.instants() | self.right.instants()
+
+    def moves(self):
+        return self.left.moves() | self.right.moves()
+
+
+class Streamed:
+    """Istream, Dstream or Rstream of a relation."""
+
+    is_stream = True
+
+    def __init__(self, kind, relation):
+        self.kind, self.relation = kind, relation
+        self.columns = relation.columns
+        self.instants, self.moves = relation.instants, relation.moves
+        self.ordered = None
+
+    def elements(self):
+        if self.ordered is None:
+            self.ordered = sorted(self.computed(), key=lambda e: (e[0], sql.order_key(e[1])))
+        return self.ordered
+
+    def computed(self):
+        if self.kind == "rstream":
+            return [(t, row) for t in self.moves() for row in self.relation.rows(t, None)]
+        sign = 1 if self.kind == "istream" else -1
+        return [
+            (instant, row)
+            for instant, weight, row in changes(self.relation)
+            if instant != BEGINNING
+            for _ in range(sign * weight)
+        ]
+
+
+class Named:
+    """A plan under an alias."""
+
+    def __init__(self, plan, alias):
+        self.is_stream = plan.is_stream
+        self.columns = [(alias, name) for _, name in plan.columns]
+        self.instants, self.moves = plan.instants, plan.moves
+        if plan.is_stream:
+            self.elements = plan.elements
+        else:
+            self.rows = plan.rows
+
+
+class Database:
+    """Turns syntax into plans, knowing the declared streams, relations and views."""
+
+    def __init__(self, streams, relations, views, tick_microseconds):
+        self.tick_microseconds = tick_microseconds
+        self.stored = {n.lower(): StoredStream(*s) for n, s in streams.items()}
+        self.stored |= {n.lower(): StoredRelation(*r) for n, r in relations.items()}
+        self.views = {name.lower(): text for name, text in views.items()}
+
+    def top_level(self, text):
+        """The plan of a query or view, with the default Istream."""
+        return self.plan(self.with_default(parse(text, self.tick_microseconds)), None)
+
+    # Defaults.
+
+    def with_default(self, query):
+        """A query that is no aggregation and names a stream gets an Istream."""
+        if isinstance(query, ToStream):
+            return query
+        selects = branches(query)
+        aggregation = any(is_aggregation(select) for select in selects)
+        streams = any(self.names_stream(select.source) for select in selects)
+        return ToStream("istream", query) if streams and not aggregation else query
+
+    def names_stream(self, source):
+        if isinstance(source, Join):
+            return self.names_stream(source.left) or self.names_stream(source.right)
+        if not isinstance(source.source, str):
+            return isinstance(source.source, ToStream) or source.window is not None
+        name = source.source.lower()
+        if name in self.views:
+            query = self.with_default(parse(self.views[name], self.tick_microseconds))
+            return isinstance(query, ToStream)
+        return self.stored[name].is_stream
+
+    # Queries. ``outer`` is the scope of the enclosing query, for correlated subqueries.
+
+    def plan(self, query, outer):
+        if isinstance(query, ToStream):
+            return Streamed(query.kind, self.relation(query.query, None))
+        if isinstance(query, SetOperation):
+            left, right = self.relation(query.left, outer), self.relation(query.right, outer)
+            return Combined(query.operation, query.all, left, right)
+        return self.select(query, outer)
+
+    def relation(self, query, outer):
+        plan = self.plan(query, outer)
+        assert not plan.is_stream, "a stream where a relation is expected"
+        return plan
+
+    def select(self, query, outer):
+        source = self.source(query.source)
+        scope = Scope(source.columns, outer)
+        subqueries = []
+        plan = Selected(source, subqueries)
+        compiler = Compiler(self, scope, subqueries)
+        plan.distinct = query.distinct
+        if is_aggregation(query):
+            plan.keys = [compiler.compile(key) for key in query.group_by]
+        plan.where = query.where and compiler.compile(query.where)
+        plan.having = query.having and compiler.compile(query.having)
+        for number, (expression, alias) in enumerate(expand_stars(query.items, scope), 1):
+            plan.outputs.append(compiler.compile(expression))
+            name = expression[2] if expression[0] == "column" else f"_{number}"
+            plan.columns.append(("", alias or name))
+        plan.reads_outer = scope.reads_outer
+        return plan
+
+    def source(self, item):
+        if isinstance(item, Table):
+            return Named(self.table(item), item.alias)
+        left, right = self.source(item.left), self.source(item.right)
+        if item.on is None:
+            return Joined(item.kind, left, right, lambda environment: True)
+        scope = Scope(left.columns + right.columns)
+        condition = Compiler(self, scope, None).compile(item.on)
+        return Joined(item.kind, left, right, condition)
+
+    def table(self, item):
+        """A FROM item as a relation: streams get their window, or the unbounded one."""
+        if item.sampled:
+            raise NotImplementedError("SAMPLE")
+        plan = self.table_source(item)
+        window = item.window
+        if window is None and not plan.is_stream:
+            return plan
+        assert plan.is_stream, "a window over a relation"
+        if window is None:
+            window = parse("select a from s [unbounded]").source.window
+        compiler = Compiler(self, Scope([(item.alias, name) for _, name in plan.columns]), None)
+        where = compiler.on_row(window.where or ("literal", True))
+        keys = [compiler.on_row(column) for column in window.partition]
+        return Windowed(plan, window, where, lambda row: tuple(key(row) for key in keys))
+
+    def table_source(self, item):
+        if not isinstance(item.source, str):
+            query = self.with_default(item.source) if item.window else item.source
+            return self.plan(query, None)
+        name = item.source.lower()
+        return self.top_level(self.views[name]) if name in self.views else self.stored[name]
+
+
+def branches(query):
+    """The SELECTs that a set operation combines."""
+    if isinstance(query, SetOperation):
+        return branches(query.left) + branches(query.right)
+    return [query]
+
+
+def is_aggregation(select):
+    """Whether a SELECT has GROUP BY, HAVING or an aggregate function."""
+    return bool(select.group_by or select.having) or any(
+        has_aggregate(expression) for expression, _ in select.items
+    )
+
+
+def has_aggregate(expression):
+    """Whether an aggregate function occurs, not looking into subqueries (they are no tuples)."""
+    if not isinstance(expression, (tuple, list)):
+        return False
+    return expression[:1] == ("aggregate",) or any(map(has_aggregate, expression))
+
+
+def expand_stars(items, scope):
+    """The select items with * and S.* replaced by columns."""
+    for expression, alias in items:
+        if expression[0] != "star":
+            yield expression, alias
+            continue
+        for position, (qualifier, name) in enumerate(scope.columns):
+            if expression[1] is None or qualifier.lower() == expression[1].lower():
+                yield ("position", position, name), name
+
+
+class Compiler:
+    """Turns expressions over one scope into functions of an Environment."""
+
+    def __init__(self, database, scope, subqueries):
+        self.database, self.scope, self.subqueries = database, scope, subqueries
+
+    def on_row(self, expression):
+        """A function of a bare row."""
+        function = self.compile(expression)
+        return lambda row: function(Environment(row, None, BEGINNING, None))
+
+    def compile(self, expression):
+        kind, *parts = expression
+        return getattr(self, METHODS.get(kind, kind))(*parts)
+
+    def literal(self, value):
+        return lambda e: value
+
+    def position(self, position, name):
+        return lambda e: e.row[position]
+
+    def column(self, qualifier, name):
+        levels, position = self.scope.find(qualifier, name)
+        if levels == 0:
+            return lambda e: e.row[position]
+        assert levels == 1, "correlated with more than the directly enclosing query"
+        return lambda e: e.outer.row[position]
+
+    def binary(self, operation, left, right):
+        left, right = self.compile(left), self.compile(right)
+        return lambda e: operation(left(e), right(e))
+
+    def or_(self, left, right):
+        return self.binary(lambda x, y: sql.any_of((x, y)), left, right)
+
+    def and_(self, left, right):
+        return self.binary(lambda x, y: sql.all_of((x, y)), left, right)
+
+    def not_(self, operand):
+        operand = self.compile(operand)
+        return lambda e: sql.logical_not(operand(e))
+
+    def compare(self, symbol, left, right):
+        return self.binary(lambda x, y: sql.compare(symbol, x, y), left, right)
+
+    def arithmetic(self, symbol, left, right):
+        return self.binary(lambda x, y: sql.arithmetic(symbol, x, y), left, right)
+
+    def like(self, text, pattern):
+        return self.binary(sql.like, text, pattern)
+
+    def is_null(self, operand):
+        operand = self.compile(operand)
+        return lambda e: operand(e) is None
+
+    def same(self, left, right):
+        return self.binary(lambda x, y: x == y, left, right)
+
+    def in_list(self, operand, items):
+        operand, items = self.compile(operand), [self.compile(item) for item in items]
+        return lambda e: sql.any_of(sql.compare("=", operand(e), item(e)) for item in items)
+
+    def case(self, branches, otherwise):
+        branches = [(self.compile(c), self.compile(v)) for c, v in branches]
+        otherwise = self.compile(otherwise)
+        return lambda e: next((v for c, v in branches if c(e) is True), otherwise)(e)
+
+    def cast(self, operand, type_name):
+        operand = self.compile(operand)
+        return lambda e: sql.cast(operand(e), type_name)
+
+    def call(self, name, arguments):
+        arguments = [self.compile(argument) for argument in arguments]
+        return lambda e: sql.call(name, [argument(e) for argument in arguments])
+
+    def aggregate(self, name, argument, distinct, parameter):
+        if argument is None:
+            return lambda e: len(e.group)
+        argument = self.compile(argument)
+        fraction = parameter and self.compile(parameter)
+
+        def value(e):
+            values = [argument(member) for member in e.group]
+            values = set(values) if distinct else values
+            return sql.aggregate(name, values, fraction and fraction(e))
+
+        return value
+
+    # Subqueries are evaluated again for every row; those that read nothing of it, once an instant.
+
+    def subquery(self, query):
+        plan = self.database.relation(query, self.scope)
+        self.subqueries.append(plan)
+        known = {}
+
+        def rows(e):
+            if reads_outer(plan):
+                return plan.rows(e.instant, e)
+            if e.instant not in known:
+                known[e.instant] = plan.rows(e.instant, None)
+            return known[e.instant]
+
+        return rows
+
+    def exists(self, query):
+        rows = self.subquery(query)
+        return lambda e: bool(rows(e))
+
+    def scalar(self, query):
+        rows = self.subquery(query)
+
+        def value(e):
+            ((only,),) = rows(e)
+            return only
+
+        return value
+
+    def quantified(self, operand, symbol, quantifier, query):
+        operand, rows = self.compile(operand), self.subquery(query)
+        combine = sql.all_of if quantifier == "all" else sql.any_of
+        return lambda e: combine(sql.compare(symbol, operand(e), row) for (row,) in rows(e))
+
+
+def reads_outer(plan):
+    """Whether a subquery is correlated."""
+    if isinstance(plan, Combined):
+        return reads_outer(plan.left) or reads_outer(plan.right)
+    return plan.reads_outer

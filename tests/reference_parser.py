@@ -1,0 +1,482 @@
+"""A recursive-descent parser for CQL queries, for the reference evaluator only.
+
+It shares nothing with the engine's parser. Expressions are tuples whose first item names their
+kind, such as ``("column", "S", "a")``; queries and FROM items are the dataclasses below.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*)
+      | (?P<string>'(?:[^']|'')*')
+      | (?P<number>\d+\.\d*|\.\d+|\d+)
+      | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
+      | (?P<quoted>"[^"]+"|`[^`]+`)
+      | (?P<symbol><=|>=|<>|!=|\|\||[-+*/%(),.\[\];=<>])""",
+    re.VERBOSE,
+)
+AGGREGATES = (
+    "count", "sum", "avg", "min", "max", "stddev", "variance", "percentile",
+    "approx_count_distinct",
+)  # fmt: skip
+TO_STREAM = ("istream", "dstream", "rstream")
+COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
+UNIT_MICROSECONDS = {
+    "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000,
+    "hour": 3_600_000_000, "day": 86_400_000_000, "week": 604_800_000_000,
+}  # fmt: skip
+RESERVED = frozenset(
+    word
+    for line in (
+        "select from where group having union except intersect on join left right full inner cross",
+        "semi anti outer as and or not in is like between exists case when then else end all any",
+        "some distinct sample into by",
+    )
+    for word in line.split()
+)
+
+
+@dataclass
+class Window:
+    """``kind`` is range or rows; a range without ``length`` is unbounded."""
+
+    kind: str
+    length: int | None
+    slide: int | None = None
+    partition: tuple = ()
+    where: tuple | None = None
+
+
+@dataclass
+class Table:
+    """A FROM item; ``source`` is a name or a query."""
+
+    source: object
+    alias: str
+    window: Window | None = None
+    sampled: bool = False
+
+
+@dataclass
+class Join:
+    """``kind``: inner, left, right, full, semi, anti; without ``on`` it is the cross product."""
+
+    kind: str
+    left: object
+    right: object
+    on: tuple | None
+
+
+@dataclass
+class Select:
+    """One SELECT; an item is (expression, alias or None)."""
+
+    items: list
+    distinct: bool
+    source: object
+    where: tuple | None
+    group_by: list
+    having: tuple | None
+
+
+@dataclass
+class SetOperation:
+    """``operation`` is union, except or intersect."""
+
+    operation: str
+    all: bool
+    left: object
+    right: object
+
+
+@dataclass
+class ToStream:
+    """Istream, Dstream or Rstream of a query."""
+
+    kind: str
+    query: object
+
+
+def parse(text, tick_microseconds=1):
+    """The syntax tree of one query."""
+    parser = Parser(text, tick_microseconds)
+    query = parser.query()
+    parser.accept(";")
+    if parser.peek() != "":
+        raise SyntaxError(f"unexpected {parser.peek()!r} in {text!r}")
+    return query
+
+
+class Parser:
+    """Holds the tokens of one text and a position in them."""
+
+    def __init__(self, text, tick_microseconds):
+        self.tick_microseconds = tick_microseconds
+        self.tokens = []
+        self.position = 0
+        place = 0
+        while place < len(text):
+            match = TOKEN.match(text, place)
+            if match is None:
+                raise SyntaxError(f"cannot read {text[place : place + 20]!r}")
+            if match.lastgroup != "space":
+                self.tokens.append((match.lastgroup, match.group()))
+            place = match.end()
+
+    # Reading tokens. Words compare in lower case.
+
+    def peek(self, ahead=0):
+        place = self.position + ahead
+        if place >= len(self.tokens):
+            return ""
+        kind, text = self.tokens[place]
+        return text.lower() if kind == "word" else text
+
+    def accept(self, *words):
+        """Consumes the given words if they come next."""
+        if all(self.peek(i) == word for i, word in enumerate(words)):
+            self.position += len(words)
+            return True
+        return False
+
+    def expect(self, *words):
+        if not self.accept(*words):
+            raise SyntaxError(f"expected {' '.join(words)}, found {self.peek()!r}")
+
+    def name(self):
+        kind, text = self.tokens[self.position]
+        if kind == "quoted":
+            text = text[1:-1]
+        elif kind != "word" or text.lower() in RESERVED:
+            raise SyntaxError(f"expected a name, found {text!r}")
+        self.position += 1
+        return text
+
+    def integer(self):
+        self.position += 1
+        return int(self.tokens[self.position - 1][1])
+
+    def comma_list(self, item):
+        items = [item()]
+        while self.accept(","):
+            items.append(item())
+        return items
+
+    def parenthesised(self, item):
+        self.expect("(")
+        result = item()
+        self.expect(")")
+        return result
+
+    # Queries. INTERSECT binds tighter than UNION and EXCEPT.
+
+    def query(self):
+        left = self.intersection()
+        while self.peek() in ("union", "except"):
+            left = self.set_operation(left, self.intersection)
+        return left
+
+    def intersection(self):
+        left = self.query_term()
+        while self.peek() == "intersect":
+            left = self.set_operation(left, self.query_term)
+        return left
+
+    def set_operation(self, left, right):
+        operation = self.peek()
+        self.position += 1
+        keep_all = self.accept("all")
+        if not keep_all:
+            self.accept("distinct")
+        return SetOperation(operation, keep_all, left, right())
+
+    def query_term(self):
+        if self.peek() in TO_STREAM:
+            kind = self.peek()
+            self.position += 1
+            return ToStream(kind, self.parenthesised(self.query))
+        if self.peek() == "(":
+            return self.parenthesised(self.query)
+        return self.select()
+
+    def select(self):
+        self.expect("select")
+        kind = self.peek() if self.peek() in TO_STREAM else None
+        if kind:
+            self.position += 1
+        distinct = self.accept("distinct")
+        items = self.comma_list(self.select_item)
+        self.expect("from")
+        source = self.from_list()
+        where = self.expression() if self.accept("where") else None
+        group_by = self.comma_list(self.expression) if self.accept("group", "by") else []
+        having = self.expression() if self.accept("having") else None
+        query = Select(items, distinct, source, where, group_by, having)
+        return ToStream(kind, query) if kind else query
+
+    def select_item(self):
+        if self.accept("*"):
+            return ("star", None), None
+        if self.peek(1) == "." and self.peek(2) == "*":
+            qualifier = self.name()
+            self.expect(".", "*")
+            return ("star", qualifier), None
+        expression = self.expression()
+        return expression, self.alias()
+
+    def alias(self):
+        if self.accept("as"):
+            return self.name()
+        following = self.tokens[self.position : self.position + 1]
+        if following and following[0][0] in ("word", "quoted") and self.peek() not in RESERVED:
+            return self.name()
+        return None
+
+    # FROM.
+
+    def from_list(self):
+        left = self.joined()
+        while self.accept(","):
+            left = Join("inner", left, self.joined(), None)
+        return left
+
+    def joined(self):
+        left = self.table()
+        while True:
+            kind = self.join_kind()
+            if kind is None:
+                return left
+            right = self.table()
+            on = self.expression() if self.accept("on") else None
+            left = Join(kind, left, right, on)
+
+    def join_kind(self):
+        """Consumes the words before a joined table; None if there is no join."""
+        for kind in ("semi", "anti"):
+            if self.accept("left", kind, "join") or self.accept(kind, "join"):
+                return kind
+        for kind in ("left", "right", "full"):
+            if self.accept(kind, "outer", "join") or self.accept(kind, "join"):
+                return kind
+        if self.accept("join") or self.accept("inner", "join") or self.accept("cross", "join"):
+            return "inner"
+        return None
+
+    def table(self):
+        source = self.parenthesised(self.query) if self.peek() == "(" else self.name()
+        alias = self.alias()
+        window = self.window() if self.peek() == "[" else None
+        sampled = self.accept("sample")
+        if sampled:
+            self.parenthesised(self.expression)
+        alias = alias or self.alias() or (source if isinstance(source, str) else "")
+        return Table(source, alias, window, sampled)
+
+    def window(self):
+        self.expect("[")
+        partition = ()
+        if self.accept("partition", "by"):
+            partition = tuple(self.comma_list(self.primary))
+        window = self.window_size()
+        window.partition = partition
+        self.accept("preceding")
+        if self.accept("where"):
+            window.where = self.expression()
+        self.expect("]")
+        return window
+
+    def window_size(self):
+        if self.accept("now"):
+            return Window("range", 0)
+        if self.accept("unbounded") or self.accept("range", "unbounded"):
+            return Window("range", None)
+        kind = self.peek()
+        self.position += 1
+        measure = {"range": self.duration, "rows": self.integer}[kind]
+        window = Window(kind, measure())
+        if self.accept("slide"):
+            window.slide = measure()
+        return window
+
+    def duration(self):
+        """A bare integer counts ticks; with a unit it must be a whole number of ticks."""
+        amount = self.integer()
+        unit = UNIT_MICROSECONDS.get(self.peek().removesuffix("s"))
+        if unit is None:
+            return amount
+        self.position += 1
+        ticks, rest = divmod(amount * unit, self.tick_microseconds)
+        if rest:
+            raise SyntaxError("not a whole number of ticks")
+        return ticks
+
+    # Expressions, loosest binding first.
+
+    def expression(self):
+        left = self.conjunction()
+        while self.accept("or"):
+            left = ("or", left, self.conjunction())
+        return left
+
+    def conjunction(self):
+        left = self.negation()
+        while self.accept("and"):
+            left = ("and", left, self.negation())
+        return left
+
+    def negation(self):
+        if self.accept("not"):
+            return ("not", self.negation())
+        return self.predicate()
+
+    def predicate(self):
+        left = self.sum()
+        if self.peek() in COMPARISONS:
+            return self.comparison(left)
+        if self.accept("is"):
+            negated = self.accept("not")
+            return self.maybe_not(negated, self.is_test(left))
+        negated = self.peek() == "not" and self.peek(1) in ("in", "like", "between")
+        if negated:
+            self.expect("not")
+        if self.accept("in"):
+            return self.maybe_not(negated, self.membership(left))
+        if self.accept("like"):
+            return self.maybe_not(negated, ("like", left, self.sum()))
+        if self.accept("between"):
+            low = self.sum()
+            self.expect("and")
+            both = ("and", ("compare", ">=", left, low), ("compare", "<=", left, self.sum()))
+            return self.maybe_not(negated, both)
+        return left
+
+    def maybe_not(self, negated, expression):
+        return ("not", expression) if negated else expression
+
+    def comparison(self, left):
+        operator = self.peek().replace("!=", "<>")
+        self.position += 1
+        quantifier = {"all": "all", "any": "any", "some": "any"}.get(self.peek())
+        if quantifier and self.peek(1) == "(":
+            self.position += 1
+            return ("quantified", left, operator, quantifier, self.parenthesised(self.query))
+        return ("compare", operator, left, self.sum())
+
+    def is_test(self, left):
+        if self.accept("null"):
+            return ("is null", left)
+        if self.accept("distinct", "from"):
+            return ("not", ("same", left, self.sum()))
+        value = self.accept("true")
+        if not value:
+            self.expect("false")
+        return ("same", left, ("literal", value))
+
+    def membership(self, left):
+        if self.starts_query(1):
+            return ("quantified", left, "=", "any", self.parenthesised(self.query))
+        return ("in list", left, self.parenthesised(lambda: self.comma_list(self.expression)))
+
+    def starts_query(self, ahead):
+        """Whether an opened parenthesis holds a query: SELECT or Istream( after more openings."""
+        while self.peek(ahead) == "(":
+            ahead += 1
+        return self.peek(ahead) == "select" or (
+            self.peek(ahead) in TO_STREAM and self.peek(ahead + 1) == "("
+        )
+
+    def sum(self):
+        left = self.product()
+        while self.peek() in ("+", "-", "||"):
+            operator = self.peek()
+            self.position += 1
+            left = ("arithmetic", operator, left, self.product())
+        return left
+
+    def product(self):
+        left = self.unary()
+        while self.peek() in ("*", "/", "%"):
+            operator = self.peek()
+            self.position += 1
+            left = ("arithmetic", operator, left, self.unary())
+        return left
+
+    def unary(self):
+        if self.accept("-"):
+            return ("arithmetic", "-", ("literal", 0), self.unary())
+        self.accept("+")
+        return self.primary()
+
+    def primary(self):
+        kind, text = self.tokens[self.position]
+        if kind == "string":
+            self.position += 1
+            return ("literal", text[1:-1].replace("''", "'"))
+        if kind == "number":
+            self.position += 1
+            return ("literal", float(text) if "." in text else int(text))
+        if text == "(":
+            if self.starts_query(0):
+                return ("scalar", self.parenthesised(self.query))
+            return self.parenthesised(self.expression)
+        return self.word()
+
+    def word(self):
+        constants = {"null": None, "true": True, "false": False}
+        if self.peek() in constants and self.peek(1) not in (".", "("):
+            value = constants[self.peek()]
+            self.position += 1
+            return ("literal", value)
+        if self.accept("case"):
+            return self.case()
+        if self.accept("exists"):
+            return ("exists", self.parenthesised(self.query))
+        if self.peek() == "cast" and self.peek(1) == "(":
+            self.position += 1
+            return self.parenthesised(self.cast)
+        if self.peek(1) == "(":
+            return self.call()
+        name = self.name()
+        return ("column", name, self.name()) if self.accept(".") else ("column", None, name)
+
+    def cast(self):
+        value = self.expression()
+        self.expect("as")
+        return ("cast", value, self.name().upper())
+
+    def case(self):
+        """CASE x WHEN v … means CASE WHEN x = v …"""
+        subject = None if self.peek() == "when" else self.expression()
+        branches = []
+        while self.accept("when"):
+            condition = self.expression()
+            if subject is not None:
+                condition = ("compare", "=", subject, condition)
+            self.expect("then")
+            branches.append((condition, self.expression()))
+        otherwise = self.expression() if self.accept("else") else ("literal", None)
+        self.expect("end")
+        return ("case", branches, otherwise)
+
+    def call(self):
+        name = self.peek()
+        self.position += 1
+        self.expect("(")
+        if name in AGGREGATES:
+            return self.aggregate(name)
+        arguments = [] if self.peek() == ")" else self.comma_list(self.expression)
+        self.expect(")")
+        return ("call", name, arguments)
+
+    def aggregate(self, name):
+        if self.accept("*"):
+            self.expect(")")
+            return ("aggregate", name, None, False, None)
+        distinct = self.accept("distinct")
+        argument = self.expression()
+        parameter = self.expression() if self.accept(",") else None
+        self.expect(")")
+        return ("aggregate", name, argument, distinct, parameter)

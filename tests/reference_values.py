@@ -1,0 +1,216 @@
+"""Values in the reference evaluator: SQL's logic, arithmetic, functions and aggregates.
+
+NULL is None. Numbers are Python's, so that 1 and 1.0 are equal as docs/semantics.md asks.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+COMPARE = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def compare(symbol, left, right):
+    """A comparison with three truth values; a string beside a date or timestamp is read as one."""
+    if left is None or right is None:
+        return None
+    if isinstance(left, date) and isinstance(right, str):
+        right = type(left).fromisoformat(right)
+    if isinstance(right, date) and isinstance(left, str):
+        left = type(right).fromisoformat(left)
+    return COMPARE[symbol](left, right)
+
+
+def logical_not(value):
+    """NOT with three truth values."""
+    return None if value is None else not value
+
+
+def all_of(values):
+    """AND of any number of truth values: false wins, then unknown."""
+    values = list(values)
+    return False if False in values else None if None in values else True
+
+
+def any_of(values):
+    """OR of any number of truth values: true wins, then unknown."""
+    values = list(values)
+    return True if True in values else None if None in values else False
+
+
+def arithmetic(symbol, left, right):
+    """+ - * / % and ||; NULL if an operand is NULL or a divisor is zero."""
+    if left is None or right is None:
+        return None
+    if symbol in "/%" and right == 0:
+        return None
+    if symbol == "%":
+        return remainder(left, right)
+    apply = {
+        "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+        "||": operator.add,
+    }[symbol]  # fmt: skip
+    return apply(left, right)
+
+
+def remainder(left, right):
+    """The remainder with the sign of the dividend."""
+    if isinstance(left, float) or isinstance(right, float):
+        return math.fmod(left, right)
+    size = abs(left) % abs(right)
+    return -size if left < 0 else size
+
+
+def like(text, pattern):
+    """LIKE: % stands for any text, _ for one character, a backslash quotes the next."""
+    if text is None or pattern is None:
+        return None
+    wild = {"%": ".*", "_": "."}
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    regex = "".join(wild.get(p) or re.escape(p[-1]) for p in parts)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+def cast(value, type_name):
+    """CAST; numbers lose their fraction towards zero, a string that cannot be read is NULL."""
+    try:
+        return None if value is None else converted(value, type_name)
+    except ValueError:
+        return None
+
+
+def converted(value, type_name):
+    """The value as another type."""
+    if type_name in ("INT", "INTEGER", "BIGINT"):
+        return int(value)
+    if type_name == "DOUBLE":
+        return float(value)
+    if type_name in ("STRING", "VARCHAR"):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if type_name == "BOOLEAN":
+        return bool(value)
+    return {"TIMESTAMP": datetime, "DATE": date}[type_name].fromisoformat(value)
+
+
+def half_up(value, digits=0):
+    """ROUND: halves go away from zero."""
+    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return type(value)(rounded)
+
+
+def substring(text, start, length=None):
+    """SUBSTRING counts from one, a negative start from the end."""
+    begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    end = len(text) if length is None else begin + length
+    return text[max(begin, 0) : max(end, 0)]
+
+
+# Functions that are NULL if an argument is NULL.
+STRICT = {
+    "abs": abs,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "round": half_up,
+    "sign": lambda x: float((x > 0) - (x < 0)),
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else None,
+    "exp": math.exp,
+    "ln": lambda x: math.log(x) if x > 0 else None,
+    "power": lambda x, y: float(x) ** y,
+    "mod": lambda x, y: arithmetic("%", x, y),
+    "upper": str.upper,
+    "lower": str.lower,
+    "length": len,
+    "trim": lambda text: text.strip(" "),
+    "reverse": lambda text: text[::-1],
+    "concat": lambda *texts: "".join(texts),
+    "replace": str.replace,
+    "ltrim": lambda text: text.lstrip(" "),
+    "rtrim": lambda text: text.rstrip(" "),
+    "left": lambda text, length: text[: max(length, 0)],
+    "right": lambda text, length: text[-length:] if length > 0 else "",
+    "strpos": lambda text, part: text.find(part) + 1,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": operator.contains,
+    "substring": substring,
+    "substr": substring,
+    "year": lambda d: d.year,
+    "month": lambda d: d.month,
+    "day": lambda d: d.day,
+    "hour": lambda d: d.hour,
+    "minute": lambda d: d.minute,
+    "second": lambda d: d.second,
+}
+
+
+def present(values):
+    """The values that are not NULL."""
+    return [v for v in values if v is not None]
+
+
+# Functions that look at NULLs themselves.
+LENIENT = {
+    "coalesce": lambda *values: next(iter(present(values)), None),
+    "ifnull": lambda *values: next(iter(present(values)), None),
+    "nullif": lambda x, y: None if compare("=", x, y) else x,
+    "greatest": lambda *values: max(present(values), default=None),
+    "least": lambda *values: min(present(values), default=None),
+}
+
+
+def call(name, arguments):
+    """A scalar function applied to values."""
+    if name in LENIENT:
+        return LENIENT[name](*arguments)
+    return None if None in arguments else STRICT[name](*arguments)
+
+
+def aggregate(name, values, parameter=None):
+    """An aggregate of the values that are not NULL; sums are exact before they are rounded once."""
+    values = present(values)
+    if name == "count":
+        return len(values)
+    if name == "approx_count_distinct":
+        return len(set(values))
+    if not values:
+        return None
+    if name in ("min", "max"):
+        return min(values) if name == "min" else max(values)
+    if name == "percentile":
+        return percentile(sorted(values), parameter)
+    total = sum(map(Fraction, values))
+    if name == "sum":
+        return float(total) if any(isinstance(v, float) for v in values) else int(total)
+    if name == "avg":
+        return float(total / len(values))
+    return deviation(name, values, total / len(values))
+
+
+def deviation(name, values, mean):
+    """The sample variance or standard deviation."""
+    if len(values) < 2:
+        return None
+    variance = float(sum((Fraction(v) - mean) ** 2 for v in values) / (len(values) - 1))
+    return math.sqrt(variance) if name == "stddev" else variance
+
+
+def percentile(ordered, fraction):
+    """Interpolates linearly at rank fraction·(n-1)."""
+    rank = Fraction(fraction) * (len(ordered) - 1)
+    low = math.floor(rank)
+    high = math.ceil(rank)
+    step = Fraction(ordered[high]) - Fraction(ordered[low])
+    return float(Fraction(ordered[low]) + (rank - low) * step)
+
+
+def order_key(row):
+    """Orders rows column by column: NULL first, false before true, strings by code point."""
+    return tuple((value is not None, 0 if value is None else value) for value in row)

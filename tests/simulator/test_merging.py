@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millpond.scheduling.registry import make
+from millpond.simulator import Conditions, SimulatedPlan, Window, simulate
+
+
+def _join(window: Window | None = None, **settings: float) -> SimulatedPlan:
+    plan = SimulatedPlan()
+    left, right = plan.stream("r"), plan.stream("s")
+    plan.query("q", plan.join("join", left, right, cost_seconds=0.0, window=window, **settings))
+    return plan
+
+
+def _pairs(left: np.ndarray, right: np.ndarray, seconds: float) -> int:
+    return sum(abs(a - b) <= seconds for a in left for b in right)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0, 20), max_size=20, unique=True),
+    st.lists(st.floats(0, 20), max_size=20, unique=True),
+    st.sampled_from([0.5, 3.0]),
+    st.sampled_from([None, 1, 3]),
+)
+def test_a_time_window_join_finds_every_pair_once(
+    left: list[float], right: list[float], seconds: float, max_tuples: int | None
+) -> None:
+    times = {"r": np.sort(left), "s": np.sort(right)}
+    plan = _join(Window(seconds=seconds, match_probability=1.0))
+    record = simulate(plan, make("fifo", max_tuples=max_tuples), times)
+    assert record.outputs == _pairs(times["r"], times["s"], seconds)
+
+
+def test_a_row_window_join_meets_the_last_rows_of_the_other_input() -> None:
+    plan = _join(Window(rows=2, match_probability=1.0))
+    record = simulate(plan, make("fifo"), {"r": [1, 2, 3, 4], "s": [3.5, 5]})
+    # 3.5 meets 2 and 3; 4 meets 3.5; 5 meets 3 and 4.
+    assert record.outputs == 5
+
+
+def test_probing_a_window_costs_by_its_content() -> None:
+    plan = SimulatedPlan()
+    left, right = plan.stream("r"), plan.stream("s")
+    window = Window(seconds=100, probe_seconds=1.0)
+    plan.query("q", plan.join("join", left, right, cost_seconds=0.5, window=window))
+    record = simulate(plan, make("fifo"), {"r": [0, 1, 2], "s": [3]})
+    assert record.busy_seconds == pytest.approx(4 * 0.5 + 3)
+
+
+def test_a_join_is_blocked_while_an_older_tuple_may_come() -> None:
+    record = simulate(_join(selectivity=1.0), make("fifo"), {"r": [1, 2], "s": [10, 11]})
+    # 1 and 2 must wait for 10, and 10 for the end of r, which is known by then.
+    assert record.output_seconds.tolist() == [10, 10, 10, 11]
+
+
+def test_on_demand_timestamps_unblock_a_join() -> None:
+    conditions = Conditions(on_demand_timestamps=True)
+    times = {"r": [1, 2], "s": [10, 11]}
+    record = simulate(_join(selectivity=1.0), make("fifo"), times, conditions)
+    assert record.output_seconds.tolist() == [1, 2, 10, 11]
+
+
+def test_a_union_merges_in_order_of_time() -> None:
+    plan = SimulatedPlan()
+    slow = plan.operator("slow", plan.stream("r"), cost_seconds=5.0)
+    plan.query("q", plan.union("u", slow, plan.stream("s"), cost_seconds=0.0))
+    record = simulate(plan, make("greedy"), {"r": [0.0], "s": [1.0, 2.0]})
+    arrived = record.output_seconds - record.output_latency_seconds
+    assert arrived.tolist() == [0, 1, 2]
+    assert record.output_seconds.tolist() == [5, 5, 5]
+
+
+def test_sides_have_their_own_costs_and_selectivities() -> None:
+    plan = SimulatedPlan()
+    left, right = plan.stream("r"), plan.stream("s")
+    join = plan.join("j", left, right, cost_seconds=(1.0, 3.0), selectivity=(0.0, 2.0))
+    plan.query("q", join)
+    record = simulate(plan, make("fifo"), {"r": [0, 1], "s": [2]})
+    assert record.outputs == 2
+    assert record.busy_seconds == 5.0
+
+
+def test_a_stream_may_meet_itself() -> None:
+    plan = SimulatedPlan()
+    stream = plan.stream("s")
+    window = Window(seconds=1.0, match_probability=1.0)
+    plan.query("q", plan.join("self", stream, stream, cost_seconds=0.1, window=window))
+    record = simulate(plan, make("fifo"), {"s": [0.0, 0.5, 5.0]})
+    # (0,0), (0,0.5), (0.5,0), (0.5,0.5), (5,5)
+    assert record.outputs == 5

@@ -1,0 +1,141 @@
+"""Generated cases are repeatable, keep their promises, and reach every construct."""
+
+import re
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from tests import reference
+from tests.cases import Advance, Change
+from tests.fuzz import check, shrink, valid
+from tests.generator import seeded_case
+
+SEEDS = range(150)
+CONSTRUCTS = [
+    r"\[NOW", r"\[UNBOUNDED", r"\[RANGE \d+ SLIDE", r"\[RANGE \d+[\] ]", r"\[ROWS \d+[\] ]",
+    r"\[ROWS \d+ SLIDE", r"\[PARTITION BY [^]]* ROWS \d+[\] ]", r"PARTITION BY [^]]* SLIDE",
+    r"\[[^]]* WHERE", r"PRECEDING", r"MICROSECONDS", r"SELECT ISTREAM", r"SELECT DSTREAM",
+    r"SELECT RSTREAM", r"ISTREAM\(", r"DSTREAM\(", r"RSTREAM\(", r" JOIN", r"LEFT JOIN",
+    r"RIGHT JOIN", r"FULL JOIN", r"CROSS JOIN", r"LEFT SEMI JOIN", r"LEFT ANTI JOIN", r"GROUP BY",
+    r"HAVING", r"count\(\*\)", r"count\(DISTINCT", r"sum\(", r"avg\(", r"min\(", r"max\(",
+    r"stddev\(", r"variance\(", r"percentile\(", r"approx_count_distinct\(", r"SELECT DISTINCT",
+    r"UNION SELECT", r"UNION ALL", r"EXCEPT SELECT", r"EXCEPT ALL", r"INTERSECT SELECT",
+    r"INTERSECT ALL", r"FROM \(SELECT", r"FROM V1", r" IN \(SELECT", r"NOT IN \(SELECT",
+    r" EXISTS \(", r"NOT EXISTS \(", r"[<>=] ALL \(", r"[<>=] ANY \(", r"= \(SELECT",
+    r"SELECT \(SELECT", r"CASE WHEN", r"LIKE", r"BETWEEN", r"IS NULL", r"NULL\)", r"CAST\(",
+    r" / ", r" % ", r"\|\|", r" NOT \(", r" OR ",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def some_cases():
+    return [seeded_case(seed, 4, late=False) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_every_construct_is_generated(some_cases, construct):
+    assert any(
+        re.search(construct, text) for case in some_cases for text in case.queries.values()
+    ), construct
+
+
+def test_a_seed_gives_the_same_case(some_cases):
+    again = [seeded_case(seed, 4) for seed in SEEDS[:20]]
+    assert again == some_cases[:20]
+
+
+def test_no_tuple_is_late_unless_asked_for(some_cases):
+    assert not any(late for case in some_cases for late in case.late().values())
+    assert any(late for seed in SEEDS for late in seeded_case(seed, 0, late=True).late().values())
+
+
+def test_relations_change_in_order_of_time_and_after_their_heartbeats(some_cases):
+    for case in some_cases:
+        assert valid(case)
+        for relation in case.relations:
+            promised = latest = reference.BEGINNING
+            for action in case.schedule:
+                if getattr(action, "target", None) != relation.name:
+                    continue
+                if isinstance(action, Advance):
+                    promised = max(promised, action.ts)
+                    continue
+                assert isinstance(action, Change)
+                for ts, _, _ in action.rows:
+                    time = reference.BEGINNING if ts is None else ts
+                    assert time >= latest
+                    assert time > promised or time == reference.BEGINNING
+                    latest = time
+
+
+def test_most_queries_have_an_answer(some_cases):
+    answers = [bool(case.expected(q)) for case in some_cases[:40] for q in case.queries]
+    assert sum(answers) > 0.7 * len(answers)
+
+
+class ReferenceEngine:
+    """An engine that answers with the reference, perhaps wrongly: it stands in for Spark."""
+
+    def __init__(self, case_of, spoil):
+        self.case_of, self.spoil = case_of, spoil
+        self.calls = []
+
+    def __getattr__(self, method):
+        return lambda *arguments: self.calls.append((method, arguments))
+
+    def results(self, query):
+        case = self.case_of()
+        names = reference.output_names(case.queries[query], *case.reference_arguments())
+        records = [
+            {"ts": ts, "weight": weight} | dict(zip(names, row, strict=True))
+            for ts, weight, row in self.spoil(case.expected(query))
+        ]
+        return SimpleNamespace(to_pylist=lambda: records)
+
+    def late(self, stream):
+        case = self.case_of()
+        records = [dict(zip(case.names(stream), r, strict=True)) for r in case.late()[stream]]
+        return SimpleNamespace(to_pylist=lambda: records)
+
+
+def checked(case, spoil):
+    """Checks a case against the stand-in."""
+    current = [case]
+
+    @contextmanager
+    def factory(settings):
+        assert settings == {"strategy": case.strategy}
+        yield ReferenceEngine(lambda: current[0], spoil)
+
+    return current, factory
+
+
+def test_check_passes_a_right_engine_and_catches_a_wrong_one(some_cases):
+    case = next(c for c in some_cases if len(c.expected("q1")) > 3)
+    _, factory = checked(case, lambda rows: rows)
+    assert check(factory, case) == []
+    _, factory = checked(case, lambda rows: rows[:-1])
+    failures = check(factory, case)
+    assert failures
+    assert failures[0].surplus
+    assert "from millpond import Engine" in str(failures[0])
+
+
+def test_shrinking_keeps_the_failure_and_drops_the_rest(some_cases, monkeypatch):
+    case = next(c for c in some_cases if len(c.expected("q1")) > 3).only("q1")
+    current, factory = checked(case, lambda rows: [(ts, w + 1, r) for ts, w, r in rows])
+
+    def checking(engine_factory, candidate):
+        current[0] = candidate
+        return check(engine_factory, candidate)
+
+    monkeypatch.setattr("tests.fuzz.check", checking)
+    failure = shrink(factory, checking(factory, case)[0], seconds=10)
+    assert len(failure.case.schedule) < len(case.schedule)
+    assert failure.surplus
+
+
+def test_a_case_prints_as_a_script_that_compiles(some_cases):
+    for case in some_cases[:30]:
+        compile(str(case), "case", "exec")

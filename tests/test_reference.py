@@ -1,0 +1,59 @@
+"""The reference evaluator gives the hand-checked results of every fixture."""
+
+import math
+
+import pytest
+
+from tests import reference
+from tests.fixtures_format import load
+from tests.matching import difference
+
+
+@pytest.mark.parametrize("fixture", load(), ids=str)
+def test_reference_gives_the_hand_checked_result(fixture):
+    assert not difference(fixture.expected, fixture.case.expected("q"))
+
+
+@pytest.mark.parametrize("fixture", [f for f in load() if f.names], ids=str)
+def test_reference_names_the_output(fixture):
+    found = reference.output_names(fixture.case.queries["q"], *fixture.case.reference_arguments())
+    assert tuple(found) == fixture.names
+
+
+@pytest.mark.parametrize("fixture", [f for f in load() if f.late], ids=str)
+def test_late_tuples_are_those_beyond_the_delay(fixture):
+    late = fixture.case.late()
+    assert {name: late[name] for name in fixture.late} == fixture.late
+
+
+def test_instants_are_enough():
+    """Evaluating at every tick changes nothing: no change is missed between candidate instants."""
+    for fixture in load():
+        database = reference.Database(*fixture.case.reference_arguments())
+        plan = database.top_level(fixture.case.queries["q"])
+        plan = plan.relation if plan.is_stream else plan
+        instants = sorted(plan.instants())
+        if not instants or instants[-1] - instants[0] > 200:
+            continue
+        ticks = range(instants[0] - 2, instants[-1] + 3)
+        before = reference.Counter(plan.rows(reference.BEGINNING, None))
+        for tick in ticks:
+            now = reference.Counter(plan.rows(tick, None))
+            assert now == before or tick in instants, (fixture.title, tick)
+            before = now
+
+
+def test_difference_sees_weights_values_and_times():
+    one = [(1, 1, (2.0, None, "x"))]
+    assert difference(one, [(1, 1, (2.0 + 1e-13, None, "x"))]) == []
+    for other in [
+        [(1, 2, (2.0, None, "x"))],
+        [(2, 1, (2.0, None, "x"))],
+        [(1, 1, (2.1, None, "x"))],
+        [(1, 1, (2.0, "x", None))],
+        [(None, 1, (2.0, None, "x"))],
+        [],
+    ]:
+        assert difference(one, other)
+        assert difference(other, one)
+    assert difference([(1, 1, (math.nan,))], [(1, 1, (None,))])
