@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,16 +11,15 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 import millpond
 from millpond.cli.checking import checked
 from millpond.cli.explain import explain_json, explain_text, query_of
-from millpond.cli.faults import EXIT_INTERRUPTED, Script, report
+from millpond.cli.faults import Script, report
 from millpond.cli.running import run_script
 from millpond.cli.shell import start_shell
-from millpond.errors import CqlError, InputError, MillpondError
+from millpond.errors import CqlError, InputError
 from millpond.settings import Settings
 
 app = typer.Typer(
@@ -67,19 +65,8 @@ StrategyName = Annotated[
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line and exits with its code."""
-    try:
-        code = app(arguments, prog_name="millpond", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        code = _quiet_after_broken_pipe()
-    except Exception as error:  # noqa: BLE001, the last door before the user
-        code = report(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    """Runs the command line and exits with its code; a reader that has gone is no fault."""
+    app(arguments, prog_name="millpond")
 
 
 def _print_version(wanted: bool) -> None:
@@ -152,8 +139,7 @@ def lab(context: typer.Context) -> None:
     """Run the papers' experiments again."""
     # Loaded only when called: its plotting library takes longer to load than most commands to run.
     commands: typer.Typer = EntryPoint("lab", "millpond.lab.commands:app", "").load()
-    code = commands(context.args, prog_name="millpond lab", standalone_mode=False)
-    raise typer.Exit(code if isinstance(code, int) else 0)
+    commands(context.args, prog_name="millpond lab")
 
 
 def settings_of(options: list[str] | None, strategy: str | None = None) -> Settings:
@@ -184,17 +170,13 @@ def read_script(file: Path) -> Script:
 
 @contextmanager
 def _reporting(file: Path | None) -> Iterator[Script]:
-    """Hands over the script; errors are printed with its lines and end the command."""
+    """Hands over the script; whatever goes wrong is printed with its lines and ends the command."""
     script = None
     try:
         script = Script("<shell>", "") if file is None else read_script(file)
         yield script
-    except MillpondError as error:
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the last door before the user
         in_script = isinstance(error, CqlError) and error.position is not None
         raise typer.Exit(report(error, script if in_script else None)) from None
-
-
-def _quiet_after_broken_pipe() -> int:
-    """The reader has gone; writing what is left in the buffer must not raise again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0

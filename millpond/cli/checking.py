@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.registry import check_connector
 from millpond.cql import check_script
-from millpond.cql.statements import Create, SetOption, Statement
-from millpond.errors import CqlError, MillpondError
+from millpond.cql.statements import Create, Statement
+from millpond.errors import CqlError, InputError
 from millpond.settings import Settings
 
 
@@ -16,18 +16,15 @@ def checked(text: str, settings: Settings) -> Iterator[Statement]:
     """The statements of a script, each checked when its turn comes; raises ``CqlError``."""
     for statement in check_script(text, Catalog(settings.tick_microseconds)):
         try:
-            settings = _check_names(statement, settings)
-        except MillpondError as error:
+            _check_connectors(statement)
+        except InputError as error:
             raise CqlError(str(error), statement.position) from None
         yield statement
 
 
-def _check_names(statement: Statement, settings: Settings) -> Settings:
-    action = statement.action
-    if isinstance(action, SetOption):
-        return settings.with_option(action.key, str(action.value))
-    if isinstance(action, Create) and isinstance(action.entry, StreamEntry | RelationEntry):
-        check_connector(action.entry.source, "source")
-    if isinstance(action, Create) and isinstance(action.entry, QueryEntry) and action.entry.sink:
-        check_connector(action.entry.sink, "sink")
-    return settings
+def _check_connectors(statement: Statement) -> None:
+    entry = statement.action.entry if isinstance(statement.action, Create) else None
+    if isinstance(entry, StreamEntry | RelationEntry):
+        check_connector(entry.source, "source")
+    elif isinstance(entry, QueryEntry) and entry.sink is not None:
+        check_connector(entry.sink, "sink")

@@ -34,6 +34,16 @@ def shown_progress() -> Iterator[ShowProgress | None]:
         yield _updating(bars)
 
 
+@contextmanager
+def waiting_for(what: str) -> Iterator[None]:
+    """Says on a terminal what takes a while, until it is there."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(file=sys.stderr).status(f"starting {what} ..."):
+        yield
+
+
 def amount(progress: SourceProgress) -> str:
     """How much has been read.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.cells import cell_len
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from millpond.connectors.json_text import json_value
 from millpond.connectors.sinks import unique_names
+from millpond.schema import BEGINNING
 
 FormatTime: TypeAlias = Callable[[str, int | None], Any]
 """What a query's time in ticks reads like: None at the beginning, a number or ISO text."""
@@ -42,10 +44,10 @@ def make_printer(
 def result_rows(
     query: str, table: pa.Table, format_time: FormatTime
 ) -> Iterator[tuple[Any, int, tuple[Any, ...]]]:
-    """Time, weight and values of each result, in order of time, the beginning first."""
-    order = pa.table({"ts": table.column(0), "row": pa.array(range(table.num_rows), pa.int64())})
-    keys = [("ts", "ascending"), ("row", "ascending")]
-    ordered = table.take(pc.sort_indices(order, sort_keys=keys, null_placement="at_start"))
+    """Time, weight and values of each result, in order of time; at one time removals first."""
+    instants = pc.fill_null(table.column(0), BEGINNING).to_numpy()
+    is_added = pc.greater(table.column(1), 0).to_numpy()
+    ordered = table.take(np.lexsort((is_added, instants)))
     ticks = ordered.column(0).to_pylist()
     times = {tick: format_time(query, tick) for tick in set(ticks)}
     columns = [column.to_pylist() for column in ordered.columns[1:]]

@@ -19,7 +19,7 @@ from millpond.settings import Settings
 
 def run_script(script: Script, settings: Settings, output: str) -> None:
     """Executes the statements, reads finite sources to their end and prints every result."""
-    with Engine(settings) as engine:
+    with Engine(settings, keep_results=False) as engine:
         answers = engine.execute(script.text, name=script.name)
         # Answers of SHOW and EXPLAIN are for people: they stay out of the way of programs.
         print_answers(answers, sys.stdout if output == "table" else sys.stderr)
@@ -37,8 +37,7 @@ def print_results(engine: Engine, printer: Printer) -> None:
     for query in _printed(engine):
         engine.subscribe(query.name, partial(printer.write, query.name))
     with shown_progress() as progress:
-        engine.run_sources(progress=progress)
-    engine.finish()
+        engine.finish(progress)
 
 
 def print_answers(answers: Iterable[pa.Table | str], stream: TextIO) -> None:

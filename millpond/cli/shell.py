@@ -23,6 +23,7 @@ from millpond.catalog import Catalog, QueryEntry
 from millpond.cli.completion import CqlCompleter
 from millpond.cli.describing import describe_entry, list_entries
 from millpond.cli.faults import Script, describe_fault, report
+from millpond.cli.progress import waiting_for
 from millpond.cli.results import TablePrinter
 from millpond.cli.running import print_answers, print_results
 from millpond.cql import check_statement, is_complete, split_statements
@@ -125,7 +126,8 @@ class Shell:
 
     def _select(self, statement: Statement) -> None:
         """Runs a query in an engine of its own, so that it sees its streams from their start."""
-        spark = self._opened().spark
+        with waiting_for("Spark"):
+            spark = self._opened().spark
         with Engine(self._settings, spark=spark) as engine:
             engine.execute(";\n".join(self._declared))
             engine.execute(_placed(statement))

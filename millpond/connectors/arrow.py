@@ -12,7 +12,7 @@ from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
 Place: TypeAlias = Callable[[int], str]
-"""Says where the row with a number (from zero) comes from, for an error message."""
+"""Says where the row with a number (from zero) comes from; may be slow, so ask on errors only."""
 
 ARROW_TYPES = {
     Type.BOOLEAN: pa.bool_(),
@@ -40,19 +40,19 @@ def conform(table: pa.Table, schema: Schema, place: Place, *, read_text: bool = 
     columns = [
         _convert(table.column(position), field, place, read_text)
         for field, position in zip(
-            schema.fields, positions(table.column_names, schema, place(0)), strict=True
+            schema.fields, positions(table.column_names, schema, place), strict=True
         )
     ]
     return pa.table(columns, schema=arrow_schema(schema))
 
 
-def positions(names: list[str], schema: Schema, where: str) -> list[int]:
+def positions(names: list[str], schema: Schema, place: Place) -> list[int]:
     """Where the columns of ``schema`` are among these names."""
     found = {name.lower(): index for index, name in enumerate(names)}
     missing = [field.name for field in schema.fields if field.name.lower() not in found]
     if missing:
         columns = ", ".join(names) or "none"
-        raise InputError(f"{where}: no column {', '.join(missing)}; columns here: {columns}")
+        raise InputError(f"{place(0)}: no column {', '.join(missing)}; columns here: {columns}")
     return [found[field.name.lower()] for field in schema.fields]
 
 

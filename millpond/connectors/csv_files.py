@@ -108,7 +108,7 @@ class CsvSource:
         cells = [cell.strip() for cell in first]
         found = any(cell.lower() in declared for cell in cells)
         if found if self._form.header is None else self._form.header:
-            positions(cells, self._declaration.schema, f"{file}, line 1")
+            positions(cells, self._declaration.schema, lambda _: f"{file}, line 1")
             return cells, True
         if len(cells) != len(declared):
             raise InputError(

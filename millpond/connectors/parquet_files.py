@@ -54,7 +54,7 @@ class ParquetSource:
         schema, rows = self._declaration.schema, 0
         with _opened(file) as parquet:
             names = parquet.schema_arrow.names
-            wanted = [names[position] for position in positions(names, schema, str(file))]
+            wanted = [names[position] for position in positions(names, schema, lambda _: str(file))]
             page_rows = self._declaration.settings.page_rows
             for batch in parquet.iter_batches(batch_size=page_rows, columns=wanted):
                 self._done_rows += batch.num_rows

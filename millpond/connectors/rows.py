@@ -51,7 +51,13 @@ def rows_to_arrow(
     """A table from dicts or tuples; ``lenient`` takes absent columns as NULL and skips others."""
     if not rows:
         return arrow_schema(schema).empty_table()
-    tuples = [_as_tuple(row, schema, place, index, lenient) for index, row in enumerate(rows)]
+    names, declared = schema.names, set(schema.names)
+    tuples = [
+        tuple([row[name] for name in names])
+        if type(row) is dict and row.keys() == declared  # as nearly all rows are
+        else _as_tuple(row, schema, place, index, lenient)
+        for index, row in enumerate(rows)
+    ]
     columns = [
         _column(list(values), field, place)
         for values, field in zip(zip(*tuples, strict=True), schema.fields, strict=True)
@@ -79,8 +85,7 @@ def _as_tuple(row: Any, schema: Schema, place: Place, index: int, lenient: bool)
 def _from_mapping(
     row: Mapping[str, Any], schema: Schema, place: Place, index: int, lenient: bool
 ) -> tuple[Any, ...]:
-    if row.keys() != set(schema.names):
-        row = _with_declared_names(row, schema)
+    row = _with_declared_names(row, schema)
     if not lenient:
         missing = [name for name in schema.names if name not in row]
         if missing:
@@ -104,7 +109,8 @@ def _refuse_unknown(names: Iterable[str], schema: Schema, where: str) -> None:
 
 def _column(values: list[Any], field: Field, place: Place) -> pa.Array:
     kinds = set(map(type, values)) - {type(None)}
-    if not kinds <= _PLAIN[field.type]:
+    has_zones = datetime in kinds and any(value and value.tzinfo for value in values)
+    if has_zones or not kinds <= _PLAIN[field.type]:
         values = [_checked(value, field, place, row) for row, value in enumerate(values)]
     try:
         return pa.array(values, ARROW_TYPES[field.type])
@@ -197,7 +203,7 @@ _PLAIN: dict[Type, set[type]] = {
     Type.DOUBLE: {float, int},
     Type.STRING: {str},
     Type.DATE: {date},
-    Type.TIMESTAMP: set(),
+    Type.TIMESTAMP: {datetime},
     Type.NULL: set(),
 }
 """Python types that Arrow converts as meant; all others are looked at one by one."""

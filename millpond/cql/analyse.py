@@ -10,7 +10,6 @@ from millpond.cql import analyse_changes
 from millpond.cql.analyse_declarations import connector, relation_entry, stream_entry
 from millpond.cql.analyse_queries import QueryAnalyser
 from millpond.cql.apply import apply, drop_complaint, kind_of, tick_complaint
-from millpond.cql.durations import parse_tick
 from millpond.cql.parse import parse_statement
 from millpond.cql.places import StatementError
 from millpond.cql.scope import suggestion
@@ -41,6 +40,7 @@ from millpond.cql.syntax import (
     UpdateStatement,
 )
 from millpond.errors import CqlError, Position
+from millpond.settings import Settings
 
 SHOWN = ("streams", "relations", "views", "queries", "settings", "all")
 
@@ -163,11 +163,13 @@ def _explain(syntax: ExplainStatement, catalog: Catalog, text: str) -> Action:
 
 
 def _set(syntax: SetStatement, catalog: Catalog, text: str) -> Action:
-    if syntax.key.text == "tick":
-        parse_tick(syntax.value, syntax.offset)
-        complaint = tick_complaint(catalog)
-        if complaint:
-            raise StatementError(complaint, syntax.key.offset)
+    try:
+        Settings().with_option(syntax.key.text, str(syntax.value))
+    except CqlError as error:
+        raise StatementError(error.message, syntax.key.offset) from None
+    complaint = tick_complaint(catalog) if syntax.key.text == "tick" else ""
+    if complaint:
+        raise StatementError(complaint, syntax.key.offset)
     return SetOption(syntax.key.text, syntax.value)
 
 

@@ -15,7 +15,7 @@ from millpond.cql.analyser import Analyser
 from millpond.cql.coercion import explicit_cast
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.places import StatementError, offset_of
-from millpond.cql.scope import NO_CLOCK, no_clock, suggestion
+from millpond.cql.scope import NO_CLOCK, nearest, no_clock
 from millpond.cql.sources import TO_STREAM
 from millpond.schema import Type
 
@@ -56,9 +56,9 @@ def _check_call(canonical: str, written: str, node: exp.Anonymous) -> None:
         )
     if known is None:
         names = [*functions.FUNCTIONS, *functions.ALIASES, *functions.REWRITTEN, *AGGREGATES]
-        hint = suggestion(written, names).split("; known")[0]
+        hint = nearest(written, names) or ";"
         raise StatementError(
-            f'no function "{written}"{hint}; docs/cql.md lists the functions', offset_of(node)
+            f'no function "{written}"{hint} docs/cql.md lists the functions', offset_of(node)
         )
     if not known.accepts(len(node.expressions)):
         raise StatementError(

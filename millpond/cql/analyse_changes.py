@@ -31,7 +31,7 @@ def insert(syntax: InsertStatement, catalog: Catalog) -> Insert:
     if names is not None and len(set(positions)) < len(positions):
         raise StatementError("a column is named twice", names[0].offset)
     rows = []
-    for row in syntax.rows:
+    for row in [row.values for row in syntax.rows]:
         if len(row) != len(positions):
             raise StatementError(
                 f"{len(positions)} values are needed, one each for "
@@ -71,7 +71,7 @@ def update(syntax: UpdateStatement, catalog: Catalog) -> Update:
     rules = analyser(scope_of(relation.name, schema), "SET")
     values: list[Expression] = [Column(i, f.type, f.name) for i, f in enumerate(schema.fields)]
     changed: set[int] = set()
-    for name, node in syntax.assignments:
+    for name, node in [(a.column, a.value) for a in syntax.assignments]:
         position = position_of(name, schema)
         if position in changed:
             raise StatementError(f'"{name.text}" is set twice', name.offset)

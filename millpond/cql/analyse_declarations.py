@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry
 from millpond.cql.coercion import named_type, with_article
@@ -17,6 +17,7 @@ from millpond.cql.syntax import (
     CreateStreamStatement,
     Duration,
     Name,
+    Option,
 )
 from millpond.schema import Field, Schema, Type
 
@@ -27,6 +28,11 @@ CHANGE_COLUMNS = ("ts", "op")
 def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry:
     """The declared stream."""
     schema = _schema(syntax.columns)
+    if syntax.delay is not None and syntax.timestamp_by is None:
+        raise StatementError(
+            "DELAY needs TIMESTAMP BY: tuples timed by their arrival are never late",
+            syntax.delay.offset,
+        )
     return StreamEntry(
         syntax.name.text,
         schema,
@@ -38,37 +44,48 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
 
 def relation_entry(syntax: CreateRelationStatement) -> RelationEntry:
     """The declared relation."""
-    schema = _schema(syntax.columns)
-    options = dict(syntax.options)
-    has_changes = _flag(options, "changes", syntax.name)
-    is_static = _flag(options, "static", syntax.name)
+    has_changes = _flag(syntax.options, "changes")
+    is_static = _flag(syntax.options, "static")
     if has_changes and is_static:
         raise StatementError("a static relation has no changes", syntax.name.offset)
     if has_changes:
-        for column in syntax.columns:
-            if column.name.text.lower() in CHANGE_COLUMNS:
-                raise StatementError(
-                    "with changes = true, ts and op are read from the source beside the columns "
-                    "listed; leave them out",
-                    column.name.offset,
-                )
-    source = connector(syntax.source, tuple(options.items()))
+        syntax = replace(syntax, columns=_data_columns(syntax.columns))
+    schema = _schema(syntax.columns)
+    rest = [option for option in syntax.options if option.key not in ("changes", "static")]
+    source = connector(syntax.source, rest)
     key = _key(syntax, schema)
     return RelationEntry(syntax.name.text, schema, key, source, has_changes, is_static)
 
 
-def _flag(options: dict[str, Any], name: str, relation: Name) -> bool:
-    value = options.pop(name, False)
-    if not isinstance(value, bool):
-        raise StatementError(f"{name} is true or false", relation.offset)
-    return value
+def _data_columns(columns: Sequence[ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
+    """The columns without ts and op, which are read beside them and may be listed for clarity."""
+    listed = [column for column in columns if column.name.text.lower() in CHANGE_COLUMNS]
+    if len(listed) == 1:
+        raise StatementError(
+            "with changes = true, ts and op are read from the source beside the columns listed; "
+            "leave both out or list both",
+            listed[0].name.offset,
+        )
+    return tuple(column for column in columns if column not in listed)
 
 
-def connector(call: ConnectorCall | None, options: Sequence[tuple[str, Any]] = ()) -> Connector:
+def _flag(options: Sequence[Option], key: str) -> bool:
+    for option in options:
+        if option.key == key and not isinstance(option.value, bool):
+            raise StatementError(f"{key} is true or false", option.offset)
+    return any(option.key == key and option.value for option in options)
+
+
+def connector(call: ConnectorCall | None, options: Sequence[Option] = ()) -> Connector:
     """The connector as the catalog keeps it; without one, rows are pushed."""
+    given = () if call is None else call.options
+    for option in options:
+        if option.key in [other.key for other in given]:
+            raise StatementError(f'"{option.key}" is given twice', option.offset)
+    pairs = tuple((option.key, option.value) for option in (*given, *options))
     if call is None:
-        return Connector("push", (), tuple(options))
-    return Connector(call.name.text.lower(), call.arguments, (*call.options, *options))
+        return Connector("push", (), pairs)
+    return Connector(call.name.text.lower(), call.arguments, pairs)
 
 
 def _schema(columns: Sequence[ColumnDefinition]) -> Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -36,16 +37,19 @@ def number_literal(text: str, offset: int | None) -> Literal:
     """A number as written: INT, BIGINT or DOUBLE."""
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit():
-        value = int(text)
-        if not BIGINT_RANGE[0] <= value <= BIGINT_RANGE[1]:
+        whole = int(text)
+        if not BIGINT_RANGE[0] <= whole <= BIGINT_RANGE[1]:
             raise StatementError(
                 f"{text} is outside the range of BIGINT; write {text}.0 for a DOUBLE", offset
             )
-        return literal_of(value)
+        return literal_of(whole)
     try:
-        return Literal(float(text), Type.DOUBLE)
+        value = float(text)
     except ValueError:
         raise StatementError(f"{text} is not a number", offset) from None
+    if math.isinf(value):
+        raise StatementError(f"{text} is outside the range of DOUBLE", offset)
+    return Literal(value, Type.DOUBLE)
 
 
 def _null(analyser: Analyser, node: exp.Null) -> Expression:

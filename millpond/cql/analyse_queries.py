@@ -92,9 +92,8 @@ class QueryAnalyser:
         return plan
 
     def _set_operation(self, node: exp.SetOperation, outer: Scope | None) -> AnalysedQuery:
-        for word in ("by_name", "side", "kind", "on"):
-            if node.args.get(word):
-                refuse(node)
+        if any(node.args.get(part) for part in ("by_name", "side", "kind", "on")):
+            raise unsupported("a set operation BY NAME", offset_of(node))
         left = self.query(node.this, outer, NOT_IN_SET_OPERATIONS)
         right = self.query(node.expression, outer, NOT_IN_SET_OPERATIONS)
         for branch, part in ((left, node.this), (right, node.expression)):

@@ -190,13 +190,15 @@ def unique(names: Sequence[str]) -> tuple[str, ...]:
     >>> unique(["a", "A", "b", "a"])
     ('a', 'A_2', 'b', 'a_3')
     """
-    taken: set[str] = {name.lower() for name in names}
+    taken = {name.lower() for name in names}
     given: set[str] = set()
+    numbers: dict[str, int] = {}
     result = []
     for name in names:
-        candidate, number = name, 2
-        while candidate.lower() in given or (number > 2 and candidate.lower() in taken):
-            candidate, number = f"{name}_{number}", number + 1
+        key, candidate = name.lower(), name
+        while candidate.lower() in given or (candidate != name and candidate.lower() in taken):
+            numbers[key] = numbers.get(key, 1) + 1
+            candidate = f"{name}_{numbers[key]}"
         given.add(candidate.lower())
         result.append(candidate)
     return tuple(result)

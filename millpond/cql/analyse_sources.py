@@ -82,10 +82,10 @@ class SourceAnalyser:
         return Sources(plan, scope, False)
 
     def _refuse_extras(self, source: Source) -> None:
-        for part in ("alias", "window", "sample"):
+        for part, words in (("alias", "an alias"), ("window", "a window"), ("sample", "SAMPLE")):
             if source.args.get(part) is not None:
                 raise StatementError(
-                    f"a join in parentheses cannot have {part!s}; put it on one of the sources",
+                    f"{words} cannot stand here; put it on a source inside the parentheses",
                     offset_of(source.args[part]),
                 )
 

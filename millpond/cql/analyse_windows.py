@@ -12,6 +12,8 @@ from millpond.cql.places import StatementError, offset_of
 from millpond.cql.scope import Scope
 from millpond.cql.sources import Length, Source, Window
 
+MAX_ROWS = 2**31 - 1
+
 
 def windowed(stream: Node, source: Source, scope: Scope, tick_microseconds: int) -> Node:
     """The relation that a source of FROM makes of a stream; without a window, unbounded."""
@@ -92,6 +94,8 @@ def _row_count(length: Length, word: str) -> int:
             offset_of(length.args["unit"]),
         )
     number = _number(length)
-    if not number.isdigit() or not 0 < int(number) < 2**31:
-        raise StatementError(f"{word} takes a whole number above zero", offset_of(length))
+    if not number.isdigit() or not 0 < int(number) <= MAX_ROWS:
+        raise StatementError(
+            f"{word} takes a whole number from 1 to {MAX_ROWS:,}", offset_of(length)
+        )
     return int(number)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.algebra import Node, RelationScan, StreamScan
-from millpond.cql.durations import parse_tick
-from millpond.cql.expressions import Call
-from millpond.cql.places import StatementError
+from millpond.cql.expressions import (
+    Exists,
+    Expression,
+    InSubquery,
+    Quantified,
+    ScalarSubquery,
+    walk,
+)
 from millpond.cql.statements import Action, AlterQuery, Create, Drop, SetOption
 from millpond.errors import StateError
+from millpond.settings import Settings
 
 KINDS = {
     "stream": StreamEntry,
@@ -42,10 +48,7 @@ def set_tick(value: Any, catalog: Catalog) -> None:
     complaint = tick_complaint(catalog)
     if complaint:
         raise StateError(complaint)
-    try:
-        catalog.tick_microseconds = parse_tick(value, 0)
-    except StatementError as error:
-        raise StateError(error.message) from None
+    catalog.tick_microseconds = Settings().with_option("tick", str(value)).tick_microseconds
 
 
 def tick_complaint(catalog: Catalog) -> str:
@@ -86,24 +89,19 @@ def scanned(plan: Node) -> Iterator[str]:
     for node in plan.walk():
         if isinstance(node, (StreamScan, RelationScan)):
             yield node.name
-        for part in fields(node):
-            value = getattr(node, part.name)
-            for item in value if isinstance(value, tuple) else (value,):
-                yield from _scanned_below(item)
+        for expression in _expressions(node):
+            for part in walk(expression):
+                if isinstance(part, (Exists, InSubquery, Quantified, ScalarSubquery)):
+                    yield from scanned(part.subquery)
 
 
-def _scanned_below(item: Any) -> Iterator[str]:
-    """The names read by subqueries inside an expression or aggregate."""
-    if isinstance(item, Call):
-        for argument in item.arguments:
-            yield from _scanned_below(argument)
-    for part in ("value", "argument"):
-        below = getattr(item, part, None)
-        if below is not None and hasattr(below, "type"):
-            yield from _scanned_below(below)
-    subquery = getattr(item, "subquery", None)
-    if isinstance(subquery, Node):
-        yield from scanned(subquery)
+def _expressions(node: Node) -> Iterator[Expression]:
+    """The expressions that stand in a node; aggregates hold no subqueries."""
+    for part in fields(node):
+        value = getattr(node, part.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, get_args(Expression)):
+                yield item
 
 
 def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millpond.cql.dialect import parser
 from millpond.cql.places import StatementError
-from millpond.cql.syntax import ConnectorCall, Duration, Name
+from millpond.cql.syntax import ConnectorCall, Duration, Name, Option
 
 _OPENERS = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSERS = (TokenType.R_PAREN, TokenType.R_BRACKET)
@@ -74,9 +74,12 @@ class Cursor:
 
     def end(self) -> None:
         """Checks that nothing follows."""
+        ended = self.accept(";")
+        while self.accept(";"):
+            pass
         token = self.peek()
-        if token and token.token_type is TokenType.SEMICOLON:
-            raise StatementError("one statement is expected here, this begins another", token.start)
+        if token and ended:
+            raise self.refusal("one statement is expected here, this begins another")
         if token:
             raise self.refusal(f"unexpected {token.text!r}")
 
@@ -123,29 +126,31 @@ class Cursor:
         """name(argument, …, key = value, …)."""
         name = self.name(what)
         arguments: list[Any] = []
-        options: list[tuple[str, Any]] = []
+        options: list[Option] = []
         self.expect("(")
         while not self.accept(")"):
             if self.word(1) == "=":
-                options.append(self.option())
+                options.append(self.option(options))
             else:
                 arguments.append(self.value())
             if self.word() != ")":
                 self.expect(",")
         return ConnectorCall(name, tuple(arguments), tuple(options))
 
-    def option(self) -> tuple[str, Any]:
-        """key = value."""
+    def option(self, before: list[Option]) -> Option:
+        """key = value; ``before`` are the options already given."""
         key = self.name("the name of an option")
+        if key.text.lower() in [option.key for option in before]:
+            raise StatementError(f'"{key.text}" is given twice', key.offset)
         self.expect("=")
-        return key.text.lower(), self.value()
+        return Option(key.text.lower(), self.value(), key.offset)
 
-    def options(self) -> tuple[tuple[str, Any], ...]:
+    def options(self) -> tuple[Option, ...]:
         """(key = value, …)."""
         self.expect("(")
-        found = [self.option()]
+        found = [self.option([])]
         while self.accept(","):
-            found.append(self.option())
+            found.append(self.option(found))
         self.expect(")")
         return tuple(found)
 
@@ -162,6 +167,8 @@ class Cursor:
         tokens = self._until(*stops)
         if not tokens:
             raise self.fault("expected an expression")
+        if len(tokens) == 1 and tokens[0].token_type in (TokenType.NUMBER, TokenType.STRING):
+            return _constant(tokens[0])
         return parser().condition(tokens, self._cut(tokens))
 
     def _cut(self, tokens: list[Token]) -> str:
@@ -179,3 +186,9 @@ class Cursor:
             depth += (token.token_type in _OPENERS) - (token.token_type in _CLOSERS)
             self.index += 1
         return self.tokens[start : self.index]
+
+
+def _constant(token: Token) -> exp.Expr:
+    """A single number or string, without the expense of a parser: INSERT has many."""
+    is_string = token.token_type is TokenType.STRING
+    return exp.Literal(this=token.text, is_string=is_string).update_positions(token)

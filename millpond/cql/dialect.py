@@ -129,6 +129,8 @@ class CqlParser(SourceParser):
         token = self._curr
         if self._match(TokenType.VALUES, advance=False):
             _refuse(self)
+        if self._match(TokenType.FROM, advance=False):
+            self.raise_error("expected SELECT")
         this = super()._parse_select_query(*args, **kwargs)
         return this if this is None or "start" in this.meta else this.update_positions(token)
 
@@ -184,7 +186,7 @@ class CqlParser(SourceParser):
             self._advance()
             return self._parse_case()
         if self._next.token_type is TokenType.L_PAREN and token.token_type in self.FUNC_TOKENS:
-            return self._parse_column_ops(self._parse_function_call())
+            return self._parse_column_ops(_predicate(self._parse_function_call()))
         return self._typed_literal()
 
     def _parse_paren(self) -> exp.Expr | None:
@@ -232,7 +234,7 @@ class CqlParser(SourceParser):
             return None
         self._advance()
         to = exp.Var(this=self._prev.text).update_positions(self._prev)
-        return exp.Cast(this=self._parse_string(), to=to)
+        return self._parse_column_ops(exp.Cast(this=self._parse_string(), to=to))
 
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
         return self._parse_csv(self._parse_lambda)
@@ -285,6 +287,8 @@ class CqlParser(SourceParser):
         if self._match(TokenType.L_PAREN):
             self._parse_csv(self._parse_number)
             self._match_r_paren()
+        elif token.text.upper() == "DOUBLE":
+            self._match_text_seq("PRECISION")
         return exp.Var(this=token.text).update_positions(token)
 
     def _cast(self) -> exp.Expr:
@@ -306,6 +310,24 @@ class CqlParser(SourceParser):
     def _at_r_paren(self) -> None:
         if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("expected )")
+
+
+_PREDICATES: dict[str, type[exp.Expression]] = {
+    "EXISTS": exp.Exists,
+    "ALL": exp.All,
+    "ANY": exp.Any,
+    "SOME": exp.Any,
+}
+
+
+def _predicate(call: exp.Expr | None) -> exp.Expr | None:
+    """EXISTS, ALL or ANY of a subquery in more parentheses than needed, which parsed as a call."""
+    if isinstance(call, exp.Anonymous) and call.name.upper() in _PREDICATES:
+        arguments = call.expressions
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Subquery):
+            made = _PREDICATES[call.name.upper()](this=arguments[0])
+            return made.update_positions(call)
+    return call
 
 
 class Cql(Dialect):

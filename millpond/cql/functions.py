@@ -30,9 +30,8 @@ class Kind(Enum):
     NUMBER = "a number"
     """Computed as BIGINT or DOUBLE."""
     MOMENT = "a DATE or TIMESTAMP"
-    SAME = "a value of the same type as the others"
-    ANY = "a value"
-    COUNT = "a whole number written out"
+    VALUE = "a value of the same type as the others"
+    DIGITS = "a whole number written out"
     UNIT = "a unit of time in quotes"
 
 
@@ -71,13 +70,13 @@ class Function:
 
 _S, _I, _B, _D = Type.STRING, Type.INT, Type.BIGINT, Type.DOUBLE
 _T, _DAY, _TRUTH = Type.TIMESTAMP, Type.DATE, Type.BOOLEAN
-_N, _M, _SAME = Kind.NUMBER, Kind.MOMENT, Kind.SAME
+_N, _M, _SAME = Kind.NUMBER, Kind.MOMENT, Kind.VALUE
 
 _LIST = (
     Function("abs", (_N,), None, "the absolute value"),
     Function("ceil", (_N,), _B, "the smallest whole number not below"),
     Function("floor", (_N,), _B, "the largest whole number not above"),
-    Function("round", (_N, Kind.COUNT), None, "rounded, half away from zero", 1),
+    Function("round", (_N, Kind.DIGITS), None, "rounded, half away from zero", 1),
     Function("sqrt", (_D,), _D, "the square root; NULL below zero"),
     Function("exp", (_D,), _D, "e to the power of the argument"),
     Function("ln", (_D,), _D, "the natural logarithm; NULL unless above zero"),
@@ -136,7 +135,7 @@ _LIST = (
         "date_trunc",
         (Kind.UNIT, _T),
         _T,
-        "the beginning of the year, month, week, day, hour, minute or second",
+        "the beginning of the year, month, week (Monday), day, hour, minute or second",
     ),
     Function("date_add", (_DAY, _I), _DAY, "so many days later"),
     Function("date_sub", (_DAY, _I), _DAY, "so many days earlier"),
@@ -162,7 +161,6 @@ ALIASES = {
     "ifnull": "coalesce",
     "nvl": "coalesce",
     "dayofmonth": "day",
-    "dow": "dayofweek",
     "date_diff": "datediff",
     "epoch": "unix_seconds",
 }
@@ -218,10 +216,10 @@ def call(name: str, arguments: Sequence[Expression], offsets: Sequence[int | Non
 def _shared_type(
     function: Function, arguments: Sequence[Expression], offsets: Sequence[int | None]
 ) -> Type:
-    """The type shared by the arguments that NUMBER and SAME parameters take."""
+    """The type shared by the arguments that NUMBER and VALUE parameters take."""
     kinds = [function.parameter(i) for i in range(len(arguments))]
     chosen = [
-        a for a, kind in zip(arguments, kinds, strict=True) if kind in (Kind.SAME, Kind.NUMBER)
+        a for a, kind in zip(arguments, kinds, strict=True) if kind in (Kind.VALUE, Kind.NUMBER)
     ]
     if Kind.NUMBER in kinds:
         return arithmetic_type([a.type for a in chosen])
@@ -238,9 +236,9 @@ def _argument(
     function: Function, position: int, argument: Expression, offset: int | None, shared: Type
 ) -> Expression:
     kind = function.parameter(position)
-    if kind is Kind.SAME:
+    if kind is Kind.VALUE:
         return implicit_cast(argument, shared, offset)
-    if kind in (Kind.COUNT, Kind.UNIT):
+    if kind in (Kind.DIGITS, Kind.UNIT):
         return _constant(function, kind, argument, offset)
     if argument.type is Type.NULL:
         return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
@@ -272,7 +270,7 @@ def _constant(
     function: Function, kind: Parameter, argument: Expression, offset: int | None
 ) -> Expression:
     value = argument.value if isinstance(argument, Literal) else None
-    if kind is Kind.COUNT and isinstance(value, int) and not isinstance(value, bool):
+    if kind is Kind.DIGITS and isinstance(value, int) and not isinstance(value, bool):
         if -15 <= value <= 15:
             return Literal(value, Type.INT)
         raise StatementError(f"{function.name} takes from -15 to 15 digits", offset)

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sqlglot import exp
-
 from millpond.cql.cursor import Cursor
 from millpond.cql.places import StatementError
 from millpond.cql.syntax import (
     AlterQueryStatement,
+    Assignment,
     ColumnDefinition,
     CreateQueryStatement,
     CreateRelationStatement,
@@ -22,6 +21,7 @@ from millpond.cql.syntax import (
     ExplainStatement,
     InsertStatement,
     Name,
+    Row,
     SetStatement,
     ShowStatement,
     StatementSyntax,
@@ -200,13 +200,13 @@ def _insert(cursor: Cursor) -> InsertStatement:
     return InsertStatement(relation, columns, tuple(rows))
 
 
-def _row(cursor: Cursor) -> tuple[exp.Expr, ...]:
+def _row(cursor: Cursor) -> Row:
     cursor.expect("(")
     values = [cursor.expression(",")]
     while cursor.accept(","):
         values.append(cursor.expression(","))
     cursor.expect(")")
-    return tuple(values)
+    return Row(tuple(values))
 
 
 def _delete(cursor: Cursor) -> DeleteStatement:
@@ -226,10 +226,10 @@ def _update(cursor: Cursor) -> UpdateStatement:
     return UpdateStatement(relation, tuple(assignments), condition)
 
 
-def _assignment(cursor: Cursor) -> tuple[Name, exp.Expr]:
+def _assignment(cursor: Cursor) -> Assignment:
     column = cursor.name("the name of a column")
     cursor.expect("=")
-    return column, cursor.expression(",", "WHERE")
+    return Assignment(column, cursor.expression(",", "WHERE"))
 
 
 def _alter(cursor: Cursor) -> AlterQueryStatement:

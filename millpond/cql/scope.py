@@ -117,15 +117,20 @@ def no_clock(name: str, offset: int | None) -> StatementError:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the nearest known one, and all of them.
 
-    >>> suggestion("bid", ["bids", "persons"])
-    '; did you mean "bids"?; known: bids, persons'
+    >>> suggestion("bid", ["bids", "persons"]), suggestion("x", [])
+    ('; did you mean "bids"? known: bids, persons', '; known: none')
     """
     names = sorted(dict.fromkeys(known), key=str.lower)
-    spelling = {n.lower(): n for n in names}
-    close = get_close_matches(name.lower(), spelling, 1, 0.6)
-    hint = f'; did you mean "{spelling[close[0]]}"?' if close else ""
     listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-    return f"{hint}; known: {listed or 'none'}"
+    hint = nearest(name, names)
+    return f"{hint or ';'} known: {listed or 'none'}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question after the known name that is most like an unknown one, or nothing."""
+    spelling = {n.lower(): n for n in known}
+    close = get_close_matches(name.lower(), spelling, 1, 0.6)
+    return f'; did you mean "{spelling[close[0]]}"?' if close else ""
 
 
 def _outward(column: ScopeColumn, offset: int | None) -> OuterColumn:

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from millpond.cql.places import position_at
 from millpond.errors import Position
 
-_START = Position(1, 1)
-
 # One lexical piece of a script; an unclosed quote or comment runs to the end of the text.
 _PIECE = re.compile(
-    r"""(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
+    r"""(?P<comment>--[^\n\r]*|/\*.*?(?:\*/|\Z))
       | (?P<end>;)
-      | (?P<space>\s+)
+      | (?P<space>[\s\ufeff]+)
       | (?P<quoted>'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z))
-      | (?P<other>[^-/;\s'"]+|.)""",
+      | (?P<other>[^-/;\s\ufeff'"]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -27,7 +25,12 @@ def split_statements(text: str) -> list[tuple[str, Position]]:
     >>> split_statements("SET a = ';';  -- done;\\nSHOW ALL")
     [("SET a = ';'", Position(line=1, column=1)), ('SHOW ALL', Position(line=2, column=1))]
     """
-    return [(text[a:b], position_at(text, _START, a)) for a, b, _ in _spans(text)]
+    found, at, position = [], 0, Position(1, 1)
+    for first, last, _ in _spans(text):
+        position = position_at(text[at:first], position, first - at)
+        found.append((text[first:last], position))
+        at = first
+    return found
 
 
 def is_complete(text: str) -> bool:

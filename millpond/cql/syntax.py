@@ -27,12 +27,21 @@ class Duration:
 
 
 @dataclass(frozen=True)
+class Option:
+    """key = value, in a connector or after WITH; the value is evaluated."""
+
+    key: str
+    value: Any
+    offset: int
+
+
+@dataclass(frozen=True)
 class ConnectorCall:
-    """A source or sink such as csv('a.csv', header = true); values are evaluated."""
+    """A source or sink such as csv('a.csv', header = true); arguments are evaluated."""
 
     name: Name
     arguments: tuple[Any, ...]
-    options: tuple[tuple[str, Any], ...]
+    options: tuple[Option, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class CreateStreamStatement:
     timestamp_by: Name | None
     delay: Duration | None
     source: ConnectorCall | None
-    options: tuple[tuple[str, Any], ...]
+    options: tuple[Option, ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class CreateRelationStatement:
     columns: tuple[ColumnDefinition, ...]
     key: tuple[Name, ...]
     source: ConnectorCall | None
-    options: tuple[tuple[str, Any], ...]
+    options: tuple[Option, ...]
 
 
 @dataclass(frozen=True)
@@ -96,12 +105,19 @@ class DropStatement:
 
 
 @dataclass(frozen=True)
+class Row:
+    """One row of VALUES."""
+
+    values: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True)
 class InsertStatement:
     """INSERT INTO … VALUES."""
 
     relation: Name
     columns: tuple[Name, ...] | None
-    rows: tuple[tuple[exp.Expr, ...], ...]
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -113,11 +129,19 @@ class DeleteStatement:
 
 
 @dataclass(frozen=True)
+class Assignment:
+    """column = value, in UPDATE."""
+
+    column: Name
+    value: exp.Expr
+
+
+@dataclass(frozen=True)
 class UpdateStatement:
     """UPDATE … SET."""
 
     relation: Name
-    assignments: tuple[tuple[Name, exp.Expr], ...]
+    assignments: tuple[Assignment, ...]
     condition: exp.Expr | None
 
 

@@ -68,32 +68,34 @@ def tokenize(text: str) -> list[Token]:
         found = CqlTokenizer(_Lexicon).tokenize(text)
     except TokenError as error:
         raise _unclosed(text) from error
-    _check_names(found)
+    _check_words(found)
     _check_nesting(found)
     return found
 
 
+# Quoted texts and comments that are closed, then the beginning of one that is not.
+_QUOTED = re.compile(
+    r"""'(?:[^']|'')*+' | "(?:[^"]|"")*+" | --[^\n]* | /\*.*?\*/ | (?P<open>/\*|['"]) | .""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
 def _unclosed(text: str) -> StatementError:
     """Names the quote or comment that is never closed."""
-    position, opener = 0, "'"
-    while position < len(text):
-        for mark, closer in (("--", "\n"), ("/*", "*/"), ("'", "'"), ('"', '"')):
-            if text.startswith(mark, position):
-                end = text.find(closer, position + len(mark))
-                if end < 0 and mark != "--":
-                    return StatementError(f"{mark} is never closed", position)
-                position = (len(text) if end < 0 else end + len(closer)) - 1
-                break
-        position += 1
-    return StatementError(f"{opener} is never closed", 0)
+    for piece in _QUOTED.finditer(text):
+        if piece["open"]:
+            return StatementError(f"{piece['open']} is never closed", piece.start())
+    return StatementError("this cannot be read", 0)
 
 
 _CLOSERS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE)
 _NAME = re.compile(r"[^\W\d][\w$]*")
+_NUMBER = re.compile(r"[0-9]{1,100}(?:\.[0-9]{0,100})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
-def _check_names(found: list[Token]) -> None:
+def _check_words(found: list[Token]) -> None:
+    """Refuses what sqlglot takes for a name or number and CQL does not."""
     for token in found:
         if token.token_type is TokenType.UNKNOWN:
             raise StatementError(
@@ -101,6 +103,8 @@ def _check_names(found: list[Token]) -> None:
             )
         if token.token_type is TokenType.VAR and not _NAME.fullmatch(token.text):
             raise StatementError(f"{token.text!r} is not a name", token.start)
+        if token.token_type is TokenType.NUMBER and not _NUMBER.fullmatch(token.text):
+            raise StatementError(f"{token.text[:40]!r} is not a number", token.start)
 
 
 def _check_nesting(found: list[Token]) -> None:

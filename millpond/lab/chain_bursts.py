@@ -1,8 +1,9 @@
-"""What the Chain paper's figures share: queue size over time under its strategies, on two workloads.
+"""What the Chain paper's figures share: queue size over time under its strategies, on two
+workloads.
 
 The progress charts' digits are unreadable, so each figure chooses a chart of the shape its text
-describes. "Bursts" are flows that begin as a Poisson process and last Pareto lengths of time; "trace"
-is a superposition of 64 Pareto ON/OFF flows, self-similar like the paper's network trace.
+describes. "Bursts" are flows that begin as a Poisson process and last Pareto lengths of time;
+"trace" is a superposition of 64 Pareto ON/OFF flows, self-similar like the paper's network trace.
 """
 
 from __future__ import annotations

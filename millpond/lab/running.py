@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
-from millpond.lab.catalogue import experiments
 from millpond.lab.experiment import Claim, Experiment, Tables
 
 PROCESSES = 2
@@ -29,13 +28,22 @@ class Outcome:
         return all(claim.holds for claim in self.claims)
 
 
-def run_one(name: str, seeds: int | None) -> Outcome:
+def run_one(experiment: Experiment, seeds: int | None = None) -> Outcome:
     """Run one experiment over so many seeds (its own number when None)."""
-    experiment = experiments()[name]
+    count = seeds or experiment.seeds
+    return _measure(experiment.name, experiment.run, experiment.check, count)
+
+
+def _measure(
+    name: str,
+    run: Callable[[Sequence[int]], Tables],
+    check: Callable[[Tables], Sequence[Claim]],
+    seeds: int,
+) -> Outcome:
+    """What a worker process does; it imports no more than the functions it is given."""
     start = time.perf_counter()
-    tables = experiment.run(range(seeds or experiment.seeds))
-    claims = tuple(experiment.check(tables))
-    return Outcome(name, tables, claims, time.perf_counter() - start)
+    tables = run(range(seeds))
+    return Outcome(name, tables, tuple(check(tables)), time.perf_counter() - start)
 
 
 def run_all(
@@ -56,12 +64,13 @@ def _as_they_finish(
     chosen: Sequence[Experiment], seeds: int | None, processes: int
 ) -> Iterator[Outcome]:
     if processes == 1 or len(chosen) == 1:
-        yield from (run_one(experiment.name, seeds) for experiment in chosen)
+        yield from (run_one(experiment, seeds) for experiment in chosen)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(chosen)), mp_context=context) as pool:
         futures: list[Future[Outcome]] = [
-            pool.submit(run_one, experiment.name, seeds) for experiment in chosen
+            pool.submit(_measure, each.name, each.run, each.check, seeds or each.seeds)
+            for each in chosen
         ]
         for future in as_completed(futures):
             yield future.result()

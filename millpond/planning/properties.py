@@ -61,7 +61,7 @@ def is_net(node: Node) -> bool:
         case Aggregate() | Distinct():
             return True
         case SetOperation():
-            return not (node.operation == "union" and node.all)
+            return not node.all  # a row whose count changes leaves and enters again
         case Filter():
             return is_net(node.input)
         case Project():

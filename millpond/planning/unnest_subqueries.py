@@ -37,8 +37,10 @@ from millpond.errors import MillpondError
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
+    columns_used,
     conjoin,
     conjuncts,
+    rewrite,
     rewrite_bottom_up,
     substitute,
 )
@@ -129,10 +131,13 @@ def _as_join(outer: Node, part: Expression) -> Node | None:
 
 @dataclass(frozen=True)
 class _Decorrelated:
-    """A subquery free of outer columns: ``node`` has ``outer`` extra key columns at its end."""
+    """A subquery free of outer columns: its last columns are keys, to equal ``outer``.
+
+    ``outer`` are expressions over the enclosing query's columns.
+    """
 
     node: Node
-    outer: tuple[OuterColumn, ...]
+    outer: tuple[Expression, ...]
     is_global_aggregate: bool = False
 
     @property
@@ -144,12 +149,8 @@ class _Decorrelated:
         """The equality of the outer columns with the keys, of a join whose left is ``offset`` wide."""
         keys = zip(self.outer, self.key_positions, strict=True)
         return conjoin(
-            Call(
-                "=",
-                (Column(o.position, o.type, o.name), Column(offset + k, o.type)),
-                Type.BOOLEAN,
-            )
-            for o, k in keys
+            Call("=", (outer, Column(offset + key, outer.type)), Type.BOOLEAN)
+            for outer, key in keys
         )
 
 
@@ -178,7 +179,7 @@ def _decorrelate(node: Node) -> _Decorrelated:
 def _decorrelate_filter(node: Filter) -> _Decorrelated:
     below = _decorrelate(node.input)
     keep: list[Expression] = []
-    outer: list[OuterColumn] = []
+    outer: list[Expression] = []
     inner: list[Expression] = []
     for part in conjuncts(node.predicate):
         sides = _correlation(part)
@@ -221,14 +222,20 @@ def _decorrelate_aggregate(node: Aggregate) -> _Decorrelated:
     return _Decorrelated(moved, below.outer, not node.keys)
 
 
-def _correlation(part: Expression) -> tuple[Expression, OuterColumn] | None:
+def _correlation(part: Expression) -> tuple[Expression, Expression] | None:
+    """The inner and the outer side of an equality between the two, or None."""
     if isinstance(part, Call) and part.function == "=":
         left, right = part.arguments
-        if isinstance(right, OuterColumn) and not _has_outer(left):
-            return left, right
-        if isinstance(left, OuterColumn) and not _has_outer(right):
-            return right, left
+        for inner, outer in ((left, right), (right, left)):
+            if _has_outer(outer) and not columns_used(outer) and not _has_outer(inner):
+                return inner, rewrite(outer, _as_column)
     return None
+
+
+def _as_column(part: Expression) -> Expression:
+    if isinstance(part, OuterColumn):
+        return Column(part.position, part.type, part.name)
+    return part
 
 
 def _has_outer(expression: Expression) -> bool:

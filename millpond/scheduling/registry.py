@@ -23,6 +23,19 @@ BUILT_IN = {
     "greedy": "millpond.scheduling.greedy:Greedy",
     "fifo": "millpond.scheduling.fifo:Fifo",
     "round-robin": "millpond.scheduling.round_robin:RoundRobin",
+    "gts": "millpond.scheduling.gts:Gts",
+    "ots": "millpond.scheduling.ots:Ots",
+    "di": "millpond.scheduling.direct_interoperability:DirectInteroperability",
+    "hmts": "millpond.scheduling.hmts:Hmts",
+    "component-based": "millpond.scheduling.component_based:ComponentBased",
+    "maximum-slope-segment": "millpond.scheduling.maximum_slope_segment:MaximumSlopeSegment",
+    "per-tuple-greedy": "millpond.scheduling.per_tuple_greedy:PerTupleGreedy",
+    "path-capacity": "millpond.scheduling.path_capacity:PathCapacity",
+    "segment": "millpond.scheduling.segment:Segment",
+    "simplified-segment": "millpond.scheduling.simplified_segment:SimplifiedSegment",
+    "threshold": "millpond.scheduling.threshold:Threshold",
+    "periodically-oldest": "millpond.scheduling.periodically_oldest:PeriodicallyOldest",
+    "dynamic-priority": "millpond.scheduling.dynamic_priority:DynamicPriority",
 }
 
 

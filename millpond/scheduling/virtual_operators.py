@@ -87,3 +87,32 @@ def capacities(plan: PlanSnapshot, queues: Iterable[Edge]) -> Mapping[int, float
         first: capacity(plan.by_id[member] for member in members)
         for first, members in virtual_operators(plan, queues).items()
     }
+
+
+def without_cycles(plan: PlanSnapshot, queues: Iterable[Edge]) -> Placement:
+    """The placement with virtual operators taken apart that read each other in a circle."""
+    kept = frozenset(queues)
+    groups = virtual_operators(plan, kept)
+    leader = {member: first for first, members in groups.items() for member in members}
+    crossing = {(leader[a], leader[b]) for a, b in kept & operator_edges(plan)}
+    apart = {(a, b) for a, b in crossing if a != b}
+    circular = set(groups) - _in_order(set(groups), apart)
+    circular -= _in_order(circular, {(b, a) for a, b in apart})
+    return kept | {edge for edge in operator_edges(plan) if leader[edge[1]] in circular}
+
+
+def _in_order(nodes: set[int], edges: set[Edge]) -> set[int]:
+    """The nodes that no circle leads to."""
+    inner = [(a, b) for a, b in edges if a in nodes and b in nodes]
+    pending = dict.fromkeys(nodes, 0)
+    readers: dict[int, list[int]] = {node: [] for node in nodes}
+    for producer, reader in inner:
+        pending[reader] += 1
+        readers[producer].append(reader)
+    order = [node for node, count in pending.items() if count == 0]
+    for node in order:
+        for reader in readers[node]:
+            pending[reader] -= 1
+            if pending[reader] == 0:
+                order.append(reader)
+    return set(order)

@@ -85,6 +85,21 @@ class TupleBuffer:
         after = min(cursors)
         return self.amount(before, after) if after > before else 0.0
 
+    def take_over(self, pipe: TupleBuffer) -> None:
+        """Hold what waits in a pipe of the same producer.
+
+        All unread tuples of one producer end with the one it made last, so the longest row of them
+        has room for every reader.
+        """
+        self.last_arrival = max(self.last_arrival, pipe.last_arrival)
+        waits = pipe.tail - pipe.cursors[0]
+        if waits > max(0, self.tail - min(self.cursors)):
+            self.arrival = pipe.arrivals(pipe.cursors[0], pipe.tail).copy()
+            self.view = memoryview(self.arrival)  # type: ignore[arg-type]
+            mass = pipe.masses(pipe.cursors[0], pipe.tail)
+            self.mass = None if mass is None else mass.copy()
+            self._capacity, self.first = waits, self.tail - waits
+
     def _make_room(self, count: int) -> None:
         keep = min(self.cursors, default=self.tail)
         kept = self.tail - keep

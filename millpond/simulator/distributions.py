@@ -85,13 +85,14 @@ class Listed:
 
 
 class Draws:
-    """A growing window over the values of one distribution."""
+    """A growing window over the values of one distribution; the same key gives the same values."""
 
     BLOCK = 4096
 
-    def __init__(self, distribution: Distribution, generator: np.random.Generator) -> None:
+    def __init__(self, distribution: Distribution, key: tuple[int, ...]) -> None:
         self._distribution = distribution
-        self._generator = generator
+        self._key = key
+        self._generator: np.random.Generator | None = None
         self._values: FloatArray = np.empty(0)
         self._view = memoryview(self._values)  # type: ignore[arg-type]
         self._first = 0
@@ -100,6 +101,8 @@ class Draws:
         """The values number `start` to `stop`; starts never go back."""
         end = self._first + len(self._values)
         if stop > end:
+            if self._generator is None:
+                self._generator = np.random.default_rng(self._key)
             count = max(self.BLOCK, stop - end)
             fresh = self._distribution.draw(self._generator, end, count)
             self._values = np.concatenate([self._values[start - self._first :], fresh])

@@ -26,7 +26,7 @@ class MergingStep:
         operator: SimulatedOperator,
         inlets: Sequence[Inlet],
         preemptive: bool,
-        generator: np.random.Generator,
+        seed: int,
         bound: Callable[[], float],
     ) -> None:
         self.id, self.bound = operator.id, bound
@@ -41,11 +41,12 @@ class MergingStep:
         self.bare_cost = np.array([mean_of(each.cost_seconds) for each in operator.inputs])
         self.cost = self.bare_cost
         self.selectivity = np.array([mean_of(each.selectivity) for each in operator.inputs])
-        self.uniform = Draws(Uniform(), generator)
+        self.uniform = Draws(Uniform(), (seed, operator.id, 1))
         self.served = 0
         self.done_seconds = 0.0
         self._batch: _Batch | None = None
         self._count = 0
+        self.single_side: int | None = None
 
     @property
     def mean_cost(self) -> float:
@@ -76,6 +77,9 @@ class MergingStep:
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""
+        side = self._only_side(max_tuples)
+        if side is not None:
+            return self._begin_one(side, slice_seconds)
         batch = self._batch = self._merge(max_tuples)
         ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
         count = len(ends)
@@ -88,6 +92,48 @@ class MergingStep:
             count = max(1, full)
         self._count, self.done_seconds = count, 0.0
         return self._spend(float(ends[count - 1]))
+
+    def _only_side(self, max_tuples: int | None) -> int | None:
+        """The input of the one whole tuple that can be taken, when it is no more than one."""
+        if self.window is not None or self.inlets[0].buffer.mass is not None:
+            return None
+        heads = [inlet.oldest() for inlet in self.inlets]
+        oldest = min(heads)
+        side = heads.index(oldest)
+        if max_tuples == 1:
+            return side
+        heads[side] = self.inlets[side].second_oldest()
+        return side if min(heads) > self.bound() else None
+
+    def _begin_one(self, side: int, slice_seconds: float | None) -> float:
+        cost = float(self.cost[side])
+        seconds = cost - self.done_seconds
+        if slice_seconds is not None and seconds > slice_seconds * SLACK and self.preemptive:
+            self._count, self._batch = 0, None
+            self.done_seconds += slice_seconds
+            return self._spend(slice_seconds)
+        self.single_side, self._count, self.done_seconds = side, 1, 0.0
+        return self._spend(seconds)
+
+    def took_one(self) -> bool:
+        """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
+        return self.single_side is not None
+
+    @property
+    def inlet(self) -> Inlet:
+        """The input of the one tuple taken."""
+        return self.inlets[self.single_side or 0]
+
+    def finish_one(self) -> tuple[float, int]:
+        """End a step over one tuple; returns its arrival and how many tuples it yields."""
+        arrival = self.inlet.take_one()
+        selectivity = float(self.selectivity[self.single_side or 0])
+        made = int(selectivity + self.uniform.one(self.served))
+        self.single_side = None
+        self.served += 1
+        self.tally.taken += 1
+        self.tally.made += made
+        return arrival, made
 
     def _spend(self, seconds: float) -> float:
         self.tally.seconds += self.step_cost + seconds

@@ -24,7 +24,8 @@ from millpond.simulator.measuring import Meter
 from millpond.simulator.picture import plan_snapshot, stream_rate
 from millpond.simulator.plan import SimulatedPlan
 from millpond.simulator.record import Execution, Record, Recorder
-from millpond.simulator.steps import OneInputStep, Release, Yield
+from millpond.simulator.steps import MemberStep, Release, Yield
+from millpond.simulator.virtual import VirtualStep
 from millpond.simulator.wiring import Arrivals, Wiring
 from millpond.snapshot import Observation, OperatorState, PlanSnapshot
 
@@ -158,7 +159,7 @@ class Simulation:
     def _end(self, operator: int, running: Running) -> None:
         self._free.append(running.processor)
         step = self.wiring.units[operator]
-        if isinstance(step, OneInputStep) and step.took_one():
+        if not isinstance(step, VirtualStep) and step.took_one():
             taken = 1.0
             change = self._end_one(step)
         else:
@@ -179,7 +180,7 @@ class Simulation:
             self._snapshot = None
             self.plan_version += 1
 
-    def _end_one(self, step: OneInputStep) -> float:
+    def _end_one(self, step: MemberStep) -> float:
         """End a step over one whole tuple, the most frequent kind; returns the change in bytes."""
         wiring, operator, inlet = self.wiring, step.id, step.inlet
         cursors = inlet.buffer.cursors

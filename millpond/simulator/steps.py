@@ -78,14 +78,28 @@ class Inlet:
         self.buffer, self.reader, self.is_pipe = pipe, 0, True
 
     def close_pipe(self, shared: TupleBuffer) -> None:
-        """Read from the shared queue again, from its end."""
-        shared.cursors[self._place] = shared.tail
+        """Read from the shared queue again, beginning with what still waits in the pipe."""
+        pipe = self.buffer
+        shared.take_over(pipe)
+        shared.cursors[self._place] = shared.tail - (pipe.tail - pipe.cursors[0])
         self.buffer, self.reader, self.is_pipe = shared, self._place, False
 
     def oldest(self) -> float:
         """The arrival time of the first waiting tuple; infinite when none waits."""
         buffer, cursor = self.buffer, self.buffer.cursors[self.reader]
         return buffer.view[cursor - buffer.first] if cursor < buffer.tail else math.inf
+
+    def second_oldest(self) -> float:
+        """The arrival time of the tuple behind the first; infinite when there is none."""
+        buffer, cursor = self.buffer, self.buffer.cursors[self.reader] + 1
+        return buffer.view[cursor - buffer.first] if cursor < buffer.tail else math.inf
+
+    def take_one(self) -> float:
+        """Move on by one tuple; returns its arrival time."""
+        buffer, cursors = self.buffer, self.buffer.cursors
+        cursor = cursors[self.reader]
+        cursors[self.reader] = cursor + 1
+        return buffer.view[cursor - buffer.first]
 
     def release(self, count: int) -> Release:
         """Move on by so many tuples."""
@@ -140,8 +154,21 @@ class MemberStep(Step, Protocol):
         """The mean outputs for a tuple."""
         ...
 
+    @property
+    def inlet(self) -> Inlet:
+        """The input of the one tuple taken."""
+        ...
+
     def set_overhead(self, seconds: float) -> None:
         """Charge so much for queues with every tuple."""
+        ...
+
+    def took_one(self) -> bool:
+        """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
+        ...
+
+    def finish_one(self) -> tuple[float, int]:
+        """End a step over one tuple; returns its arrival and how many tuples it yields."""
         ...
 
 
@@ -153,7 +180,7 @@ class OneInputStep:
         operator: SimulatedOperator,
         inlet: Inlet,
         preemptive: bool,
-        generator: np.random.Generator,
+        seed: int,
     ) -> None:
         only = operator.inputs[0]
         self.id = operator.id
@@ -166,11 +193,11 @@ class OneInputStep:
         self.bare_cost = self.mean_cost = mean_of(only.cost_seconds)
         self.overhead = 0.0
         self.step_cost = operator.step_cost_seconds
-        costs, yields = generator.spawn(2)
-        self.costs = _draws(only.cost_seconds, costs)
+        self.costs = _draws(only.cost_seconds, (seed, operator.id, 0))
         self.mean_selectivity = mean_of(only.selectivity)
         self.rounds = isinstance(only.selectivity, int | float)
-        self.yields = _draws(only.selectivity, yields) or Draws(Uniform(), yields)
+        key = (seed, operator.id, 1)
+        self.yields = _draws(only.selectivity, key) or Draws(Uniform(), key)
         self.served = 0
         self.done_seconds = 0.0
         self._count = 0
@@ -256,10 +283,7 @@ class OneInputStep:
 
     def finish_one(self) -> tuple[float, int]:
         """End a step over one tuple; returns its arrival and how many tuples it yields."""
-        inlet = self.inlet
-        buffer, reader = inlet.buffer, inlet.reader
-        cursor = buffer.cursors[reader]
-        buffer.cursors[reader] = cursor + 1
+        arrival = self.inlet.take_one()
         selectivity = self.mean_selectivity
         if not self.rounds:
             made = round(self.yields.one(self.served))
@@ -271,7 +295,7 @@ class OneInputStep:
         self.served += 1
         self.tally.taken += 1
         self.tally.made += made
-        return buffer.view[cursor - buffer.first], made
+        return arrival, made
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
         """Move on in the input; yields what the completed tuples produced."""
@@ -327,5 +351,5 @@ class OneInputStep:
         return WaitingTuples(costs, made.astype(np.float64))
 
 
-def _draws(value: float | Distribution, generator: np.random.Generator) -> Draws | None:
-    return None if isinstance(value, int | float) else Draws(value, generator)
+def _draws(value: float | Distribution, key: tuple[int, ...]) -> Draws | None:
+    return None if isinstance(value, int | float) else Draws(value, key)

@@ -20,7 +20,7 @@ from millpond.simulator.distributions import mean_of
 from millpond.simulator.merging import MergingStep
 from millpond.simulator.picture import readers_of
 from millpond.simulator.plan import SimulatedOperator, SimulatedPlan, Source
-from millpond.simulator.steps import Inlet, MemberStep, OneInputStep, Step
+from millpond.simulator.steps import Inlet, MemberStep, OneInputStep
 from millpond.simulator.virtual import VirtualStep
 from millpond.snapshot import FloatArray
 
@@ -53,7 +53,7 @@ class Wiring:
         self.members = self._make_members()
         self._far = conditions.on_demand_timestamps
         self.open_streams_above = self._streams_above()
-        self.units: dict[int, Step] = {}
+        self.units: dict[int, MemberStep | VirtualStep] = {}
         self.unit_of: dict[int, int] = {}
         self.copies: dict[Source, int] = {}
         self.affected: dict[Source, tuple[int, ...]] = {}
@@ -142,12 +142,19 @@ class Wiring:
                 return math.inf
             return self.now_seconds if on_demand else buffer.last_arrival
         if not on_demand and self.open_streams_above[source]:
-            return buffer.last_arrival
+            return self._last_made(source)
         member = self.members[source]
         done = min(self._passed(inlet, member) for inlet in member.inlets)
         if on_demand or done == math.inf:
             return done
-        return buffer.last_arrival
+        return self._last_made(source)
+
+    def _last_made(self, operator: int) -> float:
+        """The time of the last tuple an operator yielded, into its queue or a pipe."""
+        last: float = self.buffers[operator].last_arrival
+        for inlet in self.pipes[operator]:
+            last = max(last, inlet.buffer.last_arrival)
+        return last
 
     def _passed(self, inlet: Inlet, member: MemberStep) -> float:
         """The time up to which an operator can have nothing more to take from one input."""
@@ -157,15 +164,15 @@ class Wiring:
         return self.complete_until(inlet.source)
 
     def _make_members(self) -> dict[int, MemberStep]:
-        generators = np.random.default_rng(self.conditions.seed).spawn(len(self.plan.operators))
+        seed, preemptive = self.conditions.seed, self.conditions.preemptive
         members: dict[int, MemberStep] = {}
-        for operator, generator in zip(self.plan.operators, generators, strict=True):
-            inlets, preemptive = self._inlets(operator), self.conditions.preemptive
+        for operator in self.plan.operators:
+            inlets = self._inlets(operator)
             if len(inlets) == 1:
-                members[operator.id] = OneInputStep(operator, inlets[0], preemptive, generator)
+                members[operator.id] = OneInputStep(operator, inlets[0], preemptive, seed)
             else:
                 bound = partial(self.bound, operator)
-                members[operator.id] = MergingStep(operator, inlets, preemptive, generator, bound)
+                members[operator.id] = MergingStep(operator, inlets, preemptive, seed, bound)
         return members
 
     def _inlets(self, operator: SimulatedOperator) -> list[Inlet]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -32,11 +31,11 @@ STARTED, ENDED, ALIVE = "started", "ended", "alive"
 
 
 class Frames:
-    """Makes DataFrames of pages and remembers the temporary ones until the step is over."""
+    """Makes DataFrames of pages, and of tables that live for one step only."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, store: PageStore) -> None:
         self.session = session
-        self._temporary: list[Path] = []
+        self.store = store
 
     def of_pages(self, pages: list[Page], schema: pa.Schema) -> DataFrame | None:
         """One DataFrame over all the pages, or None if there are none."""
@@ -45,19 +44,17 @@ class Frames:
         reader = self.session.read.schema(spark_schema(schema))
         return reader.parquet(*(page.path for page in pages))
 
-    def of_table(self, store: PageStore, table: pa.Table) -> DataFrame | None:
+    def of_table(self, table: pa.Table) -> DataFrame | None:
         """A DataFrame over a table that lives for this step only."""
         if table.num_rows == 0:
             return None
-        path = store.write(table)
-        self._temporary.append(path)
+        path = self.store.write(table)
+        self.store.discard(path)
         return self.session.read.schema(spark_schema(table.schema)).parquet(str(path))
 
     def release(self) -> None:
-        """Removes the temporary files."""
-        for path in self._temporary:
-            path.unlink(missing_ok=True)
-        self._temporary = []
+        """Removes the files that this step was the last to read."""
+        self.store.sweep()
 
 
 class Fragment:
@@ -124,7 +121,7 @@ class Fragment:
             return self._frames.of_pages(queue.between(after, until), queue.schema)
         if mode == ALIVE:
             return self._frames.of_pages(queue.content(after), queue.schema)
-        return self._frames.of_table(queue.store, queue.ending(after, until))
+        return self._frames.of_table(queue.ending(after, until))
 
     def _window(self, node: RangeWindow, mode: str, after: int, until: int) -> DataFrame | None:
         times = WindowTimes.of(node)

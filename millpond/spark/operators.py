@@ -48,7 +48,7 @@ from millpond.spark.kernels.counts import CountKernel, net
 from millpond.spark.kernels.groups import Ints
 from millpond.spark.kernels.rows_window import RowsWindowKernel
 from millpond.spark.kernels.snapshots import contents, slide_instants, still_open
-from millpond.spark.pages import Page, PageStore
+from millpond.spark.pages import Page
 from millpond.spark.queues import Queue, Reader
 from millpond.spark.synopses import GroupSynopsis
 from millpond.spark.types import ARROW
@@ -64,7 +64,6 @@ class Surroundings:
 
     queues: dict[str, Queue]
     frames: Frames
-    store: PageStore
     since: dict[str, int]
     """Streams are read after these times: a query sees what comes after its registration."""
     seed: int
@@ -252,7 +251,6 @@ class RunningKeyed(RunningOperator):
             self.event_schema,
             self.synopsis.all(),
             self.around.frames,
-            self.around.store,
             (after, until),
             self.around.partitions,
         )

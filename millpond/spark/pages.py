@@ -99,9 +99,9 @@ class Page:
         return self._ends
 
     def free(self) -> None:
-        """Removes the file."""
+        """Gives the file up; a step under way may still read it."""
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            self._store.discard(self._path)
             self._path = None
         self._table = None
         self._ends = None
@@ -122,6 +122,7 @@ class PageStore:
         parent = directory or _memory_directory()
         self.directory = Path(tempfile.mkdtemp(prefix="millpond-", dir=parent))
         self._numbers = itertools.count()
+        self._discarded: list[Path] = []
 
     def page(self, table: pa.Table, is_sorted: bool = False) -> Page:
         """A new page of these rows."""
@@ -132,6 +133,16 @@ class PageStore:
         path = self.directory / f"{next(self._numbers)}.parquet"
         pq.write_table(table, path, compression="none", use_dictionary=False)
         return path
+
+    def discard(self, path: Path) -> None:
+        """Marks a file for removal when the present step is over."""
+        self._discarded.append(path)
+
+    def sweep(self) -> None:
+        """Removes the discarded files."""
+        for path in self._discarded:
+            path.unlink(missing_ok=True)
+        self._discarded = []
 
     def close(self) -> None:
         """Removes everything."""

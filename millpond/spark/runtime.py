@@ -60,7 +60,7 @@ class SparkRuntime:
         self._store = store
         self._deliver = deliver
         self._limits = limits
-        self._frames = Frames(session)
+        self._frames = Frames(session, store)
         self._version = 0
         self._weights: dict[str, float] = {}
         self._changed: set[str] = set()
@@ -75,7 +75,7 @@ class SparkRuntime:
             if identity in self.running:
                 continue
             around = Surroundings(
-                self.queues, self._frames, self._store, since, limits.seed, limits.driver_rows,
+                self.queues, self._frames, since, limits.seed, limits.driver_rows,
                 limits.partitions,
             )
             running = start(operator, around, cursor)

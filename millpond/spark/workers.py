@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from millpond.spark.fragments import Frames
 from millpond.spark.kernels.groups import encode
-from millpond.spark.pages import PageStore
 from millpond.spark.types import spark_schema, spark_type
 
 STATE = "z_"
@@ -40,12 +39,11 @@ def run_in_workers(
     event_schema: pa.Schema,
     state: pa.Table,
     frames: Frames,
-    store: PageStore,
     step: tuple[int, int],
     partitions: int,
 ) -> tuple[pa.Table, pa.Table]:
     """The output and the new state of a step, computed in parallel by key."""
-    together = _with_state(kernel, events, event_schema, state, frames, store)
+    together = _with_state(kernel, events, event_schema, state, frames)
     shuffled = together.repartition(partitions, *kernel.keys)
     schema = _output_schema(kernel)
     result = shuffled.mapInArrow(_worker(kernel, event_schema, step), spark_schema(schema))
@@ -74,7 +72,6 @@ def _with_state(
     event_schema: pa.Schema,
     state: pa.Table,
     frames: Frames,
-    store: PageStore,
 ) -> DataFrame:
     """Events and state rows in one frame, each with NULLs in the other's columns."""
     names = _state_names(kernel)
@@ -86,7 +83,7 @@ def _with_state(
     if state.num_rows == 0:
         return marked
     renamed = state.rename_columns([n if n in kernel.keys else STATE + n for n in state.column_names])
-    stored = frames.of_table(store, renamed)
+    stored = frames.of_table(renamed)
     if stored is None:
         return marked
     empty = [

@@ -38,15 +38,20 @@ def test_error_stands_under_its_place(statement: str, message: str, position: Po
 
 def test_positions_count_in_the_whole_script() -> None:
     script = "CREATE STREAM S (a INT);\n\n  SELECT a FROM S;  SELECT a,\n b FROM S;"
-    with pytest.raises(CqlError, match="^line 4, column 2: no column"):
+    with pytest.raises(CqlError, match=r"^line 4, column 2: no column"):
         list(check_script(script, CATALOG.__class__()))
 
 
 def test_errors_on_the_first_line_count_from_the_statement() -> None:
-    with pytest.raises(CqlError, match='^line 7, column 24: no stream, relation or view "nope"'):
+    with pytest.raises(CqlError, match=r'^line 7, column 24: no stream, relation or view "nope"'):
         check_statement("SELECT a FROM nope", Position(7, 10), CATALOG)
 
 
 def test_no_fixture_expects_an_internal_word() -> None:
     for _, message, _ in cases():
         assert not re.search(r"sqlglot|Expr\b|class '|TokenType|Traceback", message)
+
+
+def test_an_unknown_setting_is_named_with_its_neighbour() -> None:
+    with pytest.raises(CqlError, match=r'^line 1, column 5: no setting "sed"; did you mean seed'):
+        check_statement("SET sed = 1", Position(1, 1), CATALOG)

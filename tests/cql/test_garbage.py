@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -17,14 +18,16 @@ from tests.cql.validation import validate
 
 CATALOG = declared()
 STATEMENTS = [fixture.text for fixture in load(*THEMES)] + [text for text, _, _ in cases()]
-PIECES = (
+_WORDS = (
     "SELECT FROM WHERE GROUP BY HAVING UNION ALL EXCEPT JOIN ON USING NATURAL LEFT SEMI AS IN IS "
     "NOT NULL AND OR LIKE BETWEEN CASE WHEN THEN ELSE END EXISTS ANY DISTINCT ISTREAM Rstream( "
     "CREATE STREAM RELATION VIEW QUERY INSERT INTO VALUES UPDATE SET DELETE DROP SHOW EXPLAIN "
     "ALTER [NOW] [ROWS 5] [RANGE 1 DAY [PARTITION SLIDE SAMPLE(10) ( ) [ ] , . * + - / % = <> < >= "
     "|| :: <=> ; ' \" -- /* */ ? : @ # $ { } ` ~ & ^ ! \\ S S2 R R2 V a b k n x s f d t 1 2.5 1e9 "
-    "'x' '2024-01-01' count(*) sum( cast( DATE TIMESTAMP INTERVAL OVER é \x00 INT STRING DECIMAL"
-).split(" ")
+    "'x' '2024-01-01' count(*) sum( cast( DATE TIMESTAMP INTERVAL OVER "
+    "² １ 1e 5e+ 1e9999 1e999 \ufeff \xa0 \r 1. .5 1.2.3 é \x00 INT STRING DECIMAL"
+)
+PIECES = tuple(word for word in re.split(" ", _WORDS) if word)
 
 
 def answered(text: str) -> None:
@@ -34,15 +37,20 @@ def answered(text: str) -> None:
     try:
         action = check_statement(text, Position(1, 1), CATALOG).action
     except CqlError as error:
-        assert error.position is not None
-        lines = text.split("\n")
-        assert 1 <= error.position.line <= len(lines)
-        assert 1 <= error.position.column <= len(lines[error.position.line - 1]) + 1
+        assert_in(text, error.position)
         return
     entry = getattr(action, "entry", None)
     if hasattr(entry, "plan"):
         validate(entry.plan)
     syntax_tree(text)
+
+
+def assert_in(text: str, position: Position | None) -> None:
+    """Checks that a position lies in the text or just behind it."""
+    assert position is not None
+    lines = text.split("\n")
+    assert 1 <= position.line <= len(lines)
+    assert 1 <= position.column <= len(lines[position.line - 1]) + 1
 
 
 @settings(max_examples=150, deadline=None)

@@ -1,0 +1,90 @@
+"""Figure 12 of the Unified paper: average latency by the percentage of outlier tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.unified_outliers import (
+    GREEDY,
+    MILLISECOND,
+    PERCENTS,
+    SELECTIVITY,
+    TUPLES,
+    by_level,
+    by_percent,
+    claims,
+    draw,
+    excess,
+    strategy,
+)
+from millpond.simulator import Conditions, Normal, Outliers, SimulatedPlan, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def run(seeds: Sequence[int], percents: Sequence[int] = PERCENTS) -> Tables:
+    """Average latency in milliseconds for each strategy, level and seed."""
+    return {"latency": by_level(latency_milliseconds, seeds, percents)}
+
+
+def latency_milliseconds(name: str, share: float, seed: int) -> float:
+    """Two operators with 300 waiting tuples each, τ_A ~ N(1, 0.2²) and τ_B ~ N(5, 1²) ms."""
+    plan = SimulatedPlan()
+    usual = Normal(1.0 * MILLISECOND, 0.2 * MILLISECOND)
+    outlier = Normal(6.0 * MILLISECOND, 1.0 * MILLISECOND)
+    costs: dict[str, Outliers | Normal] = {
+        "A": Outliers(usual, outlier, share),
+        "B": Normal(5.0 * MILLISECOND, 1.0 * MILLISECOND),
+    }
+    for operator, cost in costs.items():
+        plan.query(
+            f"q{operator}", plan.operator(operator, plan.stream(f"s{operator}"), cost, SELECTIVITY)
+        )
+    arrivals = {f"s{operator}": [0.0] * TUPLES for operator in costs}
+    conditions = Conditions(seed=seed, clairvoyant=True)
+    record = simulate(plan, strategy(name, "latency"), arrivals, conditions)
+    return record.mean_latency_seconds / MILLISECOND
+
+
+def plot(tables: Tables, figure: Figure) -> None:
+    """Average latency over the percentage of outliers."""
+    draw(tables["latency"], figure, "average latency (ms)")
+
+
+def check(tables: Tables) -> Sequence[Claim]:
+    """Within 4 %, up to 50 %, round-robin worse."""
+    table = tables["latency"]
+    single = excess(table, GREEDY)
+    worst = float(by_percent(table, single).max())
+    return [
+        *claims(table, "latency"),
+        Claim(
+            "latency: per-tuple greedy above MSS at its worst level, mean of the seeds",
+            "20 % to 60 % (paper: up to 50 %)",
+            f"{worst:+.0%} (single runs {single.min():+.0%} to {single.max():+.0%})",
+            0.2 <= worst <= 0.6,
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="unified-latency-outliers",
+    paper="Unified",
+    title="Figure 12, average latency by outlier percentage",
+    claim=(
+        "Component-based scheduling stays within 4 % of the optimal MSS at every outlier level, "
+        "per-tuple greedy is up to 50 % worse, and round-robin is worse as well."
+    ),
+    run=run,
+    plot=plot,
+    check=check,
+    seeds=5,
+    note=(
+        "The levels of the figure's axis are not readable; 0 to 20 % were taken. How much greedy "
+        "loses depends on how early a very dear outlier stands at the head of A's queue, so single "
+        "runs range from nothing to about 80 %; the paper's 50 % lies within."
+    ),
+)

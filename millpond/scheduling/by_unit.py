@@ -1,0 +1,155 @@
+"""What strategies share that schedule a run of operators as one unit (Path Capacity paper, 3.1).
+
+A round takes tuples in at one operator of a unit and carries them up, operator after operator, to
+the end of the unit: the paper's internal scheduling strategy. Since priorities are static, the
+best unit with work is the best unit of the best ready operator, so a decision costs O(log n)
+however many units share an operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from millpond.decisions import Decision, RunOperator, Service
+from millpond.scheduling.ready_queue import Key, ReadyQueue
+from millpond.snapshot import Observation, OperatorState, PlanSnapshot
+
+SLACK = 1e-9
+"""The share of a slice that counts as nothing, so that rounding never begins or ends a round."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Operators from the leaf up that are scheduled as one; the highest priority goes first.
+
+    `remaining_seconds` is the work one tuple means for the unit, from each operator on.
+    """
+
+    operators: tuple[int, ...]
+    priority: float
+    remaining_seconds: tuple[float, ...]
+
+
+class Place(NamedTuple):
+    """An operator of a unit."""
+
+    unit: Unit
+    number: int
+
+
+class Round(NamedTuple):
+    """A unit at work: where it is and when its slice ends."""
+
+    place: Place
+    end_seconds: float
+
+
+class ByUnit:
+    """Runs the unit of the highest priority that has work; ties go to the oldest waiting tuple.
+
+    Exhaustive service takes in all that waits. With `max_tuples` a round takes in so many, with
+    `slice_seconds` as many as the unit's capacity serves in that time, and a round that lasts
+    longer is cut: what is left in its middle competes with the unit's priority again.
+    """
+
+    def __init__(self, max_tuples: int | None = None, slice_seconds: float | None = None) -> None:
+        self.service = Service(max_tuples, slice_seconds)
+        self._best: Mapping[int, Place] = {}
+        self._depth: Mapping[int, int] = {}
+        self._ready = ReadyQueue()
+        self._running: set[int] = set()
+        self._rounds: dict[int, Round] = {}
+        self._now_seconds = 0.0
+
+    def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
+        """The units of a plan; every operator belongs to one at least."""
+        raise NotImplementedError
+
+    def priority(self, operator: int) -> float:
+        """The priority of the best unit an operator belongs to."""
+        return self._best[operator].unit.priority
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        """Form the units anew; rounds under way end."""
+        self._best = _best_places(self.units(plan))
+        self._depth = plan.depth
+        self._ready.clear()
+        self._running.clear()
+        self._rounds.clear()
+
+    def observe(self, observation: Observation) -> None:
+        """Keep the ready operators in order."""
+        self._now_seconds = observation.now_seconds
+        for state in observation.changed:
+            if state.ready:
+                self._ready.put(state.operator, self._key(state))
+            else:
+                self._ready.discard(state.operator)
+            if state.running:
+                self._running.add(state.operator)
+            else:
+                self._running.discard(state.operator)
+
+    def decide(self) -> Decision | None:
+        """Carry a round on, or begin one with the best unit."""
+        step = self.carry_on()
+        if step is not None:
+            return step
+        best = self._ready.best()
+        return None if best is None else self.begin(best)
+
+    def begin(self, operator: int) -> Decision:
+        """Begin a round of the best unit of a ready operator, there."""
+        place = self._best[operator]
+        seconds = self.service.slice_seconds
+        end = math.inf if seconds is None else self._now_seconds + seconds
+        self._rounds[operator] = Round(place, end)
+        return RunOperator(operator, self._tuples_of_a_round(place), seconds)
+
+    def carry_on(self) -> Decision | None:
+        """The next step of a round whose last step is done, or None."""
+        for operator, current in list(self._rounds.items()):
+            if operator in self._running:
+                continue
+            del self._rounds[operator]
+            step = self._step_up(current)
+            if step is not None:
+                return step
+        return None
+
+    def _step_up(self, current: Round) -> Decision | None:
+        unit, number = current.place.unit, current.place.number + 1
+        left = current.end_seconds - self._now_seconds
+        if number == len(unit.operators) or left <= SLACK * (self.service.slice_seconds or 0.0):
+            return None
+        operator = unit.operators[number]
+        if operator not in self._ready:
+            return None
+        self._rounds[operator] = Round(Place(unit, number), current.end_seconds)
+        return RunOperator(operator, None, None if left == math.inf else left)
+
+    def _tuples_of_a_round(self, place: Place) -> int | None:
+        limit, seconds = self.service.max_tuples, self.service.slice_seconds
+        work = place.unit.remaining_seconds[place.number]
+        if seconds is None or work <= 0:
+            return limit
+        tuples = max(1, int(seconds / work * (1 + SLACK)))
+        return tuples if limit is None else min(limit, tuples)
+
+    def _key(self, state: OperatorState) -> Key:
+        operator = state.operator
+        priority = self._best[operator].unit.priority
+        return -priority, state.oldest_arrival_seconds, -self._depth[operator]
+
+
+def _best_places(units: Sequence[Unit]) -> dict[int, Place]:
+    best: dict[int, Place] = {}
+    for unit in units:
+        for number, operator in enumerate(unit.operators):
+            known = best.get(operator)
+            if known is None or unit.priority > known.unit.priority:
+                best[operator] = Place(unit, number)
+    return best
