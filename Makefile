@@ -50,7 +50,7 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff format .
 
 fuzz: $(STAMP) ## N=1000 random queries against the reference evaluator; prints the seed of a failure
-	$(BIN)/python -m tests.fuzz $(N)
+	$(BIN)/python -m tests.fuzz --n $(N)
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case
 	@for file in benchmarks/*.py; do $(BIN)/python "$$file" || exit 1; done

@@ -349,7 +349,7 @@ class Engine:
         intake = self._relations[name]
         times, weights = np.full(count, at), np.full(count, weight)
         intake.change(rows, times.astype(np.int64), weights.astype(np.int64))
-        self._arrived(intake.queues)
+        self._arrived(intake.queues, moved=at > BEGINNING)  # what is there from the start, all see
 
     def _change_time(self, intake: RelationIntake) -> int:
         """The current time: the largest any input has reached, and after every promise."""
@@ -452,8 +452,8 @@ class Engine:
             queue.advance(min(ticks, END))
         self._arrived(queues)
 
-    def _arrived(self, queues: Iterable[Queue]) -> None:
-        self._moved = True
+    def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
+        self._moved = self._moved or moved
         if self._runtime is not None:
             for queue in queues:
                 self._runtime.arrived(queue.name)

@@ -109,7 +109,7 @@ def _refuse_unknown(names: Iterable[str], schema: Schema, where: str) -> None:
 
 def _column(values: list[Any], field: Field, place: Place) -> pa.Array:
     kinds = set(map(type, values)) - {type(None)}
-    has_zones = datetime in kinds and any(value and value.tzinfo for value in values)
+    has_zones = kinds == {datetime} and any(value and value.tzinfo for value in values)
     if has_zones or not kinds <= _PLAIN[field.type]:
         values = [_checked(value, field, place, row) for row, value in enumerate(values)]
     try:

@@ -93,8 +93,8 @@ def plot(tables: Tables, figure: Figure) -> None:
     """Memory over time on the fork of Figure 9."""
     axes = figure.subplots()
     table = tables["memory"]
-    for name in STRATEGIES:
-        axes.step(table["seconds"], table[name], where="post", label=name)
+    for name, style in zip(STRATEGIES, ("-", "-", "--", ":"), strict=True):
+        axes.step(table["seconds"], table[name], style, where="post", label=name)
     axes.set_xlabel("seconds")
     axes.set_ylabel("queue memory")
     axes.legend()

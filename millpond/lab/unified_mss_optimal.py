@@ -112,7 +112,9 @@ def check(tables: Tables) -> Sequence[Claim]:
         optimal = name == "maximum-slope-segment"
         holds = excess.max() <= 0 if optimal else excess.max() > 0
         text = f"latency, {len(excess)} instances: {name} above the least of all schedules"
-        claims.append(Claim(text, "+0.0 % on all" if optimal else "above", _said(excess), holds))
+        claims.append(
+            Claim(text, "+0.0 % on all" if optimal else "above", _said(excess), bool(holds))
+        )
     mss, greedy = (_excess(tables, "memory", name) for name in (STRATEGIES[0], STRATEGIES[2]))
     text = f"memory, {len(mss)} paths: MSS variant above the least of all schedules"
     below = bool(mss.mean() < 0.02 and mss.mean() < greedy.mean())

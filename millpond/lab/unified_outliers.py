@@ -81,7 +81,7 @@ def draw(table: Table, figure: Figure, label: str) -> None:
 def claims(table: Table, what: str) -> list[Claim]:
     """What the text says of both figures."""
     near = np.abs(excess(table, COMPONENTS))
-    few = near[np.array(table["percent"]) < 6].max(initial=0.0)
+    few = float(near[np.array(table["percent"]) < 6].max(initial=0.0))
     greedy = by_percent(table, excess(table, GREEDY))
     cycles = min(float(excess(table, name).min()) for name in ROUND_ROBINS)
     components = float(excess(table, COMPONENTS).max())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from millpond.decisions import Decision
@@ -64,16 +64,15 @@ class PartitionThread:
 
 def plan_of(plan: PlanSnapshot, operators: Iterable[int]) -> PlanSnapshot:
     """The plan of some operators only, the others cut away."""
-    inside = frozenset(operators)
+    inside = dict.fromkeys(operators)
     if len(inside) == len(plan.operators):
         return plan
     return PlanSnapshot(
-        tuple(_cut_out(each, inside) for each in plan.operators if each.id in inside),
-        plan.structure,
+        tuple(_cut_out(plan.by_id[each], inside) for each in inside), plan.structure
     )
 
 
-def _cut_out(operator: OperatorSnapshot, inside: frozenset[int]) -> OperatorSnapshot:
+def _cut_out(operator: OperatorSnapshot, inside: Collection[int]) -> OperatorSnapshot:
     readers = tuple(each for each in operator.downstream if each in inside)
     return replace(
         operator,
@@ -83,7 +82,7 @@ def _cut_out(operator: OperatorSnapshot, inside: frozenset[int]) -> OperatorSnap
     )
 
 
-def _entry(each: InputSnapshot, inside: frozenset[int]) -> InputSnapshot:
+def _entry(each: InputSnapshot, inside: Collection[int]) -> InputSnapshot:
     if isinstance(each.source, str) or each.source in inside:
         return each
     return replace(each, source=f"operator {each.source}")

@@ -46,6 +46,7 @@ class MergingStep:
         self.done_seconds = 0.0
         self._batch: _Batch | None = None
         self._count = 0
+        self._seconds = 0.0
         self.single_side: int | None = None
 
     @property
@@ -136,8 +137,9 @@ class MergingStep:
         return arrival, made
 
     def _spend(self, seconds: float) -> float:
-        self.tally.seconds += self.step_cost + seconds
-        return self.step_cost + seconds
+        self._seconds = self.step_cost + seconds
+        self.tally.seconds += self._seconds
+        return self._seconds
 
     def _merge(self, max_tuples: int | None) -> _Batch:
         bound = self.bound()
@@ -178,6 +180,8 @@ class MergingStep:
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
         """Move on in the inputs; yields what the completed tuples produced."""
+        if self.single_side is not None:
+            return self._finish_single()
         batch, count = self._batch, self._count
         if batch is None or count == 0:
             return (), ()
@@ -194,6 +198,16 @@ class MergingStep:
         self.tally.made += made.amount
         self.served += count
         return releases, (made,) if len(made.arrival) else ()
+
+    def _finish_single(self) -> tuple[Sequence[Release], Sequence[Yield]]:
+        """The same as `finish_one`, for those that need arrays."""
+        inlet, cursors = self.inlet, self.inlet.buffer.cursors
+        before = min(cursors)
+        arrival, made = self.finish_one()
+        release = Release(inlet, 1.0, float(min(cursors) - before))
+        self.last_arrivals = np.full(1, arrival)
+        output = Yield(self.id, np.full(made, arrival), None, np.full(made, self._seconds))
+        return (release,), (output,) if made else ()
 
     def _remember(self, number: int, arrival: FloatArray) -> None:
         """Keep what the window holds; the other inputs may lag behind, so theirs counts too."""

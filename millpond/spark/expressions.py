@@ -14,7 +14,6 @@ from millpond.schema import Type
 from millpond.spark.types import SPARK
 
 
-
 def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn:
     """The Spark column for an expression over the given input columns."""
     if isinstance(expression, Column):
@@ -96,7 +95,9 @@ def _least(*values: SparkColumn) -> SparkColumn:
     return F.least(*values) if len(values) > 1 else values[0]
 
 
-def _positive(function: Callable[[SparkColumn], SparkColumn]) -> Callable[[SparkColumn], SparkColumn]:
+def _positive(
+    function: Callable[[SparkColumn], SparkColumn],
+) -> Callable[[SparkColumn], SparkColumn]:
     return lambda value: F.when(value > 0, function(value))
 
 
@@ -179,8 +180,24 @@ _FUNCTIONS: dict[str, Callable[..., SparkColumn]] = {
 }
 
 _RECAST = {
-    "abs", "ceil", "floor", "sign", "length", "strpos", "year", "month", "day", "dayofweek",
-    "hour", "minute", "second", "datediff", "timestamp_seconds", "timestamp_millis",
-    "timestamp_micros", "%", "/",
+    "abs",
+    "ceil",
+    "floor",
+    "sign",
+    "length",
+    "strpos",
+    "year",
+    "month",
+    "day",
+    "dayofweek",
+    "hour",
+    "minute",
+    "second",
+    "datediff",
+    "timestamp_seconds",
+    "timestamp_millis",
+    "timestamp_micros",
+    "%",
+    "/",
 }
 """Functions whose Spark result may have another width than CQL's."""

@@ -1,60 +1,101 @@
-"""Fragments as DataFrames: what an operator reads, fused up to the queues below it.
+"""Fragments: what an operator reads, fused down to the queues below it.
 
 A fragment answers three questions about its relation, each for a step (after, until]: which
 elements *started*, which *ended* (of those that had started before), and which were *alive* at the
 step's beginning. Over a windowed stream all three are ranges of the stream's own pages.
+
+A tree of filters, projections, windows and signed sums is flattened into branches, one for each
+queue read, each with one condition and one select list over the queue's own columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import reduce
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millpond.cql.algebra import Filter, Node, Project, RangeWindow, Sample
+from millpond.cql.expressions import Column, Expression
 from millpond.errors import MillpondError
 from millpond.planning.nodes import Combine
 from millpond.planning.physical import QueueRead
+from millpond.planning.predicates import all_columns, conjoin, conjuncts, substitute
 from millpond.schema import FOREVER
 from millpond.spark.expressions import lower
-from millpond.spark.pages import Page, PageStore, total_rows
+from millpond.spark.frames import Frames, Selection, union
+from millpond.spark.kernels.columns import integers
+from millpond.spark.pages import Page, concatenated
 from millpond.spark.queues import Queue, Reader
-from millpond.spark.types import spark_schema
 from millpond.spark.window_times import WindowTimes
 
-ELEMENT = ("_ts", "_te", "_w")
 STARTED, ENDED, ALIVE = "started", "ended", "alive"
+ELEMENT = ("_ts", "_te", "_w")
 
 
-class Frames:
-    """Makes DataFrames of pages, and of tables that live for one step only."""
+@dataclass(frozen=True)
+class Branch:
+    """One way from a queue to the top of a fragment; expressions see the queue's columns."""
 
-    def __init__(self, session: SparkSession, store: PageStore) -> None:
-        self.session = session
-        self.store = store
+    leaf: QueueRead
+    expressions: tuple[Expression, ...]
+    predicate: Expression | None = None
+    window: WindowTimes | None = None
+    sample: Sample | None = None
+    sign: int = 1
 
-    def of_pages(self, pages: list[Page], schema: pa.Schema) -> DataFrame | None:
-        """One DataFrame over all the pages, or None if there are none."""
-        if not pages:
-            return None
-        reader = self.session.read.schema(spark_schema(schema))
-        return reader.parquet(*(page.path for page in pages))
 
-    def of_table(self, table: pa.Table) -> DataFrame | None:
-        """A DataFrame over a table that lives for this step only."""
-        if table.num_rows == 0:
-            return None
-        path = self.store.write(table)
-        self.store.discard(path)
-        return self.session.read.schema(spark_schema(table.schema)).parquet(str(path))
+def branches(node: Node) -> list[Branch]:
+    """The branches of a fragment."""
+    match node:
+        case QueueRead():
+            return [Branch(node, all_columns(node))]
+        case RangeWindow():
+            return [replace(b, window=WindowTimes.of(node)) for b in branches(node.input)]
+        case Sample():
+            return [replace(b, sample=node) for b in branches(node.input)]
+        case Combine():
+            right = [replace(b, sign=b.sign * node.sign) for b in branches(node.right)]
+            return branches(node.left) + right
+        case Filter():
+            return [_filtered(b, node.predicate) for b in branches(node.input)]
+        case Project():
+            return [
+                replace(
+                    b, expressions=tuple(substitute(e, b.expressions) for e in node.expressions)
+                )
+                for b in branches(node.input)
+            ]
+        case _:
+            raise MillpondError(f"internal: {node.label()} is not linear")
 
-    def release(self) -> None:
-        """Removes the files that this step was the last to read."""
-        self.store.sweep()
+
+def _filtered(branch: Branch, predicate: Expression) -> Branch:
+    part = substitute(predicate, branch.expressions)
+    return replace(branch, predicate=conjoin([*conjuncts(branch.predicate), part]))
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What an operator wants of each row: expressions over the fragment's columns, with names.
+
+    ``names`` are those of start, end and weight (or, over a stream, time and order). ``extra`` are
+    constant columns.
+    """
+
+    expressions: tuple[tuple[Expression, str], ...]
+    names: tuple[str, ...] = ELEMENT
+    extra: tuple[SparkColumn, ...] = ()
+
+    @staticmethod
+    def all_of(node: Node, names: tuple[str, ...] = ELEMENT, first: int = 0) -> Outputs:
+        """Every column of the fragment, as c0… or from another number on."""
+        columns = all_columns(node)
+        return Outputs(tuple((c, f"c{first + i}") for i, c in enumerate(columns)), names)
 
 
 class Fragment:
@@ -67,187 +108,219 @@ class Fragment:
         frames: Frames,
         since: dict[str, int],
         seed: int,
+        outputs: Outputs,
     ) -> None:
         self.node = node
-        self._queues = queues
         self._frames = frames
-        self._since = since
-        self._seed = seed
-        self._lowered: dict[int, list[SparkColumn]] = {}
-
-    # -- reading ---------------------------------------------------------------------------
+        self._branches = [
+            _ReadBranch(branch, queues[branch.leaf.queue], frames, since, seed, outputs)
+            for branch in branches(node)
+        ]
 
     def frame(self, mode: str, after: int, until: int) -> DataFrame | None:
-        """The elements of a mode, with columns _ts, _te, _w, c0…; None when there are none."""
-        return self._relation(self.node, mode, after, until)
+        """The elements of a mode; those that ended come as their own minus."""
+        return union(*(branch.frame(mode, after, until) for branch in self._branches))
 
     def changes(self, after: int, until: int) -> DataFrame | None:
         """Started elements, and a minus for each earlier element that ended."""
-        started = self.frame(STARTED, after, until)
-        ended = self.frame(ENDED, after, until)
-        if ended is not None:
-            rest = [name for name in ended.columns if name not in ELEMENT]
-            ended = ended.select(
-                F.col("_te").alias("_ts"), F.lit(FOREVER).alias("_te"), (-F.col("_w")).alias("_w"),
-                *rest,
-            )
-        return union(started, ended)
+        return union(self.frame(STARTED, after, until), self.frame(ENDED, after, until))
 
-    def stream(self, after: int, until: int) -> DataFrame | None:
-        """The stream elements of a step, for fragments over streams."""
-        return self._stream(self.node, after, until)
+    def held(self, modes: Sequence[str], after: int, until: int) -> pa.Table | None:
+        """The rows of these modes without Spark, where the fragment only renames an operator's output.
 
-    def _relation(self, node: Node, mode: str, after: int, until: int) -> DataFrame | None:
-        match node:
-            case QueueRead():
-                return self._read(node, mode, after, until)
-            case RangeWindow():
-                return self._window(node, mode, after, until)
-            case Combine():
-                left = self._relation(node.left, mode, after, until)
-                right = self._relation(node.right, mode, after, until)
-                if right is not None and node.sign < 0:
-                    right = right.withColumn("_w", -F.col("_w"))
-                return union(left, right)
-            case Filter() | Project():
-                below = self._relation(node.input, mode, after, until)
-                return None if below is None else self.apply(node, below)
-            case _:
-                raise MillpondError(f"internal: {node.label()} is not linear")
-
-    def _read(self, node: QueueRead, mode: str, after: int, until: int) -> DataFrame | None:
-        queue = self._queues[node.queue]
-        if mode == STARTED:
-            return self._frames.of_pages(queue.between(after, until), queue.schema)
-        if mode == ALIVE:
-            return self._frames.of_pages(queue.content(after), queue.schema)
-        return self._frames.of_table(queue.ending(after, until))
-
-    def _window(self, node: RangeWindow, mode: str, after: int, until: int) -> DataFrame | None:
-        times = WindowTimes.of(node)
-        low, high = tuple_times(times, mode, after, until)
-        below = self._stream(node.input, low, high, exact=mode != ALIVE) if low < high else None
-        if below is None:
+        Such rows are in the driver already; None for every other fragment.
+        """
+        (branch, *others) = self._branches
+        if others or not branch.only_renames:
             return None
-        weight = F.col("_w") if "_w" in below.columns else F.lit(1).cast("long")
-        columns = [name for name in below.columns if not name.startswith("_")]
-        frame = below.select(
-            times.enter_column().alias("_ts"),
-            times.leave_column().alias("_te"),
-            weight.alias("_w"),
-            *columns,
-        )
-        return frame if times.slide is None else frame.filter(F.col("_ts") < F.col("_te"))
-
-    def _stream(
-        self, node: Node, after: int, until: int, exact: bool = True
-    ) -> DataFrame | None:
-        match node:
-            case QueueRead():
-                queue = self._queues[node.queue]
-                after = max(after, self._since.get(node.queue, after))
-                pages = queue.between(after, until) if exact else covering(queue, after, until)
-                return self._frames.of_pages(pages, queue.schema)
-            case Filter() | Project() | Sample():
-                below = self._stream(node.input, after, until, exact)
-                return None if below is None else self.apply(node, below)
-            case _:
-                raise MillpondError(f"internal: {node.label()} is not a stream fragment")
-
-    # -- linear nodes ----------------------------------------------------------------------
-
-    def apply(self, node: Node, below: DataFrame) -> DataFrame:
-        """A linear node applied to a frame."""
-        match node:
-            case Filter():
-                return below.filter(self._columns(node)[0])
-            case Project():
-                meta = [name for name in below.columns if name.startswith("_")]
-                return below.select(*meta, *self._columns(node))
-            case Sample():
-                return self._sample(node, below)
-            case _:
-                raise MillpondError(f"internal: {node.label()} is not linear")
-
-    def _columns(self, node: Filter | Project) -> list[SparkColumn]:
-        """The node's expressions as Spark columns, built once."""
-        known = self._lowered.get(id(node))
-        if known is None:
-            inputs = data_columns(len(node.input.schema))
-            if isinstance(node, Filter):
-                known = [lower(node.predicate, inputs)]
-            else:
-                known = [lower(e, inputs).alias(f"c{i}") for i, e in enumerate(node.expressions)]
-            self._lowered[id(node)] = known
-        return known
-
-    def _sample(self, node: Sample, below: DataFrame) -> DataFrame:
-        """Keeps an element by a hash of its identity, so that no cut or schedule matters."""
-        leaf = next(n for n in node.walk() if isinstance(n, QueueRead))
-        limit = round(node.percent / 100 * 2**40)
-
-        def kept(*identity: SparkColumn) -> SparkColumn:
-            marker = F.xxhash64(F.lit(self._seed), F.lit(leaf.queue), *identity)
-            return F.pmod(marker, F.lit(2**40)) < limit
-
-        if "_seq" in below.columns:
-            return below.filter(kept(F.col("_seq")))
-        data = [F.col(name) for name in below.columns if not name.startswith("_")]
-        copies = F.filter(
-            F.sequence(F.lit(1).cast("long"), F.col("_w")), lambda n: kept(F.col("_ts"), *data, n)
-        )
-        return below.withColumn("_w", F.size(copies).cast("long")).filter(F.col("_w") > 0)
-
-    # -- bookkeeping -----------------------------------------------------------------------
-
-    def leaves(self) -> Iterator[tuple[Queue, WindowTimes | None]]:
-        """Each queue read, with the window over it."""
-        yield from self._leaves(self.node, None)
-
-    def _leaves(
-        self, node: Node, window: WindowTimes | None
-    ) -> Iterator[tuple[Queue, WindowTimes | None]]:
-        if isinstance(node, QueueRead):
-            yield self._queues[node.queue], window
-        if isinstance(node, RangeWindow):
-            window = WindowTimes.of(node)
-        for below in node.inputs:
-            yield from self._leaves(below, window)
+        tables = [branch.held(mode, after, until) for mode in modes]
+        return pa.concat_tables(tables)
 
     def subscribe(self, cursor: int, needs: frozenset[str]) -> list[tuple[Queue, Reader]]:
         """Registers this fragment with its queues, stating what it will need again."""
         found = []
-        for queue, window in self.leaves():
+        for branch in self._branches:
+            queue = branch.queue
             content = ALIVE in needs and not queue.is_stream
-            reader = Reader(cursor, retention(queue, window, needs), content)
+            scans = ALIVE in needs and queue.is_stream
+            until = retention(queue, branch.window, needs)
+            reader = Reader(cursor, until, needs_content=content, scans=scans)
             queue.readers.append(reader)
             found.append((queue, reader))
         return found
 
     def waiting(self, cursor: int, until: int) -> int:
         """About how many rows a step up to ``until`` would start with."""
-        return sum(queue.waiting(cursor, until) for queue, _ in self.leaves())
+        return sum(branch.waiting(cursor, until) for branch in self._branches)
 
     def ending(self, after: int, until: int) -> int:
         """About how many rows end within the step."""
-        count = 0
-        for queue, window in self.leaves():
-            if window is not None:
-                low, high = tuple_times(window, ENDED, after, until)
-                count += total_rows(covering(queue, low, high)) if low < high else 0
-            elif not queue.is_stream:
-                count += queue.ending(after, until).num_rows
-        return count
+        return sum(branch.ending(after, until) for branch in self._branches)
+
+
+class _ReadBranch:
+    """A branch bound to its queue, with its selections prepared."""
+
+    def __init__(
+        self,
+        branch: Branch,
+        queue: Queue,
+        frames: Frames,
+        since: dict[str, int],
+        seed: int,
+        outputs: Outputs,
+    ) -> None:
+        self.queue = queue
+        self.window = branch.window
+        self._branch = branch
+        self._frames = frames
+        self._since = since.get(queue.name)
+        self._seed = seed
+        self._outputs = outputs
+        self._prepared: dict[bool, Selection] = {}
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def frame(self, mode: str, after: int, until: int) -> DataFrame | None:
+        rows = self._rows(mode, after, until)
+        if rows is None:
+            return None
+        ended = mode == ENDED
+        if ended not in self._prepared:
+            self._prepared[ended] = self._selection(ended)
+        return self._prepared[ended].of(rows)
+
+    def _rows(self, mode: str, after: int, until: int) -> DataFrame | None:
+        queue = self.queue
+        if queue.is_stream:
+            return self._frames.of_pages(queue, self._stream_pages(mode, after, until))
+        if mode == STARTED:
+            return self._frames.of_pages(queue, queue.between(after, until))
+        if mode == ALIVE:
+            return self._frames.of_pages(queue, queue.content(after))
+        return self._frames.of_table(queue.name, queue.ending(after, until))
+
+    def _stream_pages(self, mode: str, after: int, until: int) -> list[Page]:
+        low, high = self._tuple_times(mode, after, until)
+        if low >= high:
+            return []
+        return covering(self.queue, low, high) if mode == ALIVE else self.queue.between(low, high)
+
+    def _tuple_times(self, mode: str, after: int, until: int) -> tuple[int, int]:
+        low, high = (
+            (after, until) if self.window is None else tuple_times(self.window, mode, after, until)
+        )
+        return (low if self._since is None else max(low, self._since)), high
+
+    def waiting(self, cursor: int, until: int) -> int:
+        low, high = cursor, until
+        if self.queue.is_stream:
+            low, high = self._tuple_times(STARTED, cursor, until)
+        return self.queue.waiting(low, high)
+
+    def ending(self, after: int, until: int) -> int:
+        if self.window is not None:
+            low, high = self._tuple_times(ENDED, after, until)
+            return self.queue.waiting(low, high) if low < high else 0
+        return 0 if self.queue.is_stream else self.queue.ending(after, until).num_rows
+
+    @property
+    def only_renames(self) -> bool:
+        """Whether the branch is an operator's queue with columns picked and renamed."""
+        branch = self._branch
+        plain = all(isinstance(e, Column) for e in branch.expressions)
+        plain = plain and all(isinstance(e, Column) for e, _ in self._outputs.expressions)
+        untouched = branch.predicate is None and branch.window is None and branch.sample is None
+        return plain and untouched and branch.sign == 1 and not branch.leaf.is_base
+
+    def held(self, mode: str, after: int, until: int) -> pa.Table:
+        """The rows of a mode, renamed."""
+        queue, outputs = self.queue, self._outputs
+        if mode == ENDED:
+            rows = queue.ending(after, until)
+            times = [
+                rows["_te"],
+                pa.array(np.full(rows.num_rows, FOREVER)),
+                pa.array(-integers(rows["_w"])),
+            ]
+        else:
+            rows = concatenated(queue.between(after, until), queue.schema)
+            times = [rows[name] for name in queue.schema.names if name in ELEMENT]
+        data = [
+            rows[f"c{substitute(e, self._branch.expressions).position}"]  # type: ignore[union-attr]
+            for e, _ in outputs.expressions
+        ]
+        names = [*outputs.names, *(name for _, name in outputs.expressions)]
+        return pa.Table.from_arrays([*times, *data], names=names)
+
+    # -- columns ---------------------------------------------------------------------------
+
+    def _selection(self, ended: bool) -> Selection:
+        branch, outputs = self._branch, self._outputs
+        inputs = [F.col(f"c{i}") for i in range(len(branch.leaf.schema))]
+        meta = self._stream_columns() if len(outputs.names) == 2 else self._element(ended)
+        columns = [
+            *(column.alias(name) for column, name in zip(meta, outputs.names, strict=True)),
+            *(
+                lower(substitute(e, branch.expressions), inputs).alias(name)
+                for e, name in outputs.expressions
+            ),
+            *outputs.extra,
+        ]
+        return Selection(self._frames.session, columns, self._condition(inputs))
+
+    def _stream_columns(self) -> list[SparkColumn]:
+        """Time and order: of arrival for base streams, the weight for computed ones."""
+        return [F.col("_ts"), F.col("_seq") if self._branch.leaf.is_base else self._weight()]
+
+    def _element(self, ended: bool) -> list[SparkColumn]:
+        start, end = F.col("_ts"), F.col("_te")
+        if self.window is not None:
+            start, end = self.window.enter_column(), self.window.leave_column()
+        weight = self._weight() * F.lit(self._branch.sign)
+        return [end, F.lit(FOREVER), -weight] if ended else [start, end, weight]
+
+    def _weight(self) -> SparkColumn:
+        leaf, sample = self._branch.leaf, self._branch.sample
+        if leaf.of_stream and leaf.is_base:
+            return F.lit(1).cast("long")
+        if sample is None:
+            return F.col("_w")
+        data = [F.col(f"c{i}") for i in range(len(leaf.schema))]
+        copies = F.filter(
+            F.sequence(F.lit(1).cast("long"), F.col("_w")),
+            lambda n: self._is_sampled(sample, F.col("_ts"), *data, n),
+        )
+        return F.size(copies).cast("long")
+
+    def _condition(self, inputs: Sequence[SparkColumn]) -> SparkColumn | None:
+        """The branch's predicate, its sampling, and for slides that the tuple is ever inside."""
+        parts = [lower(part, inputs) for part in conjuncts(self._branch.predicate)]
+        sample = self._branch.sample
+        if sample is not None and self._branch.leaf.is_base:
+            parts.append(self._is_sampled(sample, F.col("_seq")))
+        elif sample is not None:
+            parts.append(self._weight() > 0)
+        if self.window is not None and self.window.slide is not None:
+            parts.append(self.window.enter_column() < self.window.leave_column())
+        condition = None
+        for part in parts:
+            condition = part if condition is None else condition & part
+        return condition
+
+    def _is_sampled(self, sample: Sample, *identity: SparkColumn) -> SparkColumn:
+        """By a hash of the tuple's identity, so that no cut and no schedule matters."""
+        limit = round(sample.percent / 100 * 2**40)
+        marker = F.xxhash64(F.lit(self._seed), F.lit(self._branch.leaf.queue), *identity)
+        return F.pmod(marker, F.lit(2**40)) < limit
 
 
 def retention(
     queue: Queue, window: WindowTimes | None, needs: frozenset[str]
 ) -> Callable[[Page], int]:
     """Until when a reader needs a page of the queue."""
-    comes_back = needs & {ENDED, ALIVE}
     if window is not None:
-        if window.length is None and ALIVE not in needs:
-            return lambda page: window.enter(page.last)
+        comes_back = ALIVE in needs or (ENDED in needs and window.length is not None)
         if comes_back:
             return lambda page: window.leave(page.last)
         return lambda page: window.enter(page.last)
@@ -261,9 +334,7 @@ def tuple_times(times: WindowTimes, mode: str, after: int, until: int) -> tuple[
     if mode == STARTED:
         return times.latest_entered(after), times.latest_entered(until)
     if mode == ENDED:
-        return times.latest_left(after), min(
-            times.latest_left(until), times.latest_entered(after)
-        )
+        return times.latest_left(after), min(times.latest_left(until), times.latest_entered(after))
     return times.latest_left(after), times.latest_entered(after)
 
 
@@ -271,14 +342,3 @@ def covering(queue: Queue, after: int, until: int) -> list[Page]:
     """Pages with all rows of (after, until], and perhaps more at its old end."""
     queue.cut_at(until)
     return [page for page in queue.pages if page.last > after and page.last <= until]
-
-
-def data_columns(count: int) -> list[SparkColumn]:
-    """The data columns of a frame."""
-    return [F.col(f"c{i}") for i in range(count)]
-
-
-def union(*frames: DataFrame | None) -> DataFrame | None:
-    """The union of the frames that exist."""
-    present = [frame for frame in frames if frame is not None]
-    return reduce(DataFrame.unionAll, present) if present else None

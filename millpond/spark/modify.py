@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from millpond.cql.expressions import Expression
 from millpond.spark.expressions import lower
-from millpond.spark.fragments import data_columns
 from millpond.spark.kernels.columns import integers
 
 
@@ -19,7 +18,7 @@ def evaluate(
     expressions: tuple[Expression, ...],
 ) -> pa.Table:
     """The expressions over the rows (_ts, _w, c0…) that the predicate picks, each as often."""
-    columns = data_columns(rows.num_columns - 2)
+    columns = [F.col(f"c{i}") for i in range(rows.num_columns - 2)]
     picked = [lower(expression, columns).alias(f"v{i}") for i, expression in enumerate(expressions)]
     frame = session.createDataFrame(rows)
     if predicate is not None:

@@ -7,16 +7,14 @@ steps is in queues (windows, relations) and synopses (groups).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Node, RangeWindow
-from millpond.cql.expressions import Call, Expression
+from millpond.cql.algebra import RangeWindow
 from millpond.planning.physical import (
     AggregateOperator,
     ArrivalsOperator,
@@ -29,19 +27,11 @@ from millpond.planning.physical import (
     RowsWindowOperator,
     SnapshotsOperator,
 )
-from millpond.planning.predicates import columns_used, conjuncts
-from millpond.planning.reduce_joins import equality
-from millpond.schema import BEGINNING, FOREVER, Schema
+from millpond.planning.predicates import all_columns, conjuncts
+from millpond.schema import BEGINNING, Schema
 from millpond.spark.expressions import lower
-from millpond.spark.fragments import (
-    ALIVE,
-    ENDED,
-    STARTED,
-    Fragment,
-    Frames,
-    data_columns,
-    union,
-)
+from millpond.spark.fragments import ALIVE, ENDED, STARTED, Fragment, Outputs, branches
+from millpond.spark.frames import Frames, Selection, collect, union
 from millpond.spark.kernels.aggregate import AggregateKernel, AggregateSpec, element_schema
 from millpond.spark.kernels.columns import integers
 from millpond.spark.kernels.counts import CountKernel, net
@@ -106,8 +96,10 @@ class RunningOperator:
         self.around = around
         self.cursor = cursor
         self.fragments = [
-            Fragment(node, around.queues, around.frames, around.since, around.seed)
-            for node in operator.inputs
+            Fragment(
+                node, around.queues, around.frames, around.since, around.seed, self.outputs(index)
+            )
+            for index, node in enumerate(operator.inputs)
         ]
         self.subscriptions: list[tuple[Queue, Reader]] = []
         for index, fragment in enumerate(self.fragments):
@@ -116,6 +108,10 @@ class RunningOperator:
     def needs_of(self, index: int) -> frozenset[str]:
         """What the operator asks of its n-th fragment."""
         return self.needs
+
+    def outputs(self, index: int) -> Outputs:
+        """The columns it wants of its n-th fragment."""
+        return Outputs.all_of(self.operator.inputs[index])
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -204,14 +200,6 @@ def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:
     return tuple(ARROW[type_] for type_ in schema.types)
 
 
-def collect(frame: DataFrame | None, schema: pa.Schema) -> pa.Table:
-    """The rows of a frame, in the driver."""
-    if frame is None:
-        return schema.empty_table()
-    table = frame.select(*schema.names).toArrow()
-    return table if table.schema == schema else table.cast(schema)
-
-
 class RunningKeyed(RunningOperator):
     """An operator whose work is a kernel over its keys."""
 
@@ -247,7 +235,7 @@ class RunningKeyed(RunningOperator):
     def _run_in_workers(self, events: DataFrame, after: int, until: int) -> pa.Table:
         output, state = run_in_workers(
             self.kernel,
-            events.select(*self.event_schema.names),
+            events,
             self.event_schema,
             self.synopsis.all(),
             self.around.frames,
@@ -264,14 +252,14 @@ class RunningKeyed(RunningOperator):
 
 
 def _events_schema(
-    prefixes: list[tuple[str, tuple[pa.DataType, ...]]], numbers: tuple[str, ...]
+    numbers: tuple[str, ...], prefixes: list[tuple[str, tuple[pa.DataType, ...]]]
 ) -> pa.Schema:
     fields = [
         pa.field(f"{prefix}{i}", type_)
         for prefix, types in prefixes
         for i, type_ in enumerate(types)
     ]
-    return pa.schema(fields + [pa.field(name, pa.int64()) for name in numbers])
+    return pa.schema([pa.field(name, pa.int64()) for name in numbers] + fields)
 
 
 class RunningAggregate(RunningKeyed):
@@ -297,15 +285,15 @@ class RunningAggregate(RunningKeyed):
         key_types = tuple(ARROW[key.type] for key in operator.keys)
         self.kernel = AggregateKernel(key_types, specs, operator.is_append_only)
         self.synopsis = GroupSynopsis(self.kernel.state_schema, self.kernel.keys)
-        columns = data_columns(len(operator.input.schema))
-        self._selected = [
-            *(lower(key, columns).alias(f"k{i}") for i, key in enumerate(operator.keys)),
-            *(lower(argument, columns).alias(f"a{i}") for i, argument in enumerate(arguments)),
-            *map(F.col, ("_ts", "_te", "_w")),
-        ]
+        self._outputs = Outputs(
+            (
+                *((key, f"k{i}") for i, key in enumerate(operator.keys)),
+                *((argument, f"a{i}") for i, argument in enumerate(arguments)),
+            )
+        )
         argument_types = tuple(ARROW[argument.type] for argument in arguments)
         self._event_schema = _events_schema(
-            [("k", key_types), ("a", argument_types)], ("_ts", "_te", "_w")
+            ("_ts", "_te", "_w"), [("k", key_types), ("a", argument_types)]
         )
         super().__init__(operator, around, cursor)
 
@@ -321,8 +309,11 @@ class RunningAggregate(RunningKeyed):
 
     def events(self, after: int, until: int) -> DataFrame | None:
         """Changes of the input, reduced to keys and arguments."""
-        changes = self.fragments[0].changes(after, until)
-        return None if changes is None else changes.select(*self._selected)
+        return self.fragments[0].changes(after, until)
+
+    def outputs(self, index: int) -> Outputs:
+        """Keys and arguments."""
+        return self._outputs
 
 
 class RunningCount(RunningKeyed):
@@ -334,7 +325,9 @@ class RunningCount(RunningKeyed):
         types = arrow_types(operator.schema)
         self.kernel = CountKernel(types, operator.rule)
         self.synopsis = GroupSynopsis(self.kernel.state_schema, self.kernel.keys)
-        self._event_schema = _events_schema([("k", types)], ("_ts", "_te", "_w", "_side"))
+        self._event_schema = _events_schema(("_ts", "_te", "_w"), [("k", types)]).append(
+            pa.field("_side", pa.int64())
+        )
         super().__init__(operator, around, cursor)
 
     @property
@@ -344,14 +337,13 @@ class RunningCount(RunningKeyed):
 
     def events(self, after: int, until: int) -> DataFrame | None:
         """Changes of both inputs, each with its side."""
-        parts = []
-        for side, fragment in enumerate(self.fragments):
-            changes = fragment.changes(after, until)
-            if changes is not None:
-                keys = [F.col(f"c{i}").alias(f"k{i}") for i in range(len(self.operator.schema))]
-                number = F.lit(side).cast("long").alias("_side")
-                parts.append(changes.select(*keys, "_ts", "_te", "_w", number))
-        return union(*parts)
+        return union(*(fragment.changes(after, until) for fragment in self.fragments))
+
+    def outputs(self, index: int) -> Outputs:
+        """The row as key, and the side."""
+        columns = all_columns(self.operator.inputs[index])
+        side = F.lit(index).cast("long").alias("_side")
+        return Outputs(tuple((c, f"k{i}") for i, c in enumerate(columns)), extra=(side,))
 
 
 class RunningRowsWindow(RunningKeyed):
@@ -366,13 +358,8 @@ class RunningRowsWindow(RunningKeyed):
             key_types, types, operator.rows, operator.slide_rows or 1, leaf.is_base
         )
         self.synopsis = GroupSynopsis(self.kernel.state_schema, self.kernel.keys)
-        self._event_schema = _events_schema(
-            [("k", key_types), ("c", types)], ("_ts", self._order)
-        )
-        self._partition = [
-            F.col(f"c{column.position}").alias(f"k{i}")
-            for i, column in enumerate(operator.partition)
-        ]
+        self._event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
+        self._partition = operator.partition
         super().__init__(operator, around, cursor)
 
     @property
@@ -382,15 +369,13 @@ class RunningRowsWindow(RunningKeyed):
 
     def events(self, after: int, until: int) -> DataFrame | None:
         """The stream's elements, with their partition."""
-        stream = self.fragments[0].stream(after, until)
-        if stream is None:
-            return None
-        return stream.select(*self._partition, *self.kernel_columns, "_ts", self._order)
+        return self.fragments[0].frame(STARTED, after, until)
 
-    @property
-    def kernel_columns(self) -> list[str]:
-        """The data columns."""
-        return [f"c{i}" for i in range(len(self.operator.schema))]
+    def outputs(self, index: int) -> Outputs:
+        """Time, order, partition and row."""
+        keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
+        row = Outputs.all_of(self.operator.inputs[index]).expressions
+        return Outputs(keys + row, ("_ts", self._order))
 
 
 class RunningJoin(RunningOperator):
@@ -399,67 +384,54 @@ class RunningJoin(RunningOperator):
     needs = frozenset({STARTED, ALIVE})
 
     def __init__(self, operator: JoinOperator, around: Surroundings, cursor: int) -> None:
-        super().__init__(operator, around, cursor)
         self._width = len(operator.left.schema)
-        self._condition = operator.condition
-        self._post = operator.post
+        pair = [F.col(f"c{i}") for i in range(self._width + len(operator.right.schema))]
+        self._on = _overlap()
+        for part in conjuncts(operator.condition):
+            self._on = lower(part, pair) & self._on
+        (after,) = branches(operator.post)
+        kept = None if after.predicate is None else lower(after.predicate, pair)
+        columns = [
+            F.greatest("l_ts", "r_ts").alias("_ts"),
+            F.least("l_te", "r_te").alias("_te"),
+            (F.col("l_w") * F.col("r_w")).alias("_w"),
+            *(lower(e, pair).alias(f"c{i}") for i, e in enumerate(after.expressions)),
+        ]
+        self._selection = Selection(around.frames.session, columns, kept)
+        super().__init__(operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """All columns of both sides, numbered through."""
+        side, first = ("l", 0) if index == 0 else ("r", self._width)
+        names = tuple(side + name for name in ("_ts", "_te", "_w"))
+        return Outputs.all_of(self.operator.inputs[index], names, first)
 
     def run(self, after: int, until: int) -> pa.Table:
         """All pairs of which at least one began in this step."""
         left, right = self.fragments
-        new_left = left.frame(STARTED, after, until)
-        new_right = right.frame(STARTED, after, until)
+        new_left = self._new(left, after, until)
+        new_right = self._new(right, after, until)
         old_right = right.frame(ALIVE, after, until) if new_left is not None else None
         old_left = left.frame(ALIVE, after, until) if new_right is not None else None
         joined = union(
-            self._join(new_left, union(old_right, new_right), new_is_left=True, until=until),
-            self._join(old_left, new_right, new_is_left=False, until=until),
+            self._join(new_left, union(old_right, new_right)), self._join(old_left, new_right)
         )
         return collect(joined, self.output_schema)
 
-    def _join(
-        self, left: DataFrame | None, right: DataFrame | None, new_is_left: bool, until: int
-    ) -> DataFrame | None:
+    def _new(self, fragment: Fragment, after: int, until: int) -> DataFrame | None:
+        frame = fragment.frame(STARTED, after, until)
+        if frame is not None and fragment.waiting(after, until) <= BROADCAST_ROWS:
+            return F.broadcast(frame)
+        return frame
+
+    def _join(self, left: DataFrame | None, right: DataFrame | None) -> DataFrame | None:
         if left is None or right is None:
             return None
-        left_renamed = _renamed(left, "l", 0)
-        right_renamed = _renamed(right, "r", self._width)
-        new = self.fragments[0 if new_is_left else 1]
-        if new.waiting(self.cursor, until) <= BROADCAST_ROWS:
-            if new_is_left:
-                left_renamed = F.broadcast(left_renamed)
-            else:
-                right_renamed = F.broadcast(right_renamed)
-        overlap = F.greatest("l_ts", "r_ts") < F.least("l_te", "r_te")
-        pairs = left_renamed.join(right_renamed, self._on() & overlap, "inner")
-        frame = pairs.select(
-            F.greatest("l_ts", "r_ts").alias("_ts"),
-            F.least("l_te", "r_te").alias("_te"),
-            (F.col("l_w") * F.col("r_w")).alias("_w"),
-            *(f"c{i}" for i in range(self._width + len(self.fragments[1].node.schema))),
-        )
-        return self._after(self._post, frame)
-
-    def _on(self) -> F.Column:  # type: ignore[name-defined]
-        width = self._width + len(self.fragments[1].node.schema)
-        parts = conjuncts(self._condition)
-        columns = data_columns(width)
-        return reduce(
-            lambda a, b: a & b, [lower(part, columns) for part in parts], F.lit(True)
-        )
-
-    def _after(self, node: Node, frame: DataFrame) -> DataFrame:
-        if isinstance(node, QueueRead):
-            return frame
-        return self.fragments[0].apply(node, self._after(node.inputs[0], frame))
+        return self._selection.of(left.join(right, self._on, "inner"))
 
 
-def _renamed(frame: DataFrame, prefix: str, offset: int) -> DataFrame:
-    times = [F.col(name).alias(prefix + name) for name in ("_ts", "_te", "_w")]
-    data = [name for name in frame.columns if not name.startswith("_")]
-    return frame.select(
-        *times, *(F.col(name).alias(f"c{offset + i}") for i, name in enumerate(data))
-    )
+def _overlap() -> Column:
+    return F.greatest("l_ts", "r_ts") < F.least("l_te", "r_te")
 
 
 def stream_schema(types: tuple[pa.DataType, ...]) -> pa.Schema:
@@ -488,15 +460,21 @@ class _RunningStreamOf(RunningOperator):
 
     def started(self, after: int, until: int) -> pa.Table:
         """The elements that start in the step, as stream elements of the first instant on."""
-        frame = self.fragments[0].frame(STARTED, after, until)
-        table = collect(frame, self.elements)
+        table = self._rows((STARTED,), after, until, self.elements)
         positive = (integers(table["_w"]) > 0) & (integers(table["_ts"]) > BEGINNING)
         return table.filter(pa.array(positive)).select(["_ts", "_w", *self.columns])
 
     def net_changes(self, after: int, until: int) -> pa.Table:
         """The net change of each row at each instant of the step."""
-        changes = collect(self.fragments[0].changes(after, until), self.elements)
+        changes = self._rows((STARTED, ENDED), after, until, self.elements)
         return net(changes, self.columns, until)
+
+    def _rows(self, modes: tuple[str, ...], after: int, until: int, schema: pa.Schema) -> pa.Table:
+        fragment = self.fragments[0]
+        held = fragment.held(modes, after, until)
+        if held is not None:
+            return held
+        return collect(union(*(fragment.frame(mode, after, until) for mode in modes)), schema)
 
 
 class RunningDifference(_RunningStreamOf):
@@ -540,11 +518,15 @@ class RunningSnapshots(_RunningStreamOf):
     def run(self, after: int, until: int) -> pa.Table:
         """The content at every instant at which a mover moves."""
         instants = self._instants(after, until)
-        new = collect(self.fragments[0].frame(STARTED, after, until), self.elements)
+        new = self._rows((STARTED,), after, until, self.elements)
         elements = pa.concat_tables([self._open, new])
         output = contents(elements, self.columns, instants)
         self._open = still_open(elements, self.columns, until)
         return output
+
+    def outputs(self, index: int) -> Outputs:
+        """The row of the relation; of movers only the times."""
+        return Outputs.all_of(self.operator.inputs[0]) if index == 0 else Outputs(())
 
     def has_work(self, until: int) -> bool:
         """Slides may make it speak when nothing moves."""
@@ -553,10 +535,9 @@ class RunningSnapshots(_RunningStreamOf):
         )
 
     def _instants(self, after: int, until: int) -> Ints:
-        times = element_schema([]).names[:2]
+        schema = element_schema([])
         found = []
         for fragment in self.fragments[1:]:
-            schema = pa.schema([pa.field(name, pa.int64()) for name in times])
             moves = collect(fragment.changes(after, until), schema)
             found += [integers(moves["_ts"]), integers(moves["_te"])]
             slide = _slide_of(fragment)
@@ -598,8 +579,12 @@ class RunningOutput(_RunningStreamOf):
             return self.net_changes(after, until)
         if self._mode == "arrivals":
             return self.started(after, until)
-        frame = self.fragments[0].stream(after, until)
-        return collect(frame, self.output_schema)
+        return self._rows((STARTED,), after, until, self.output_schema)
+
+    def outputs(self, index: int) -> Outputs:
+        """The row; a computed stream also keeps its weight."""
+        names = ("_ts", "_w") if self._mode == "stream" else ("_ts", "_te", "_w")
+        return Outputs.all_of(self.operator.inputs[index], names)
 
 
 _RUNNING: dict[type[Operator], type[RunningOperator]] = {
@@ -617,5 +602,3 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
 def start(operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
     """A running instance of a physical operator."""
     return _RUNNING[type(operator)](operator, around, cursor)
-
-

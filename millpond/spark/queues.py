@@ -19,6 +19,9 @@ from millpond.spark.pages import Page, PageStore, concatenated, total_rows
 COMPACT_ROWS = 10_000
 """Content is not compacted before this many rows have changed."""
 
+MERGE_PAGES, MERGE_ROWS = 16, 100_000
+"""So many pages below so many rows are merged into one where readers scan them all."""
+
 
 @dataclass
 class Reader:
@@ -30,6 +33,8 @@ class Reader:
     cursor: int
     needs_until: Callable[[Page], int]
     needs_content: bool = False
+    scans: bool = False
+    """Whether every step reads all retained pages, so that few large ones are better."""
 
 
 @dataclass
@@ -92,6 +97,7 @@ class Queue:
     def free(self) -> None:
         """Compacts the content if that pays, and drops the pages nobody needs."""
         self._compact()
+        self._merge()
         kept = []
         for page in self.pages:
             unread = page.last > self.heartbeat
@@ -122,6 +128,19 @@ class Queue:
             self.base.free()
         self.base = self.store.page(table) if table.num_rows else None
         self.base_time = at
+
+    def _merge(self) -> None:
+        """Merges small pages that all readers have passed, oldest first."""
+        if not any(reader.scans for reader in self.readers):
+            return
+        passed = min(reader.cursor for reader in self.readers)
+        small = [p for p in self.pages if p.last <= passed and p.rows < MERGE_ROWS]
+        if len(small) < MERGE_PAGES:
+            return
+        merged = self.store.page(concatenated(small, self.schema))
+        self.pages = [merged, *(p for p in self.pages if p not in small)]
+        for page in small:
+            page.free()
 
     @property
     def rows(self) -> int:

@@ -20,7 +20,7 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
-from millpond.spark.fragments import Frames
+from millpond.spark.frames import Frames
 from millpond.spark.operators import RunningOperator, Surroundings, start
 from millpond.spark.pages import PageStore
 from millpond.spark.queues import Queue
@@ -75,7 +75,11 @@ class SparkRuntime:
             if identity in self.running:
                 continue
             around = Surroundings(
-                self.queues, self._frames, since, limits.seed, limits.driver_rows,
+                self.queues,
+                self._frames,
+                since,
+                limits.seed,
+                limits.driver_rows,
                 limits.partitions,
             )
             running = start(operator, around, cursor)
@@ -91,6 +95,7 @@ class SparkRuntime:
         for identity in identities:
             self.running.pop(identity).close()
             self.queues.pop(identity).close()
+            self._frames.forget(identity)
             del self.statistics[identity]
         for queue in self.queues.values():
             queue.free()

@@ -1,7 +1,7 @@
 """Synopses: what operators remember, apart from the operators that remember it.
 
-A window's synopsis is the retained pages of its stream (``queues``). Here is the other kind: one row
-of state for each group.
+A window's synopsis is the retained pages of its stream (``queues``). Here is the other kind:
+one row of state for each group.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class GroupSynopsis:
     def _tuples(self, rows: pa.Table) -> list[Hashable]:
         if not self._keys:
             return [()] * rows.num_rows
-        columns = [rows[name].to_pylist() for name in self._keys]
+        columns = [_hashable(rows[name]) for name in self._keys]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def _take(self, rows: list[int]) -> pa.Table:
@@ -129,3 +129,11 @@ class GroupSynopsis:
         self._index = {key: row for row, key in enumerate(keys)}
         if rows.num_rows:
             self._chunks, self._starts, self._rows = [rows], [0], rows.num_rows
+
+
+def _hashable(column: pa.ChunkedArray) -> list[Hashable]:
+    """The values of a key column; NaN, which is not equal to itself in Python, as a word."""
+    values: list[Hashable] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return ["NaN" if value != value else value for value in values]
+    return values

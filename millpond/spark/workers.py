@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from millpond.spark.fragments import Frames
+from millpond.spark.frames import Frames
 from millpond.spark.kernels.groups import encode
 from millpond.spark.types import spark_schema, spark_type
 
@@ -82,8 +82,10 @@ def _with_state(
     marked = events.select("*", *nothing)
     if state.num_rows == 0:
         return marked
-    renamed = state.rename_columns([n if n in kernel.keys else STATE + n for n in state.column_names])
-    stored = frames.of_table(renamed)
+    renamed = state.rename_columns(
+        [n if n in kernel.keys else STATE + n for n in state.column_names]
+    )
+    stored = frames.of_table(f"state of {id(kernel)}", renamed)
     if stored is None:
         return marked
     empty = [
@@ -138,9 +140,7 @@ def _padded(part: pa.Table, is_state: bool, kernel: Keyed, schema: pa.Schema) ->
         names = [n if n in kernel.keys else STATE + n for n in part.column_names]
         part = part.rename_columns(names)
     columns = [
-        part[field.name]
-        if field.name in part.column_names
-        else pa.nulls(part.num_rows, field.type)
+        part[field.name] if field.name in part.column_names else pa.nulls(part.num_rows, field.type)
         for field in schema
         if field.name != "_state"
     ]

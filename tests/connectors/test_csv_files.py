@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from millpond.connectors.csv_files import CsvSource
 from millpond.errors import InputError
 from tests.connectors.declarations import opened, rows
 
@@ -50,6 +51,16 @@ def test_pages_have_the_asked_number_of_rows(tmp_path: Path) -> None:
     file = written(tmp_path, "a\n" + "".join(f"{n}\n" for n in range(25)))
     pages = list(opened("a INT", "csv", file, page_rows=10).pages())
     assert [page.num_rows for page in pages] == [10, 10, 5]
+
+
+def test_lines_are_counted_only_when_something_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(row: int) -> str:
+        raise AssertionError(f"asked for row {row}")
+
+    monkeypatch.setattr(CsvSource, "_place", lambda *_: refuse)
+    assert rows(opened("a INT", "csv", written(tmp_path, "a\n1\n"))) == [(1,)]
 
 
 def test_directories_and_patterns_read_all_their_files(tmp_path: Path) -> None:

@@ -51,6 +51,17 @@ def test_dicts_tuples_frames_and_tables_give_the_same() -> None:
         assert to_arrow(data, schema(ALL)).equals(table)
 
 
+def test_times_of_all_kinds_mix_in_one_column() -> None:
+    given = ["2026-01-01", None, datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)]
+    table = to_arrow([(value,) for value in given], schema("ts TIMESTAMP"))
+    assert [row[0] for row in tuples(table)] == [
+        datetime(2026, 1, 1),
+        None,
+        datetime(2026, 1, 1),
+        datetime(2026, 1, 1),
+    ]
+
+
 def test_no_rows_give_an_empty_table() -> None:
     assert to_arrow([], schema("a INT")).schema == arrow_schema(schema("a INT"))
 

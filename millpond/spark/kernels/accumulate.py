@@ -29,6 +29,8 @@ from millpond.spark.kernels.extremes import (
 from millpond.spark.kernels.groups import Bools, Ints, encode
 from millpond.spark.kernels.timeline import Changes, Elements, Timeline, order_of
 
+_LOW = np.int64(2**32 - 1)
+
 
 class Spec(Protocol):
     """What an aggregate is; see ``aggregate.AggregateSpec``."""
@@ -68,13 +70,15 @@ class Group:
 
     def total(self, name: str, amounts: Ints, of: Changes | None = None) -> Ints:
         """A running sum under a name; ``of`` names changes other than the timeline's own."""
-        initial = self.initial(name)
-        if of is None:
-            running = self.timeline.running(amounts, initial)
-        else:
-            running = self.timeline.running_of(of, amounts, initial)
+        running = self.running(amounts, self.initial(name), of)
         self.kept[name] = pa.array(running[self.timeline.is_last])
         return running
+
+    def running(self, amounts: Ints, initial: Ints, of: Changes | None) -> Ints:
+        """A running sum of which nothing is kept."""
+        if of is None:
+            return self.timeline.running(amounts, initial)
+        return self.timeline.running_of(of, amounts, initial)
 
     def bag(self, name: str, type_: pa.DataType) -> Bag:
         """A kept bag of the touched groups."""
@@ -172,10 +176,15 @@ def _limb_totals(name: str, limbs: list[Ints], group: Group, of: Changes | None)
 
 
 def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Changes | None) -> Ints:
-    bound = float(np.abs(group.initial(name + "sum")).max(initial=0))
+    """The running sum: numpy wraps around, which is harmless as long as the sum is in range."""
+    initial = group.initial(name + "sum")
+    bound = float(np.abs(initial.astype(np.float64)).max(initial=0.0))
     bound += float(np.sum(np.abs(values.astype(np.float64) * weight)))
-    if bound >= 2.0**63:
-        raise InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
+    if bound >= 2.0**62:
+        low = group.running((values & _LOW) * weight, initial & _LOW, of)
+        high = group.running((values >> 32) * weight, initial >> 32, of) + (low >> 32)
+        if np.any((high < -(2**31)) | (high >= 2**31)):
+            raise InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
     return group.total(name + "sum", values * weight, of)
 
 
@@ -358,37 +367,41 @@ def _keep_counts(
 
 
 def _percentile(name: str, spec: Spec, group: Group) -> Values:
-    """By a sorted list a group: exact, one insertion or removal a change."""
+    """By a sorted list a group: exact, one insertion or removal a change.
+
+    The list holds order-preserving integers, because NaN has no place among doubles.
+    """
     assert spec.argument is not None and spec.parameter is not None
     column = group.events[f"a{spec.argument}"]
     bag, data, _, members = _counted_values(name, spec, group, column)
-    bag_numbers = doubles_of(bag.values)[:-1]
-    values = np.append(np.concatenate([bag_numbers, _usable_doubles(column)]), 0.0)
+    numbers = np.concatenate([doubles_of(bag.values)[:-1], _usable_doubles(column)])
+    number_of = dict(zip(data.tolist(), numbers.tolist(), strict=True))
+    bag_data, data_list = data[: len(bag.code)], data.tolist()
     timeline = group.timeline
     result = np.zeros(len(timeline.code))
     valid = np.zeros(len(timeline.code), dtype=np.bool_)
     members_list, weights = members.tolist(), timeline.changes.weight.tolist()
     position = 0
-    content: list[float] = []
+    content: list[int] = []
     for instant, last in enumerate(timeline.last.tolist()):
         if timeline.is_first[instant]:
             own = bag.code == timeline.code[instant]
-            content = sorted(np.repeat(bag_numbers[own], bag.number[own]).tolist())
+            content = sorted(np.repeat(bag_data[own], bag.number[own]).tolist())
         removals = []
         for at in range(position, last + 1):
             if members_list[at] < 0:
                 continue
             if weights[at] > 0:
                 for _ in range(weights[at]):
-                    bisect.insort(content, float(values[members_list[at]]))
+                    bisect.insort(content, data_list[members_list[at]])
             else:
-                removals += [float(values[members_list[at]])] * -weights[at]
+                removals += [data_list[members_list[at]]] * -weights[at]
         for value in removals:
             del content[bisect.bisect_left(content, value)]
         position = last + 1
         if content:
             valid[instant] = True
-            result[instant] = _interpolate(content, spec.parameter)
+            result[instant] = _interpolate(content, number_of, spec.parameter)
     return of_numbers(result, valid, spec.type)
 
 
@@ -396,9 +409,10 @@ def _usable_doubles(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[
     return doubles_of(column)[:-1][mask_of(column)[:-1]]
 
 
-def _interpolate(content: list[float], fraction: float) -> float:
+def _interpolate(content: list[int], number_of: dict[int, float], fraction: float) -> float:
     rank = fraction * (len(content) - 1)
     below = int(rank)
-    if below + 1 >= len(content):
-        return content[-1]
-    return content[below] + (content[below + 1] - content[below]) * (rank - below)
+    low = number_of[content[below]]
+    if rank == below:
+        return low
+    return low + (number_of[content[below + 1]] - low) * (rank - below)

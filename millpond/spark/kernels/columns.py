@@ -67,10 +67,14 @@ def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]
         data = np.asarray(column.cast(pa.int8())).astype(np.int64)
         return data, lambda values: pa.array(values.astype(np.bool_))
     data = np.asarray(column.cast(width)).astype(np.int64)
+    if len(data) and data.min() == _LEAST:  # its negative is no 64-bit integer
+        distinct, places = np.unique(data, return_inverse=True)
+        return places.astype(np.int64), lambda values: pa.array(distinct[values]).cast(type_)
     return data, lambda values: pa.array(values).cast(width).cast(type_)
 
 
 _FLIP = np.int64(2**63 - 1)
+_LEAST = np.int64(-(2**63))
 
 
 def _sortable_doubles(data: Floats) -> Ints:

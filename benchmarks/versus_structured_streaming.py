@@ -1,0 +1,310 @@
+"""The same queries on the same pages in Millpond and in raw Structured Streaming, in one JVM.
+
+    python -m benchmarks.versus_structured_streaming [--quick] [--out DIR] [--rows N]
+
+Both sides read the same Parquet files on the same file system, reading time included, and are
+warmed up on pages of the same shape; the peer runs with the quickest of several settings. Millpond
+is exact at every instant; the peer's aggregate moves in hops of a tenth of the window. The peer's
+noop sink drops rows where they arise, Millpond's results are complete in the driver and counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+from pyspark.sql import SparkSession
+
+from benchmarks import structured_streaming as peer
+from benchmarks.memory import heap_mebibytes, watched
+from benchmarks.reporting import Report, note, options, progress
+from benchmarks.streams import TUPLES_PER_SECOND, WINDOW_SECONDS, Stream, scratch_directory
+from millpond import Engine
+from millpond.settings import Settings
+from millpond.spark.session import create_session
+
+HOPS = 10
+SMALL_PAGE_ROWS = 1_000
+SMALL_PAGES_GOAL = 2.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One query on both sides."""
+
+    name: str
+    streams: tuple[Stream, ...]
+    cql: str
+    build: peer.Build
+    goal: float | None
+    prototype: dict[str, float]
+    """Tuples a second that the prototypes of design.md, section 10, reached."""
+    is_stateful: bool = True
+    same_rows: bool = False
+    """Whether both sides must put out equally many rows."""
+
+    @property
+    def script(self) -> str:
+        """The whole CQL script."""
+        declared = " ".join(stream.declaration for stream in self.streams)
+        return f"{declared} CREATE QUERY q AS {self.cql};"
+
+
+_ONE = (Stream("S", keys=1_000, seed=1),)
+_TWO = tuple(
+    Stream(name, keys=TUPLES_PER_SECOND * WINDOW_SECONDS // 2, seed=seed,
+           tuples_per_second=TUPLES_PER_SECOND // 2)
+    for name, seed in (("L", 2), ("R", 3))
+)  # fmt: skip
+_RANGE = f"RANGE {WINDOW_SECONDS} SECONDS"
+
+CASES = (
+    Case(
+        "filter", _ONE, "SELECT key, value FROM S WHERE value > 0.9", peer.filtered, 2.0,
+        {"millpond": 1e5 / 0.061}, is_stateful=False, same_rows=True,
+    ),
+    Case(
+        "aggregate", _ONE,
+        f"SELECT key, count(*) AS n, max(value) AS largest FROM S [{_RANGE}] GROUP BY key",
+        peer.aggregated(WINDOW_SECONDS, HOPS), 1.5, {"millpond": 187e3, "peer": 144e3},
+    ),
+    Case(
+        "join", _TWO,
+        f"SELECT L.key, L.value, R.value AS other FROM L [{_RANGE}], R [{_RANGE}] "
+        "WHERE L.key = R.key",
+        peer.joined(WINDOW_SECONDS), 1.5, {"millpond": 227e3, "peer": 117e3}, same_rows=True,
+    ),
+)  # fmt: skip
+HOPPING = Case(
+    "aggregate-hops", _ONE,
+    f"SELECT key, count(*) AS n, max(value) AS largest "
+    f"FROM S [{_RANGE} SLIDE {1000 * WINDOW_SECONDS // HOPS} MILLISECONDS] GROUP BY key",
+    peer.aggregated(WINDOW_SECONDS, HOPS), None, {},
+)  # fmt: skip
+"""Millpond in hops too, to tell what being exact at every instant costs."""
+
+
+@dataclass
+class Side:
+    """What one side needed."""
+
+    runs_seconds: list[float] = field(default_factory=list)
+    page_seconds: list[float] = field(default_factory=list)
+    peak_mebibytes: float = 0.0
+    rows_out: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """The median of the runs."""
+        return statistics.median(self.runs_seconds)
+
+    @property
+    def page_milliseconds(self) -> float:
+        """The median of the pages."""
+        return 1000 * statistics.median(self.page_seconds)
+
+    def add(self, page_seconds: list[float], peak_mebibytes: float, rows_out: int) -> None:
+        """Takes one run."""
+        self.runs_seconds.append(sum(page_seconds))
+        self.page_seconds += page_seconds
+        self.peak_mebibytes = max(self.peak_mebibytes, peak_mebibytes)
+        self.rows_out = rows_out
+
+    def described(self, rows: int) -> dict[str, Any]:
+        """For a line."""
+        return {
+            "rows_per_second": round(rows / self.seconds),
+            "seconds": self.seconds,
+            "peak_rss_mebibytes": round(self.peak_mebibytes),
+            "result_rows": self.rows_out,
+        }
+
+
+def run_millpond(
+    case: Case, directories: list[Path], settings: Settings, spark: SparkSession
+) -> tuple[list[float], int]:
+    """The seconds of each round of pages, and the rows put out once the inputs have ended."""
+    files = zip(*(sorted(directory.iterdir()) for directory in directories), strict=True)
+    with Engine(settings, spark, keep_results=False) as engine:
+        engine.execute(case.script)
+        engine.run_until_idle()
+        page_seconds = []
+        for paths in files:
+            began = time.perf_counter()
+            for stream, path in zip(case.streams, paths, strict=True):
+                engine.push(stream.name, pq.read_table(path))
+            engine.run_until_idle()
+            page_seconds.append(time.perf_counter() - began)
+        engine.finish()
+        return page_seconds, engine._log("q").rows
+
+
+class Contest:
+    """Runs cases on both sides and reports them."""
+
+    def __init__(self, chosen: argparse.Namespace, report: Report, scratch: Path) -> None:
+        self.settings = Settings(spark_master=chosen.master)
+        self.spark = create_session(self.settings)
+        self.report = report
+        self.scratch = scratch
+        self.rows = chosen.rows or (1_000_000 if chosen.quick else 2_000_000)
+        self.page_rows = min(chosen.page_rows, self.rows)
+        self.repeats = 1 if chosen.quick else 3
+        self.small_pages = chosen.small_pages or (40 if chosen.quick else 200)
+        self.doing: Callable[[str], None] = note
+
+    def pages(self, case: Case, rows: int, page_rows: int) -> list[Path]:
+        """Directories of pages, one for each stream of the case, ``rows`` tuples in all."""
+        inputs = len(case.streams)
+        directories = []
+        for stream in case.streams:
+            name = f"{stream.name}-{stream.keys}-{rows}-{page_rows}"
+            directories.append(self.scratch / name)
+            if not directories[-1].exists():
+                stream.write(directories[-1], rows // inputs, page_rows // inputs)
+        return directories
+
+    def variant(self, case: Case, directories: list[Path]) -> str:
+        """Warms the peer up and finds its quickest settings."""
+        names = peer.VARIANTS if case.is_stateful else peer.STATELESS
+        self._peer(case, directories, next(iter(names)))
+        runs = {name: self._peer(case, directories, name) for name in names}
+        return min(runs, key=lambda name: statistics.median(runs[name].batch_seconds))
+
+    def _peer(self, case: Case, directories: list[Path], variant: str) -> peer.Run:
+        return peer.run(self.spark, case.build, directories, variant, self.scratch)
+
+    def contest(
+        self, case: Case, rows: int, page_rows: int, warm_pages: int
+    ) -> tuple[Side, Side, str]:
+        """Both sides, warm, one after the other as often as is asked for."""
+        warm = self.pages(case, warm_pages * page_rows, page_rows)
+        measured = self.pages(case, rows, page_rows)
+        self.doing(f"{case.name}, pages of {page_rows:,}: warming up")
+        variant = self.variant(case, warm)
+        for _ in range(2):
+            run_millpond(case, warm, self.settings, self.spark)
+        ours, theirs = Side(), Side()
+        for number in range(self.repeats):
+            self.doing(f"{case.name}, pages of {page_rows:,}: run {number + 1}")
+            self._measure(case, measured, variant, ours, theirs)
+        if case.same_rows and ours.rows_out != theirs.rows_out:
+            note(f"{case.name}: {ours.rows_out} rows here, {theirs.rows_out} there: not the same!")
+        return ours, theirs, variant
+
+    def _measure(
+        self, case: Case, directories: list[Path], variant: str, ours: Side, theirs: Side
+    ) -> None:
+        heap_mebibytes(self.spark)
+        with watched() as peak:
+            page_seconds, rows_out = run_millpond(case, directories, self.settings, self.spark)
+        ours.add(page_seconds, peak.mebibytes, rows_out)
+        heap_mebibytes(self.spark)
+        with watched() as peak:
+            run = self._peer(case, directories, variant)
+        theirs.add(list(run.batch_seconds), peak.mebibytes, run.rows_out)
+
+    def throughput(self, case: Case) -> None:
+        """One line: rows a second on large pages."""
+        ours, theirs, variant = self.contest(case, self.rows, self.page_rows, warm_pages=4)
+        rate = self.rows / ours.seconds
+        self.report.ratio(
+            case.name,
+            theirs.seconds / ours.seconds,
+            case.goal,
+            rows=self.rows,
+            page_rows=self.page_rows,
+            millpond=ours.described(self.rows),
+            peer=theirs.described(self.rows) | {"settings": variant},
+            same_result_rows=ours.rows_out == theirs.rows_out if case.same_rows else None,
+            prototype=case.prototype,
+            against_prototype=rate / case.prototype["millpond"] if case.prototype else None,
+        )
+
+    def small(self) -> None:
+        """One line for all queries on pages of a thousand tuples; the worst ratio counts."""
+        found: dict[str, tuple[Side, Side, str]] = {}
+        for case in CASES:
+            rows = self.small_pages * SMALL_PAGE_ROWS
+            found[case.name] = self.contest(case, rows, SMALL_PAGE_ROWS, warm_pages=15)
+        ours = {name: sides[0].page_milliseconds for name, sides in found.items()}
+        theirs = {name: sides[1].page_milliseconds for name, sides in found.items()}
+        self.report.ratio(
+            "small-pages",
+            min(theirs[name] / ours[name] for name in found),
+            SMALL_PAGES_GOAL,
+            unit="ms a page",
+            page_rows=SMALL_PAGE_ROWS,
+            pages=self.small_pages,
+            millpond=ours,
+            peer=theirs,
+            ratios={name: theirs[name] / ours[name] for name in found},
+            peer_settings={name: sides[2] for name, sides in found.items()},
+            rss_mebibytes={n: [round(s.peak_mebibytes) for s in found[n][:2]] for n in found},
+            prototype={"peer stateless": [139, 217], "peer stateful": [228, 340], "step": 40},
+        )
+
+
+def plot(report: Report) -> Callable[[Figure], None]:
+    """Rows a second of both sides, with the ratio over each pair."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        lines = [line for line in report.lines if "rows_per_second" in str(line["millpond"])]
+        for offset, side in ((-0.2, "millpond"), (0.2, "peer")):
+            heights = [line[side]["rows_per_second"] / 1000 for line in lines]
+            name = "Millpond" if side == "millpond" else "Structured Streaming"
+            axes.bar([i + offset for i in range(len(lines))], heights, 0.4, label=name)
+        labels = [f"{line['case']}\n{line['ratio']:.2f}x" for line in lines]
+        axes.set_xticks(range(len(lines)), labels)
+        axes.set_ylabel("thousand tuples a second")
+        axes.legend()
+
+    return draw
+
+
+def stand(report: Report) -> None:
+    """Says where the results stand against the goals and the prototypes of design.md."""
+    for line in report.lines:
+        goal = (
+            f" (goal {line['goal']}: {'met' if line['met'] else 'missed'})" if line["goal"] else ""
+        )
+        against = line.get("against_prototype")
+        words = f"; {against:.2f} times the prototype's rate" if against else ""
+        note(f"{line['case']}: {line['ratio']:.2f}x Structured Streaming{goal}{words}")
+
+
+def main() -> None:
+    parser = options(__doc__ or "", "tuples of each case (both streams together)")
+    parser.add_argument("--page-rows", type=int, default=100_000, help="tuples of a page")
+    parser.add_argument("--cases", nargs="*", help="some of filter, aggregate, join, small-pages")
+    parser.add_argument("--small-pages", type=int, help="how many pages of a thousand tuples")
+    parser.add_argument("--master", default="local[2]", help="where Spark runs")
+    chosen = parser.parse_args()
+    report = Report("versus_structured_streaming", chosen.out)
+    cases = [*CASES, *([] if chosen.quick and not chosen.cases else [HOPPING])]
+    wanted = chosen.cases or [*(case.name for case in cases), "small-pages"]
+    turns = (len(wanted) + 2 * ("small-pages" in wanted)) * (2 if chosen.quick else 4)
+    with scratch_directory() as scratch, progress(turns) as doing:
+        contest = Contest(chosen, report, scratch)
+        contest.doing = doing
+        for case in cases:
+            if case.name in wanted:
+                contest.throughput(case)
+        if "small-pages" in wanted:
+            contest.small()
+        contest.spark.stop()
+    report.draw("throughput", plot(report))
+    report.close()
+    stand(report)
+
+
+if __name__ == "__main__":
+    main()
