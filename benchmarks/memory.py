@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ def _resident(process: psutil.Process) -> int:
 
 def heap_mebibytes(spark: SparkSession) -> float:
     """The JVM's heap in use after a collection; what waits to be cleaned gets a second one."""
-    jvm = spark._jvm
+    jvm: Any = spark._jvm
     for _ in range(2):
         jvm.java.lang.System.gc()
         time.sleep(0.2)

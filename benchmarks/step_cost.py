@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class Bench:
     def line(self, name: str, milliseconds: list[float], more: dict[str, Any]) -> None:
         """The two parts of a cost, and what they were fitted to."""
         fixed, slope = fitted(self.sizes, milliseconds)
-        described = {
+        described: dict[str, Any] = {
             "fixed_milliseconds": fixed,
             "microseconds_per_tuple": 1000 * slope,
             "millpond": _by_size(self.sizes, milliseconds),
@@ -122,7 +123,7 @@ class Bench:
         """A Spark job over a Parquet page, with no engine around it."""
         self.doing(f"bare Spark filter, {size:,} tuples")
         path = self.parquet(size)
-        return self.collected(lambda: self.spark.read.schema(_SCHEMA).parquet(path), size)
+        return self.collected(partial(self.reading, path), size)
 
     def parquet(self, size: int) -> str:
         """The path of a page of this size."""
@@ -131,6 +132,10 @@ class Bench:
             table = CASES[0].streams[0].page(0, size)
             pq.write_table(table, path, compression="none", use_dictionary=False)
         return str(path)
+
+    def reading(self, path: str) -> DataFrame:
+        """A frame over a Parquet page."""
+        return self.spark.read.schema(_SCHEMA).parquet(path)
 
     def collected(self, make: Callable[[], DataFrame], size: int) -> float:
         """The filter of a frame that is made anew each time, with its rows in the driver."""
@@ -150,11 +155,9 @@ class Bench:
             held = self.spark.createDataFrame(table).persist()
             held.count()
             arrow, parquet, persisted = found.values()
-            arrow.append(self.collected(lambda t=table: self.spark.createDataFrame(t), size))
-            parquet.append(
-                self.collected(lambda p=path: self.spark.read.schema(_SCHEMA).parquet(p), size)
-            )
-            persisted.append(self.collected(lambda h=held: h, size))
+            arrow.append(self.collected(partial(self.spark.createDataFrame, table), size))
+            parquet.append(self.collected(partial(self.reading, path), size))
+            persisted.append(self.collected(partial(held.select, "*"), size))
             held.unpersist()
             writing.append(self.writing(table))
         for name, milliseconds in found.items():

@@ -7,10 +7,10 @@ planning, code generation and jobs by Spark's own books.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
@@ -31,7 +31,7 @@ class StepProfile:
     """Milliseconds by part, summed over everything that ran under it."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self.milliseconds: Counter[str] = Counter()
+        self.milliseconds: defaultdict[str, float] = defaultdict(float)
         self.calls = 0
         self.jobs = 0
         self._spark = spark
@@ -45,21 +45,22 @@ class StepProfile:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Times what happens in the block."""
-        client = self._spark.sparkContext._gateway._gateway_client
-        send, collect = client.send_command, DataFrame.toArrow
+        gateway: Any = self._spark.sparkContext._gateway
+        client, frames = gateway._gateway_client, cast("Any", DataFrame)
+        send, collect = client.send_command, frames.toArrow
         client.send_command = self._timed_call(send)
-        DataFrame.toArrow = self._timed_collection(collect)
+        frames.toArrow = self._timed_collection(collect)
         began = time.perf_counter()
         try:
             yield
         finally:
             self._add("whole", began)
-            DataFrame.toArrow = collect
+            frames.toArrow = collect
             client.send_command = send
         self._read_books()
 
     def _add(self, part: str, began: float) -> None:
-        self.milliseconds[part] += 1000 * (time.perf_counter() - began)  # type: ignore[assignment]
+        self.milliseconds[part] += 1000 * (time.perf_counter() - began)
 
     def _timed_call(self, send: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any, **options: Any) -> Any:
@@ -94,7 +95,7 @@ class StepProfile:
         for name in ("optimization", "planning"):
             if phases.contains(name):
                 self.milliseconds["planning"] += phases.apply(name).durationMs()
-        self.milliseconds["whole"] -= 1000 * (time.perf_counter() - began)  # type: ignore[assignment]
+        self.milliseconds["whole"] -= 1000 * (time.perf_counter() - began)
 
     def _code_nanoseconds(self) -> int:
         sql = self._jvm.org.apache.spark.sql
@@ -111,19 +112,19 @@ class StepProfile:
 
     def _read_books(self) -> None:
         code = (self._code_nanoseconds() - self._code_before) / 1e6
-        self.milliseconds["code"] += code  # type: ignore[assignment]
+        self.milliseconds["code"] += code
         new = [job for job in self._listed_jobs() if job.jobId() not in self._seen_jobs]
         self.jobs += len(new)
         cores = self._spark.sparkContext.defaultParallelism
         for job in new:
             spent = job.completionTime().get().getTime() - job.submissionTime().get().getTime()
             tasks = sum(self._stage_milliseconds(i, cores) for i in _items(job.stageIds()))
-            self.milliseconds["tasks"] += tasks  # type: ignore[assignment]
-            self.milliseconds["scheduling"] += max(spent - tasks, 0)  # type: ignore[assignment]
+            self.milliseconds["tasks"] += tasks
+            self.milliseconds["scheduling"] += max(spent - tasks, 0)
 
     def _stage_milliseconds(self, stage: int, cores: int) -> float:
         data = self._store().lastStageAttempt(stage)
-        return float(data.executorRunTime()) / max(1, min(cores, data.numTasks()))
+        return float(data.executorRunTime()) / max(1, min(cores, int(data.numTasks())))
 
     def per_step(self, steps: int) -> dict[str, float]:
         """Milliseconds a step, part by part."""

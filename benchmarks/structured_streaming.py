@@ -72,8 +72,11 @@ def run(
 
 def _pages(spark: SparkSession, directory: Path) -> DataFrame:
     reader = spark.readStream.schema("ts TIMESTAMP_LTZ, key INT, value DOUBLE")
-    frame = reader.option("maxFilesPerTrigger", 1).parquet(str(directory))
-    return frame.withWatermark("ts", "0 seconds")
+    return reader.option("maxFilesPerTrigger", 1).parquet(str(directory))
+
+
+def _watermarked(stream: DataFrame) -> DataFrame:
+    return stream.withWatermark("ts", "0 seconds")
 
 
 @contextmanager
@@ -98,7 +101,7 @@ def aggregated(window_seconds: int, hops: int) -> Build:
 
     def build(stream: DataFrame) -> DataFrame:
         length, hop = f"{window_seconds} seconds", f"{1000 * window_seconds // hops} milliseconds"
-        groups = stream.groupBy(sql.window("ts", length, hop), "key")
+        groups = _watermarked(stream).groupBy(sql.window("ts", length, hop), "key")
         return groups.agg(sql.count("*").alias("n"), sql.max("value").alias("largest"))
 
     return build
@@ -108,7 +111,7 @@ def joined(window_seconds: int) -> Build:
     """Pairs of equal keys at most a window apart: what the join of two Range windows inserts."""
 
     def build(left: DataFrame, right: DataFrame) -> DataFrame:
-        a, b = left.alias("a"), right.alias("b")
+        a, b = _watermarked(left).alias("a"), _watermarked(right).alias("b")
         length = sql.expr(f"INTERVAL {window_seconds} SECONDS")
         after = sql.col("a.ts") >= sql.col("b.ts") - length
         before = sql.col("b.ts") >= sql.col("a.ts") - length

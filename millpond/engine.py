@@ -295,7 +295,7 @@ class Engine:
         """Drops a query, view, stream or relation that nobody uses."""
         entry = self.catalog.get(name)
         kinds = {StreamEntry: "stream", RelationEntry: "relation", ViewEntry: "view"}
-        kind = kinds.get(type(entry), "query")  # type: ignore[arg-type]
+        kind = kinds.get(type(entry), "query")
         apply(Drop(kind, name), self.catalog)
         key = name.lower()
         if isinstance(entry, QueryEntry):
@@ -314,7 +314,9 @@ class Engine:
             return
         removed = self._graph.remove(output)
         if self._runtime is not None:
-            self._runtime.stop([identity for identity in removed if identity in self._runtime.running])
+            self._runtime.stop(
+                [identity for identity in removed if identity in self._runtime.running]
+            )
 
     def _alter(self, action: AlterQuery) -> None:
         entry = self.query_entry(action.name)
@@ -444,10 +446,8 @@ class Engine:
         """A heartbeat: promises that nothing at or before the time will follow."""
         self._check_open()
         key, ticks = name.lower(), self._ticks(timestamp)
-        if key in self._streams:
-            queues = [self._streams[key].queue]
-        else:
-            queues = self._relation(name).queues
+        is_stream = key in self._streams
+        queues = [self._streams[key].queue] if is_stream else self._relation(name).queues
         for queue in queues:
             queue.advance(min(ticks, END))
         self._arrived(queues)
@@ -683,7 +683,11 @@ class Engine:
             log = self._logs[entry.name.lower()]
             state = "active" if entry.active else "inactive"
             detail = f"{state}, weight {entry.weight:g}, {log.rows} result elements"
-            return described | {"kind": "query", "columns": str(entry.plan.schema), "detail": detail}
+            return described | {
+                "kind": "query",
+                "columns": str(entry.plan.schema),
+                "detail": detail,
+            }
         detail = ""
         if kind == "streams":
             intake = self._streams[entry.name.lower()]

@@ -17,7 +17,7 @@ from millpond.errors import InputError
 from millpond.schema import BEGINNING, FOREVER, Schema
 from millpond.spark.kernels.aggregate import element_schema
 from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.groups import Ints
+from millpond.spark.kernels.groups import Bools, Ints
 from millpond.spark.queues import Queue
 
 END = FOREVER - 1
@@ -95,11 +95,11 @@ class StreamIntake:
             raise InputError(f"stream {self.entry.name}: a time is out of range")
         return times
 
-    def _lateness(self, times: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _lateness(self, times: Ints) -> Bools:
         """Later than the delay allows, or at or before what was promised by ``advance``."""
         first = BEGINNING if self.largest is None else self.largest
         before = np.maximum.accumulate(np.append(first, times))[:-1]
-        late: np.ndarray[tuple[int], np.dtype[np.bool_]] = times < before - self.entry.delay_ticks
+        late: Bools = times < before - self.entry.delay_ticks
         return late | (times <= self.queue.heartbeat)
 
     def now_ticks(self) -> int:
@@ -163,7 +163,9 @@ class RelationIntake:
         held: Counter[Hashable] = Counter()
         table = self.content()
         weights = integers(table["_w"]).tolist()
-        for row, weight in zip(rows_of(table.select(range(3, table.num_columns))), weights, strict=True):
+        for row, weight in zip(
+            rows_of(table.select(range(3, table.num_columns))), weights, strict=True
+        ):
             held[row] += weight
         return held
 

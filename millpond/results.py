@@ -22,7 +22,7 @@ Callback = Callable[[pa.Table], None]
 
 @dataclass
 class ResultLog:
-    """The output of one query, with columns ts (ticks, NULL at the beginning), weight, then its own."""
+    """The output of one query: ts (in ticks, NULL at the beginning), weight, then its columns."""
 
     entry: QueryEntry
     tick_microseconds: int

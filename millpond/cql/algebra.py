@@ -147,7 +147,11 @@ class RangeWindow(_Unary):
         if self.length_ticks is None:
             return "Window UNBOUNDED"
         slide = f" SLIDE {self.slide_ticks}" if self.slide_ticks else ""
-        return "Window NOW" if self.length_ticks == 0 and not slide else f"Window RANGE {self.length_ticks}{slide}"
+        return (
+            "Window NOW"
+            if self.length_ticks == 0 and not slide
+            else f"Window RANGE {self.length_ticks}{slide}"
+        )
 
 
 @dataclass(frozen=True)

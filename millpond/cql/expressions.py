@@ -128,7 +128,9 @@ class ScalarSubquery:
         return f"scalar({self.subquery.label()})"
 
 
-Expression = Union[Literal, Column, OuterColumn, Call, Exists, InSubquery, Quantified, ScalarSubquery]
+Expression = Union[
+    Literal, Column, OuterColumn, Call, Exists, InSubquery, Quantified, ScalarSubquery
+]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,14 @@ ahead of OTS for one query. One simulated tuple stands for ten elements.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
-from millpond.scheduling.registry import make
+from millpond.scheduling.direct_interoperability import DirectInteroperability
+from millpond.scheduling.gts import Gts
+from millpond.scheduling.ots import Ots
+from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
 
 SELECTIVITIES = (0.998, 0.996, 0.994, 0.992, 0.990)
@@ -21,11 +26,11 @@ ELEMENTS_IN_TUPLE = 10
 BLOCK_SECONDS = 1e-3
 """The source hands over what it has made every millisecond."""
 TURN_SECONDS = 0.02
-SETTINGS: dict[str, dict[str, object]] = {
-    "di": {"turn_seconds": TURN_SECONDS},
-    "ots": {"turn_seconds": TURN_SECONDS},
-    "gts chain": {"strategy": "chain", "slice_seconds": TURN_SECONDS},
-    "gts fifo": {"strategy": "fifo", "slice_seconds": TURN_SECONDS},
+CONFIGURATIONS: Mapping[str, Callable[[], Strategy]] = {
+    "di": lambda: DirectInteroperability(turn_seconds=TURN_SECONDS),
+    "ots": lambda: Ots(TURN_SECONDS),
+    "gts chain": lambda: Gts("chain", slice_seconds=TURN_SECONDS),
+    "gts fifo": lambda: Gts("fifo", slice_seconds=TURN_SECONDS),
 }
 
 
@@ -34,6 +39,7 @@ def simulated(
     elements: int,
     queries: int = 1,
     queue_seconds: float = QUEUE_SECONDS,
+    switch_seconds: float = THREAD_SWITCH_SECONDS,
     seed: int = 0,
 ) -> Record:
     """Serve so many elements by so many queries alike on two processors."""
@@ -47,9 +53,8 @@ def simulated(
         seed=seed,
         enqueue_seconds=queue_seconds * ELEMENTS_IN_TUPLE / 2,
         dequeue_seconds=queue_seconds * ELEMENTS_IN_TUPLE / 2,
-        thread_switch_seconds=THREAD_SWITCH_SECONDS,
+        thread_switch_seconds=switch_seconds,
     )
-    strategy = make(configuration.split()[0], **SETTINGS[configuration])
     made = np.arange(1, elements // ELEMENTS_IN_TUPLE + 1) * ELEMENTS_IN_TUPLE
     times = np.ceil(made / ELEMENTS_PER_SECOND / BLOCK_SECONDS) * BLOCK_SECONDS
-    return simulate(plan, strategy, {"s": times}, conditions)
+    return simulate(plan, CONFIGURATIONS[configuration](), {"s": times}, conditions)

@@ -84,6 +84,7 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     check=check,
+    seeds=2,
     note=(
         f"{NOTE} That Path Capacity is best did not depend on the plan drawn. Whether Simplified "
         "Segment beats Chain does: where the second operator of a path is selective too, Chain was "

@@ -174,10 +174,10 @@ def in_phase(record: Record, phases: Phases, phase: int) -> FloatArray:
 
 
 NOTE = (
-    "Costs and selectivities are not in the paper; they are drawn to fit its words: leaves cost 1 to "
-    "2 units and pass 10 to 30 %, the others cost 2 to 8 and pass 70 to 100 %, joins cost 3 to 9 and "
-    "one in five yields more than one tuple. Loads of 0.5, 0.7, 0.9 and 1.1 for 200 s each, flows of "
-    "40 s, a time unit of 0.1 s; the paper's day has the same shape on a longer scale."
+    "Costs and selectivities are not in the paper; they are drawn to fit its words: leaves cost 1 "
+    "to 2 units and pass 10 to 30 %, the others cost 2 to 8 and pass 70 to 100 %, joins cost 3 to "
+    "9 and one in five yields more than one tuple. Loads of 0.5, 0.7, 0.9 and 1.1 for 200 s each, "
+    "flows of 40 s, a time unit of 0.1 s; the paper's day has the same shape on a longer scale."
 )
 
 

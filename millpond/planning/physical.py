@@ -133,7 +133,7 @@ class AggregateOperator(Operator):
 
 @dataclass(frozen=True)
 class CountOperator(Operator):
-    """Counts equal rows and derives how often each is in the result (DISTINCT, EXCEPT, INTERSECT)."""
+    """Counts equal rows: DISTINCT, EXCEPT and INTERSECT."""
 
     left: Node
     right: Node | None
@@ -371,7 +371,8 @@ class _Build:
         while isinstance(node, (Filter, Project)):
             above.append(node)
             node = node.input
-        assert isinstance(node, Join)
+        if not isinstance(node, Join):
+            raise MillpondError(f"internal: {node.label()} is no join")
         post: Node = QueueRead(SELF, node.schema, False)
         for step in reversed(above):
             post = step.with_inputs((post,))

@@ -11,6 +11,7 @@ from millpond.cql.algebra import (
     Node,
     Project,
     RangeWindow,
+    RelationScan,
     RowsWindow,
     StreamScan,
 )
@@ -45,7 +46,7 @@ def _prune(node: Node, needed: set[int]) -> tuple[Node, Kept]:
         case Filter():
             below, kept = _prune(node.input, needed | columns_used(node.predicate))
             return Filter(below, remap(node.predicate, kept)), kept
-        case RangeWindow() | Arrivals():
+        case RangeWindow() | Arrivals() if _passes_on(node):
             below, kept = _prune(node.input, needed)
             return replace(node, input=below), kept
         case RowsWindow():
@@ -60,6 +61,14 @@ def _prune(node: Node, needed: set[int]) -> tuple[Node, Kept]:
             return Combine(*sides, node.sign), {old: new for new, old in enumerate(order)}
         case _:
             return _keep_all(node)
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether what arrives depends on tuples alone; a group's row arrives anew with any change."""
+    if not isinstance(node, Arrivals):
+        return True
+    tuple_wise = (Arrivals, Filter, Project, RangeWindow, Join, Combine, StreamScan, RelationScan)
+    return all(isinstance(part, tuple_wise) for part in node.walk())
 
 
 def _keep_all(node: Node) -> tuple[Node, Kept]:

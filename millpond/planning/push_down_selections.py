@@ -1,4 +1,4 @@
-"""Filters as early as possible: through projections, joins and Range windows, never Rows windows."""
+"""Filters as early as possible: through projections, joins and Range windows, never Rows ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _filtered(node: Node, parts: Iterable[Expression]) -> Node:
 
 def _push_through_aggregate(node: Aggregate, parts: list[Expression]) -> Node:
     """Only what speaks of the group's key alone; a global aggregate has no key."""
-    below, rest = [], []
+    below: list[Expression] = []
+    rest: list[Expression] = []
     for part in parts:
         used = columns_used(part)
         is_key = bool(used) and all(position < len(node.keys) for position in used)

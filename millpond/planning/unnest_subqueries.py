@@ -34,6 +34,7 @@ from millpond.cql.expressions import (
     with_children,
 )
 from millpond.errors import MillpondError
+from millpond.planning.name_movers import name_movers
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
@@ -146,7 +147,7 @@ class _Decorrelated:
         return range(width - len(self.outer), width)
 
     def condition(self, offset: int) -> Expression | None:
-        """The equality of the outer columns with the keys, of a join whose left is ``offset`` wide."""
+        """Outer columns equal keys, in a join whose left side is ``offset`` wide."""
         keys = zip(self.outer, self.key_positions, strict=True)
         return conjoin(
             Call("=", (outer, Column(offset + key, outer.type)), Type.BOOLEAN)
@@ -156,7 +157,7 @@ class _Decorrelated:
 
 def _decorrelate(node: Node) -> _Decorrelated:
     """Moves the equalities with outer columns out of a subquery, appending their inner sides."""
-    node = unnest_subqueries(node)
+    node = unnest_subqueries(name_movers(node))
     match node:
         case Filter():
             return _decorrelate_filter(node)
@@ -377,7 +378,7 @@ class _Attached:
                 AggregateCall("min", value, value.type),
                 AggregateCall("max", value, value.type),
             ]
-        names = tuple(f"k{i}" for i in range(len(keys))) + ("rows", "values", "least", "greatest")
+        names = (*(f"k{i}" for i in range(len(keys))), "rows", "values", "least", "greatest")
         grouped = Aggregate(subquery.node, keys, tuple(counts), names[: len(keys) + len(counts)])
         columns = all_columns(grouped)
         ordered = (*columns[len(keys) :], *columns[: len(keys)])
@@ -425,8 +426,8 @@ def _decides(
         return Call(operator, (value, other), Type.BOOLEAN)
 
     if comparison in ("=", "<>"):
-        differs = Call("or", (compare("<>", least), compare("<>", greatest)), Type.BOOLEAN)
-        return differs  # = ALL is refuted, and <> ANY confirmed, by any value that differs
+        # = ALL is refuted, and <> ANY confirmed, by any value that differs
+        return Call("or", (compare("<>", least), compare("<>", greatest)), Type.BOOLEAN)
     wants_small = comparison in ("<", "<=")
     if is_all:
         hardest = least if wants_small else greatest

@@ -126,7 +126,7 @@ class Fragment:
         return union(self.frame(STARTED, after, until), self.frame(ENDED, after, until))
 
     def held(self, modes: Sequence[str], after: int, until: int) -> pa.Table | None:
-        """The rows of these modes without Spark, where the fragment only renames an operator's output.
+        """The rows of these modes without Spark, if the fragment only renames an operator's output.
 
         Such rows are in the driver already; None for every other fragment.
         """

@@ -1,6 +1,6 @@
 """DataFrames over pages, with everything that does not change from step to step built once.
 
-Each call into the JVM costs a fraction of a millisecond and each DataFrame operation an analysis, so
+Each call into the JVM costs a fraction of a millisecond and each DataFrame operation an analysis:
 readers, conditions and select lists are prepared when an operator starts.
 """
 

@@ -70,7 +70,7 @@ class Queue:
     def cut_at(self, time: int) -> None:
         """Sees to it that no page has rows on both sides of a time."""
         if any(page.first <= time < page.last for page in self.pages):
-            cut = []
+            cut: list[Page] = []
             for page in self.pages:
                 cut += page.cut(time) if page.first <= time < page.last else (page,)
             self.pages = cut

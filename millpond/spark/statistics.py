@@ -1,4 +1,4 @@
-"""What an operator's steps cost and yield: cost is a + b·n, because a Spark job has a fixed part."""
+"""What an operator's steps cost and yield; cost is a + b·n, for a Spark job has a fixed part."""
 
 from __future__ import annotations
 

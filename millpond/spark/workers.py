@@ -1,4 +1,4 @@
-"""Kernels in Spark's Python workers: one shuffle by key, then the same function as in the driver."""
+"""Kernels in Spark's Python workers: a shuffle by key, then the same function as in the driver."""
 
 from __future__ import annotations
 

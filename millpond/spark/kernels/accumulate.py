@@ -26,7 +26,7 @@ from millpond.spark.kernels.extremes import (
     greatest_of_intervals,
     still_eligible,
 )
-from millpond.spark.kernels.groups import Bools, Ints, encode
+from millpond.spark.kernels.groups import Bools, Floats, Ints, encode
 from millpond.spark.kernels.timeline import Changes, Elements, Timeline, order_of
 
 _LOW = np.int64(2**32 - 1)
@@ -111,7 +111,6 @@ def _is_distinct(spec: Spec) -> bool:
 def _parts(spec: Spec) -> list[str]:
     if spec.function in ("count", "approx_count_distinct"):
         return ["count"]
-    assert spec.argument_type is not None
     sums = [f"sum{i}" for i in range(exact_sum.LIMBS)]
     if spec.function in ("stddev", "variance"):
         return ["count", *sums, *(f"square{i}" for i in range(exact_sum.LIMBS))]
@@ -128,7 +127,6 @@ def accumulate(index: int, spec: Spec, group: Group, is_append_only: bool) -> Va
     changes, of = group.timeline.changes, None
     column = None if spec.argument is None else group.events[f"a{spec.argument}"]
     if _is_distinct(spec):
-        assert column is not None and spec.argument_type is not None
         changes = of = _distinct(name, spec.argument_type, column, group)
     return _sums(name, spec, group, column, changes, of)
 
@@ -157,7 +155,7 @@ def _sums(
         if pa.types.is_floating(column.type):
             limbs = exact_sum.split(doubles_of(column)[changes.row], weight, valid)
             totals = _limb_totals(name + "sum", limbs, group, of)
-            total: Ints | np.ndarray[tuple[int], np.dtype[np.float64]]
+            total: Ints | Floats
             total = exact_sum.as_double(totals)
         else:
             total = _integer_total(name, group, integers_of(column)[changes.row], weight, of)
@@ -272,7 +270,6 @@ def _keep_distinct(
 
 
 def _extreme(name: str, spec: Spec, group: Group, is_append_only: bool) -> Values:
-    assert spec.argument is not None and spec.argument_type is not None
     column = group.events[f"a{spec.argument}"]
     if is_append_only:
         return _extreme_of_intervals(name, spec, group, column)
@@ -284,7 +281,6 @@ def _extreme_of_intervals(name: str, spec: Spec, group: Group, column: pa.Chunke
 
     An end announced by a minus event needs no event here: the bag knows it.
     """
-    assert spec.argument_type is not None
     elements, bag = group.elements, group.bag(name, spec.argument_type)
     usable = np.flatnonzero(mask_of(column)[:-1] & (elements.weight > 0))
     entered = bag.plus(elements.code[usable], column.take(pa.array(usable)), elements.end[usable])
@@ -334,7 +330,6 @@ def _counted_values(
 
     Leaves the bag as it is after the step. ``members`` is -1 for a change without value.
     """
-    assert spec.argument_type is not None
     bag = group.bag(name, spec.argument_type)
     bag = bag.take(order_of(bag.code, np.zeros(len(bag.code), dtype=np.int64)))
     usable = np.flatnonzero(mask_of(column)[:-1])
@@ -371,7 +366,6 @@ def _percentile(name: str, spec: Spec, group: Group) -> Values:
 
     The list holds order-preserving integers, because NaN has no place among doubles.
     """
-    assert spec.argument is not None and spec.parameter is not None
     column = group.events[f"a{spec.argument}"]
     bag, data, _, members = _counted_values(name, spec, group, column)
     numbers = np.concatenate([doubles_of(bag.values)[:-1], _usable_doubles(column)])
@@ -401,11 +395,11 @@ def _percentile(name: str, spec: Spec, group: Group) -> Values:
         position = last + 1
         if content:
             valid[instant] = True
-            result[instant] = _interpolate(content, number_of, spec.parameter)
+            result[instant] = _interpolate(content, number_of, spec.parameter or 0.0)
     return of_numbers(result, valid, spec.type)
 
 
-def _usable_doubles(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _usable_doubles(column: pa.ChunkedArray) -> Floats:
     return doubles_of(column)[:-1][mask_of(column)[:-1]]
 
 

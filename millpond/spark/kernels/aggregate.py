@@ -12,7 +12,7 @@ from millpond.schema import BEGINNING, FOREVER
 from millpond.spark.kernels.accumulate import Group, accumulate, state_fields
 from millpond.spark.kernels.columns import flat, integers
 from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
-from millpond.spark.kernels.timeline import Elements, Timeline, spans, with_marks
+from millpond.spark.kernels.timeline import Elements, Timeline, marks_at, spans
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class AggregateKernel:
             integers(events["_te"]),
             integers(events["_w"]),
         )
-        changes = with_marks(elements.changes(until), groups, after, is_global)
+        changes = elements.changes(until, marks_at(after, groups, is_global))
         timeline = Timeline.of(changes)
         group = Group(events, elements, timeline, state, codes[events.num_rows :], groups, until)
         count = group.total("_n", changes.weight)
@@ -115,7 +115,8 @@ def _changed(timeline: Timeline, present: Bools, differs: list[Bools]) -> Bools:
     changed = present != before
     for each in differs:
         changed = changed | (each & present & before)
-    return changed & ~timeline.is_first
+    result: Bools = changed & ~timeline.is_first
+    return result
 
 
 def emit(

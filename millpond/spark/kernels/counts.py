@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from millpond.spark.kernels.aggregate import element_schema, emit
 from millpond.spark.kernels.columns import flat, integers
-from millpond.spark.kernels.groups import Ints, encode, first_rows
-from millpond.spark.kernels.timeline import Changes, Elements, Timeline, with_marks
+from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.spark.kernels.timeline import Changes, Elements, Timeline, marks_at
 
 RULES: dict[str, Callable[[Ints, Ints], Ints]] = {
     "distinct": lambda left, right: (left > 0).astype(np.int64),
     "except": lambda left, right: ((left > 0) & (right <= 0)).astype(np.int64),
     "except_all": lambda left, right: np.maximum(left - right, 0),
     "intersect": lambda left, right: ((left > 0) & (right > 0)).astype(np.int64),
-    "intersect_all": lambda left, right: np.minimum(left, right),
+    "intersect_all": np.minimum,
 }
 """How often a row is in the result, from how often it is in the left and in the right input."""
 
@@ -58,7 +58,7 @@ class CountKernel:
             codes[: events.num_rows],
             *(integers(events[name]) for name in ("_ts", "_te", "_w")),
         )
-        timeline = Timeline.of(with_marks(elements.changes(until), groups, after, False))
+        timeline = Timeline.of(elements.changes(until, marks_at(after, groups)))
         side = np.append(integers(events["_side"]), 0)[timeline.changes.row]
         left = self._total(timeline, state, codes, events, "left", side == 0)
         right = self._total(timeline, state, codes, events, "right", side == 1)
@@ -83,17 +83,17 @@ class CountKernel:
         codes: Ints,
         events: pa.Table,
         name: str,
-        counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        counted: Bools,
     ) -> Ints:
         initial = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         initial[codes[events.num_rows :]] = integers(state[name])
         return timeline.running(np.where(counted, timeline.changes.weight, 0), initial)
 
 
-def _weight_changed(timeline: Timeline, weight: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _weight_changed(timeline: Timeline, weight: Ints) -> Bools:
     if len(weight) == 0:
         return np.zeros(0, dtype=np.bool_)
-    return (weight != np.append(0, weight[:-1])) & ~timeline.is_first
+    return np.asarray((weight != np.append(0, weight[:-1])) & ~timeline.is_first)
 
 
 def net(table: pa.Table, columns: list[str], until: int) -> pa.Table:

@@ -124,10 +124,9 @@ def still_eligible(code: Ints, end: Ints, value: Ints, until: int) -> Bools:
 
     One that ends no later than another of at least its value never will.
     """
-    alive = end > until
-    order = np.lexsort((-value, -end, code))
-    order = order[alive[order]]
     keep = np.zeros(len(code), dtype=np.bool_)
+    alive = np.flatnonzero(end > until)
+    order = alive[np.lexsort((-value[alive], -end[alive], code[alive]))]
     if len(order) == 0:
         return keep
     codes, values = code[order], value[order]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from millpond.schema import FOREVER
 from millpond.spark.kernels.aggregate import element_schema
 from millpond.spark.kernels.columns import flat, integers
-from millpond.spark.kernels.groups import Ints, encode, first_rows
+from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class _Clock:
     before: Ints
     now: Ints
 
-    def happens(self, code: Ints, count: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def happens(self, code: Ints, count: Ints) -> Bools:
         """Whether the partition's count reaches this number in the step."""
         return (count > self.before[code]) & (count <= self.now[code])
 

@@ -42,11 +42,13 @@ def still_open(elements: pa.Table, columns: list[str], until: int) -> pa.Table:
 
 def slide_instants(start: Ints, end: Ints, slide: int, after: int, until: int) -> Ints:
     """The multiples of the slide within the step at which one of the intervals is open."""
-    pairs = sorted(set(zip(start.tolist(), end.tolist(), strict=True)))
-    found: set[int] = set()
-    for begin, finish in pairs:
-        low = max(begin, after + 1)
-        high = min(finish - 1, until)
-        first = -(-low // slide) * slide
-        found.update(range(first, high + 1, slide))
-    return np.array(sorted(found), dtype=np.int64)
+    first = -(-np.maximum(start, after + 1) // slide)
+    last = np.minimum(end - 1, until) // slide
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], last[order]
+    told = np.maximum.accumulate(np.append(first[:1] - 1, last))[: len(last)]
+    first = np.maximum(first, told + 1)
+    counts = np.maximum(last - first + 1, 0)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: Ints = (np.repeat(first, counts) + within) * slide
+    return found

@@ -1,4 +1,4 @@
-"""The events of one step in order: running sums at every instant, and step functions as elements."""
+"""The events of one step in order: running sums at every instant; step functions as elements."""
 
 from __future__ import annotations
 
@@ -20,15 +20,23 @@ class Elements:
     end: Ints
     weight: Ints
 
-    def changes(self, until: int) -> Changes:
+    def changes(self, until: int, marks: Marks | None = None) -> Changes:
         """Starts and the ends that fall into the step, in order of group and time."""
         ending = np.flatnonzero(self.end <= until)
+        mark_code, mark_time = marks or (_NONE, _NONE)
+        nothing = np.zeros(len(mark_code), dtype=np.int64)
         return Changes.ordered(
-            np.concatenate([self.row, self.row[ending]]),
-            np.concatenate([self.code, self.code[ending]]),
-            np.concatenate([self.start, self.end[ending]]),
-            np.concatenate([self.weight, -self.weight[ending]]),
+            np.concatenate([nothing - 1, self.row, self.row[ending]]),
+            np.concatenate([mark_code, self.code, self.code[ending]]),
+            np.concatenate([mark_time, self.start, self.end[ending]]),
+            np.concatenate([nothing, self.weight, -self.weight[ending]]),
         )
+
+
+Marks = tuple[Ints, Ints]
+"""Group and time of weightless changes, made to see the value a group has there."""
+
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -139,18 +147,12 @@ def spans(timeline: Timeline, changed: Bools) -> tuple[Ints, Ints]:
     return at, end
 
 
-def with_marks(changes: Changes, groups: int, after: int, is_global: bool) -> Changes:
-    """A weightless change of each group at the step's beginning, to see its value there.
+def marks_at(after: int, groups: int, is_global: bool = False) -> Marks:
+    """A mark for each group at the step's beginning.
 
     A global aggregate also holds at the very beginning, before anything has happened.
     """
-    marks, times = np.arange(groups), np.full(groups, after)
+    codes, times = np.arange(groups), np.full(groups, after)
     if is_global and after < BEGINNING:
-        marks, times = np.append(marks, 0), np.append(times, BEGINNING)
-    nothing = np.zeros(len(marks), dtype=np.int64)
-    return Changes.ordered(
-        np.concatenate([nothing - 1, changes.row]),
-        np.concatenate([marks, changes.code]),
-        np.concatenate([times, changes.time]),
-        np.concatenate([nothing, changes.weight]),
-    )
+        return np.append(codes, 0), np.append(times, BEGINNING)
+    return codes, times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -68,7 +69,7 @@ def test_net_changes_are_the_differences_between_instants(history, until):
         row = (change["k0"], change["k1"])
         assert row not in found[change["_ts"]]
         found[change["_ts"]][row] = change["_w"]
-    for earlier, later in zip(INSTANTS, INSTANTS[1:], strict=False):
+    for earlier, later in pairwise(INSTANTS):
         change = Counter(at(history, later))
         change.subtract(at(history, earlier))
         expected = {row: w for row, w in change.items() if w}

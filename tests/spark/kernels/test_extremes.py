@@ -71,7 +71,7 @@ def test_values_added_and_removed_by_count(members, since):
     before = start <= since
     order = np.flatnonzero(before & (end > since))
     order = order[order_of(code[order], order * 0)]
-    pairs = sorted({(c, v) for c, v in zip(code[order].tolist(), value[order].tolist())})
+    pairs = sorted(set(zip(code[order].tolist(), value[order].tolist(), strict=True)))
     counts = [int(((code[order] == c) & (value[order] == v)).sum()) for c, v in pairs]
     times = np.concatenate([start, end])
     inside = np.flatnonzero((times > since) & (times < FOREVER))
