@@ -37,6 +37,7 @@ PROTOTYPE_MILLISECONDS = {
 }
 """design.md, section 10: page, filter, toArrow() at 1k, 10k, 100k and 1M rows."""
 EVERYTHING = 10**12
+BARE = "bare Spark filter"
 
 
 class Bench:
@@ -46,6 +47,7 @@ class Bench:
         largest = chosen.rows or (100_000 if chosen.quick else 1_000_000)
         self.sizes = [size for size in SIZES if size <= largest] or [largest]
         self.placement_sizes = [s for s in PLACEMENT_SIZES if s <= largest] or [largest]
+        self.cases = [c for c in CASES if not chosen.cases or c.name in chosen.cases]
         self.times = chosen.times or (5 if chosen.quick else 9)
         self.settings = Settings(spark_master=chosen.master, step_rows=EVERYTHING)
         self.spark = create_session(self.settings)
@@ -64,9 +66,9 @@ class Bench:
     def operators(self) -> None:
         """One line an operator, and the filter's peer before them."""
         bare = [self.bare_filter(size) for size in self.sizes]
-        self.costs["bare Spark filter"] = bare
-        self.line("bare Spark filter", bare, {})
-        for case in CASES:
+        self.costs[BARE] = bare
+        self.line(BARE, bare, {})
+        for case in self.cases:
             self.costs[case.name] = [self.cost(case, size) for size in self.sizes]
             against = {"peer": _by_size(self.sizes, bare)} if case.name == "filter" else {}
             self.line(case.name, self.costs[case.name], against)
@@ -78,10 +80,10 @@ class Bench:
         described: dict[str, Any] = {
             "fixed_milliseconds": fixed,
             "microseconds_per_tuple": 1000 * slope,
-            "millpond": _by_size(self.sizes, milliseconds),
+            "peer" if name == BARE else "millpond": _by_size(self.sizes, milliseconds),
         }
         if "peer" in more:
-            ratio = milliseconds[0] / self.costs["bare Spark filter"][0]
+            ratio = milliseconds[0] / self.costs[BARE][0]
             self.report.ratio(f"{name}: a step", ratio, None, **described, **more)
         else:
             self.report.value(f"{name}: a step", fixed, "ms fixed", **described)
@@ -238,6 +240,7 @@ def _by_size(sizes: list[int], milliseconds: list[float]) -> dict[str, float]:
 def main() -> None:
     parser = options(__doc__ or "", "the largest page")
     parser.add_argument("--times", type=int, help="pages measured for each median")
+    parser.add_argument("--cases", nargs="*", help="some of the operators, by name")
     parser.add_argument("--parts", nargs="*", default=["operators", "forms", "placement"])
     parser.add_argument("--master", default="local[2]", help="where Spark runs")
     chosen = parser.parse_args()
@@ -245,7 +248,7 @@ def main() -> None:
     with scratch_directory() as scratch:
         bench = Bench(chosen, report, scratch)
         each = len(bench.sizes)
-        turns = each * (len(CASES) + 2) + len(CASES) + 2 * len(bench.placement_sizes)
+        turns = each * (len(bench.cases) + 2) + len(bench.cases) + 2 * len(bench.placement_sizes)
         with progress(turns) as bench.doing:
             for part in chosen.parts:
                 getattr(bench, part)()

@@ -12,15 +12,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
-PARTS = ("python", "building", "planning", "code", "scheduling", "tasks", "transfer")
+PARTS = (
+    "python",
+    "building",
+    "planning",
+    "generating",
+    "compiling",
+    "scheduling",
+    "tasks",
+    "transfer",
+)
 MEANINGS = {
     "python": "the engine's own work in the driver: pages, kernels, decisions",
     "building": "making DataFrames: calls to the JVM, and the analysis each of them starts",
     "planning": "optimising and planning the query that is collected",
-    "code": "generating and compiling Java",
+    "generating": "writing Java for the stages",
+    "compiling": "compiling it: nothing in a warm engine whose steps look alike",
     "scheduling": "a job's time beyond its tasks",
     "tasks": "the tasks, divided by the cores",
     "transfer": "the rest of a collection: serving, reading and decoding Arrow",
@@ -37,8 +48,10 @@ class StepProfile:
         self._spark = spark
         self._jvm: Any = spark._jvm
         self._collecting = False
+        self._calling = False
+        """Within a call there may be another: garbage is handed back whenever Python finds it."""
         self._seen_jobs = {job.jobId() for job in self._listed_jobs()}
-        self._code_before = self._code_nanoseconds()
+        self._code_before = self._code_milliseconds()
 
     # -- while it runs ---------------------------------------------------------------------
 
@@ -64,14 +77,15 @@ class StepProfile:
 
     def _timed_call(self, send: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any, **options: Any) -> Any:
-            if self._collecting:
+            if self._collecting or self._calling:
                 return send(*arguments, **options)
             self.calls += 1
-            began = time.perf_counter()
+            self._calling, began = True, time.perf_counter()
             try:
                 return send(*arguments, **options)
             finally:
                 self._add("building", began)
+                self._calling = False
 
         return timed
 
@@ -97,10 +111,11 @@ class StepProfile:
                 self.milliseconds["planning"] += phases.apply(name).durationMs()
         self.milliseconds["whole"] -= 1000 * (time.perf_counter() - began)
 
-    def _code_nanoseconds(self) -> int:
+    def _code_milliseconds(self) -> dict[str, float]:
         sql = self._jvm.org.apache.spark.sql
         compiling = sql.catalyst.expressions.codegen.CodeGenerator.compileTime()
-        return int(compiling + sql.execution.WholeStageCodegenExec.codeGenTime())
+        generating = sql.execution.WholeStageCodegenExec.codeGenTime()
+        return {"generating": generating / 1e6, "compiling": compiling / 1e6}
 
     def _store(self) -> Any:
         return self._spark.sparkContext._jsc.sc().statusStore()
@@ -111,10 +126,13 @@ class StepProfile:
         return [jobs.apply(i) for i in range(jobs.size())]
 
     def _read_books(self) -> None:
-        code = (self._code_nanoseconds() - self._code_before) / 1e6
-        self.milliseconds["code"] += code
+        code = self._code_milliseconds()
+        for part, spent in code.items():
+            self.milliseconds[part] += spent - self._code_before[part]
+        self._code_before = code
         new = [job for job in self._listed_jobs() if job.jobId() not in self._seen_jobs]
         self.jobs += len(new)
+        self._seen_jobs |= {job.jobId() for job in new}
         cores = self._spark.sparkContext.defaultParallelism
         for job in new:
             spent = job.completionTime().get().getTime() - job.submissionTime().get().getTime()
@@ -123,13 +141,16 @@ class StepProfile:
             self.milliseconds["scheduling"] += max(spent - tasks, 0)
 
     def _stage_milliseconds(self, stage: int, cores: int) -> float:
-        data = self._store().lastStageAttempt(stage)
+        try:
+            data = self._store().lastStageAttempt(stage)
+        except Py4JJavaError:  # the stage was skipped, or is forgotten already
+            return 0.0
         return float(data.executorRunTime()) / max(1, min(cores, int(data.numTasks())))
 
     def per_step(self, steps: int) -> dict[str, float]:
         """Milliseconds a step, part by part."""
         spent = self.milliseconds
-        collecting = spent["planning"] + spent["code"] + spent["scheduling"] + spent["tasks"]
+        collecting = sum(spent[part] for part in PARTS[PARTS.index("planning") : -1])
         parts = dict.fromkeys(PARTS, 0.0) | {name: float(spent[name]) for name in PARTS}
         parts["transfer"] = max(spent["collection"] - collecting, 0.0)
         parts["python"] = max(spent["whole"] - spent["building"] - spent["collection"], 0.0)

@@ -6,6 +6,8 @@ Time moves evenly, so a Range window holds ``TUPLES_PER_SECOND`` times its secon
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,14 +73,15 @@ class Stream:
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
     """A directory for pages and logs, in memory where the machine offers it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the block below, which cleans up
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="millpond-benchmark-", dir=parent) as directory:
         yield Path(directory)
 
 
 def _mixed(numbers: np.ndarray, seed: int) -> np.ndarray:
-    """Well-spread 64-bit values of counting numbers (the finaliser of SplitMix64)."""
-    mixed = (numbers + np.uint64(seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    """Well-spread 64-bit values of counting numbers (SplitMix64), other ones for each seed."""
+    mixed = (numbers + np.uint64(seed << 40) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))

@@ -177,7 +177,7 @@ class Contest:
         found: dict[str, tuple[Side, Side, str]] = {}
         for case in CASES:
             rows = self.small_pages * SMALL_PAGE_ROWS
-            found[case.name] = self.contest(case, rows, SMALL_PAGE_ROWS, warm_pages=15)
+            found[case.name] = self.contest(case, rows, SMALL_PAGE_ROWS, min(15, self.small_pages))
         ours = {name: sides[0].page_milliseconds for name, sides in found.items()}
         theirs = {name: sides[1].page_milliseconds for name, sides in found.items()}
         self.report.ratio(

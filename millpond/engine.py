@@ -56,6 +56,7 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
 from millpond.schema import BEGINNING, FOREVER, Type
 from millpond.settings import Settings
+from millpond.spark.kernels.columns import integers
 from millpond.spark.kernels.counts import net
 from millpond.spark.kernels.groups import Ints
 from millpond.spark.pages import PageStore
@@ -145,6 +146,7 @@ class Engine:
         self._outputs: dict[str, str] = {}
         self._graph = Graph()
         self._epoch = 0
+        self._since: dict[int, dict[str, int]] = {}
         self._moved = False
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
@@ -269,14 +271,18 @@ class Engine:
         """Queries registered from now on see what comes from now on."""
         self._epoch += 1
         self._moved = False
+        self._since[self._epoch] = {
+            intake.queue.name: intake.queue.heartbeat for intake in self._streams.values()
+        }
         for intake in self._relations.values():
             queue = self._relation_queue(intake.entry, f"@{self._epoch}")
-            content = intake.content()
+            content, promised = intake.content(), intake.queue.heartbeat
+            settled = integers(content["_ts"]) <= promised
             columns = content.column_names[3:]
-            now = net(content, columns, END)
-            kept = _content_at_beginning(now, columns)
-            queue.append(kept)
-            queue.heartbeat = BEGINNING - 1
+            now = net(content.filter(pa.array(settled)), columns, END)
+            queue.append(_content_at_beginning(now, columns))
+            queue.append(content.filter(pa.array(~settled)))
+            queue.advance(promised)
             intake.queues.append(queue)
 
     def _in_timestamps(self, plan: Node) -> bool:
@@ -331,13 +337,13 @@ class Engine:
             self._activate(changed, optimise(changed.plan))
 
     def _set(self, action: SetOption) -> None:
+        settings = self.settings.with_option(action.key, str(action.value))
+        strategy = make(settings.strategy)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
-        self.settings = self.settings.with_option(action.key, str(action.value))
-        if action.key.lower() == "strategy":
-            strategy = make(self.settings.strategy)
-            if self._loop is not None:
-                self._loop.strategy = strategy
+        self.settings = settings
+        if action.key.lower() == "strategy" and self._loop is not None:
+            self._loop.strategy = strategy
 
     # -- relations -------------------------------------------------------------------------
 
@@ -503,10 +509,7 @@ class Engine:
 
     def _start_operators(self) -> None:
         if self._runtime is not None:
-            since = {}
-            if self._epoch:
-                since = {i.queue.name: i.queue.heartbeat for i in self._streams.values()}
-            self._runtime.start(since, BEGINNING - 1)
+            self._runtime.start(self._since, BEGINNING - 1)
 
     def _deliver(self, query: str, table: pa.Table, until: int) -> None:
         self._logs[query.lower()].add(table, until)

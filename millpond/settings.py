@@ -179,7 +179,7 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        200_000,
+        2_000_000,
         _whole_number(0),
         "up to how many rows the last part of a keyed operator runs in the driver",
     )

@@ -103,7 +103,7 @@ class SourceAnalyser:
         if isinstance(entry, StreamEntry):
             return StreamScan(entry.name, entry.schema)
         if isinstance(entry, RelationEntry):
-            return RelationScan(entry.name, entry.schema)
+            return RelationScan(entry.name, entry.schema, entry.is_static)
         if isinstance(entry, ViewEntry):
             plan: Node = entry.plan
             return plan

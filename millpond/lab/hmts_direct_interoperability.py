@@ -17,14 +17,18 @@ ELEMENTS = tuple(range(100_000, 1_000_001, 100_000))
 TRIED_QUEUE_SECONDS = (0.0, 0.25e-6, 0.5e-6, 0.75e-6, 1.0e-6, 1.5e-6, 2.0e-6, 3.0e-6)
 
 
-def run(seeds: Sequence[int], elements: Sequence[int] = ELEMENTS) -> Tables:
+def run(
+    seeds: Sequence[int],
+    elements: Sequence[int] = ELEMENTS,
+    queue_seconds: Sequence[float] = TRIED_QUEUE_SECONDS,
+) -> Tables:
     """Seconds by number of elements, and by what a queue costs for the largest number."""
     seconds: dict[str, list[float]] = {"elements": [float(each) for each in elements]}
     for name in CONFIGURATIONS:
         seconds[name] = [_mean(name, each, seeds) for each in elements]
-    costs: dict[str, list[float]] = {"queue_seconds": list(TRIED_QUEUE_SECONDS)}
+    costs: dict[str, list[float]] = {"queue_seconds": list(queue_seconds)}
     for name in CONFIGURATIONS:
-        costs[name] = [_mean(name, elements[-1], seeds, queue) for queue in TRIED_QUEUE_SECONDS]
+        costs[name] = [_mean(name, elements[-1], seeds, queue) for queue in queue_seconds]
     return {"seconds": seconds, "queue cost": costs}
 
 

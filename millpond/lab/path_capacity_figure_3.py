@@ -91,7 +91,7 @@ EXPERIMENT = Experiment(
     check=check,
     seeds=2,
     note=(
-        f"{NOTE} The paper's Chain peaks at almost 5 times its mean (its bursts are longer), and its "
-        "Simplified Segment is much smoother than Chain, of which little is seen here."
+        f"{NOTE} The paper's Chain peaks at almost 5 times its mean (its bursts are longer), and "
+        "its Simplified Segment is much smoother than Chain, of which little is seen here."
     ),
 )

@@ -81,8 +81,8 @@ EXPERIMENT = Experiment(
     paper="Path Capacity",
     title="Figure 4, memory",
     claim=(
-        "Chain needs the least memory, Simplified Segment about the same; Path Capacity needs three "
-        "times as much when bursts come."
+        "Chain needs the least memory, Simplified Segment about the same; Path Capacity needs "
+        "three times as much when bursts come."
     ),
     run=run,
     plot=plot,

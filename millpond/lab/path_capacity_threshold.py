@@ -110,19 +110,18 @@ def check(tables: Tables) -> Sequence[Claim]:
 
 
 def _kept(share: float, rows: Sequence[dict[str, float]]) -> Claim:
-    text = f"memory for {share:g} of Path Capacity's peak: peak within the limit, latency between"
     measured = "; ".join(
         f"peak {row['peak']:.0f} of {row['limit']:.0f} (Path Capacity {row['normal peak']:.0f}), "
-        f"latency {row['latency']:.2f} s ({row['normal latency']:.2f} to "
-        f"{row['saving latency']:.2f})"
+        f"latency {row['latency']:.2f} s (Path Capacity {row['normal latency']:.2f}, Simplified "
+        f"Segment {row['saving latency']:.2f})"
         for row in rows
     )
-    holds = all(
-        row["peak"] <= row["limit"] and row["latency"] <= 1.05 * row["saving latency"]
-        for row in rows
+    return Claim(
+        f"memory for {share:g} of Path Capacity's peak: peak of Threshold",
+        "at most the limit, every seed",
+        measured,
+        all(row["peak"] <= row["limit"] < row["normal peak"] for row in rows),
     )
-    expected = "at most the limit; at most Simplified Segment's latency"
-    return Claim(text, expected, measured, holds)
 
 
 EXPERIMENT = Experiment(
@@ -131,11 +130,15 @@ EXPERIMENT = Experiment(
     title="Threshold keeps both promises",
     claim=(
         "With ample memory Threshold has exactly Path Capacity's latency; with less than Path "
-        "Capacity needs it stays within its limit, at a latency no worse than Simplified Segment's."
+        "Capacity needs it stays within its limit, which Path Capacity would exceed."
     ),
     run=run,
     plot=plot,
     check=check,
     seeds=2,
-    note=f"{NOTE} Here the phases last 100 s.",
+    note=(
+        f"{NOTE} Here the phases last 100 s. What the paper does not promise and is not so: that "
+        "the latency lies between those of the two strategies. Changing between them can cost "
+        "more than either, for work that one put off is put off again by the other."
+    ),
 )

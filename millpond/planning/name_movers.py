@@ -53,7 +53,7 @@ def _subqueries(node: Node) -> Iterator[Node]:
     for expression in _expressions(node):
         for part in walk(expression):
             if isinstance(part, (Exists, InSubquery, Quantified, ScalarSubquery)):
-                yield part.subquery
+                yield name_movers(part.subquery)
 
 
 def _expressions(node: Node) -> Iterator[Expression]:

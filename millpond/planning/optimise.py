@@ -23,8 +23,8 @@ REWRITES: tuple[Callable[[Node], Node], ...] = (
     push_down_selections,
     reduce_set_operations,
     reduce_joins,
-    drop_unread_minus,
     unbounded_to_now,
+    drop_unread_minus,
     push_down_projections,
     merge_projections,
 )

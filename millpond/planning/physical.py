@@ -224,6 +224,8 @@ class Graph:
     """All operators of all queries; equal operators started at the same time exist once."""
 
     operators: dict[str, Operator] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+    """When each operator began: queries registered later see only what came later."""
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
     _next: int = 1
 
@@ -233,6 +235,7 @@ class Graph:
         if key not in self._ids:
             self._ids[key] = f"op{self._next}"
             self.operators[f"op{self._next}"] = operator
+            self.epochs[f"op{self._next}"] = epoch
             self._next += 1
         return self._ids[key]
 
@@ -257,6 +260,7 @@ class Graph:
 
     def _forget(self, identity: str) -> Operator:
         operator = self.operators.pop(identity)
+        del self.epochs[identity]
         self._ids = {key: value for key, value in self._ids.items() if value != identity}
         return operator
 
@@ -280,7 +284,7 @@ class Graph:
 
     def explain(self, name: str, plan: Node, epoch: int) -> str:
         """What adding a query would run, and which parts of it run already."""
-        trial = Graph(dict(self.operators), dict(self._ids), self._next)
+        trial = Graph(dict(self.operators), dict(self.epochs), dict(self._ids), self._next)
         output = trial.add_query(name, plan, epoch)
         return trial.describe(trial.upstream(output), set(self.operators))
 

@@ -35,7 +35,7 @@ class Limits:
     """How steps are cut and where kernels run."""
 
     step_rows: int = 500_000
-    driver_rows: int = 200_000
+    driver_rows: int = 2_000_000
     partitions: int = 2
     seed: int = 0
 
@@ -68,8 +68,11 @@ class SparkRuntime:
 
     # -- the graph -------------------------------------------------------------------------
 
-    def start(self, since: dict[str, int], cursor: int) -> None:
-        """Starts the operators that are new in the graph, reading streams after ``since``."""
+    def start(self, since: dict[int, dict[str, int]], cursor: int) -> None:
+        """Starts the operators that are new in the graph.
+
+        ``since`` tells for each epoch after which times its operators read the streams.
+        """
         limits = self._limits
         for identity, operator in self._graph.operators.items():
             if identity in self.running:
@@ -77,7 +80,7 @@ class SparkRuntime:
             around = Surroundings(
                 self.queues,
                 self._frames,
-                since,
+                since.get(self._graph.epochs[identity], {}),
                 limits.seed,
                 limits.driver_rows,
                 limits.partitions,

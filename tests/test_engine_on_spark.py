@@ -1,0 +1,334 @@
+"""The engine at work: changes, heartbeats, queries that come and go, and where results go."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from itertools import pairwise
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from millpond import Engine
+from millpond.errors import InputError, MillpondError
+
+STREAMS = """
+CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t;
+"""
+JOIN = "CREATE QUERY pairs AS SELECT S.a FROM S [RANGE 10], T [RANGE 10] WHERE S.a = T.a;"
+
+
+@pytest.fixture
+def engine(spark):
+    with Engine(spark=spark) as engine:
+        engine.execute(STREAMS)
+        yield engine
+
+
+def results(engine, query):
+    """(ts, weight, row) of everything a query has put out."""
+    return [
+        (r.pop("ts"), r.pop("weight"), tuple(r.values())) for r in engine.results(query, "rows")
+    ]
+
+
+# Changes of relations.
+
+
+def test_changes_flow_into_running_queries(engine):
+    engine.execute(
+        """CREATE RELATION R (k INT, n STRING);
+           INSERT INTO R VALUES (1, 'one'), (1, 'one'), (2, 'two');
+           CREATE QUERY names AS SELECT k, n FROM R;
+           CREATE QUERY news AS SELECT S.a, n FROM S, R WHERE a = k;"""
+    )
+    engine.run_until_idle()
+    assert results(engine, "names") == [(None, 2, (1, "one")), (None, 1, (2, "two"))]
+    engine.push("S", [(5, 1), (6, 3)])
+    engine.execute("INSERT INTO R VALUES (3, 'three')")
+    engine.run_until_idle()
+    assert results(engine, "names")[2:] == [(6, 1, (3, "three"))]
+    engine.advance("S", 10)
+    engine.advance("T", 10)
+    engine.execute("UPDATE R SET n = 'uno' WHERE k = 1; DELETE FROM R WHERE k = 2;")
+    engine.push("R", [{"k": 4, "n": None}])
+    engine.finish()
+    assert sorted(results(engine, "names")[3:], key=str) == [
+        (11, -1, (2, "two")),
+        (11, -2, (1, "one")),
+        (11, 1, (4, None)),
+        (11, 2, (1, "uno")),
+    ]
+    assert results(engine, "news") == [
+        (5, 2, (1, "one")),
+        (6, 1, (3, "three")),
+        (11, 2, (1, "uno")),
+    ]
+
+
+def test_a_predicate_that_is_null_changes_nothing(engine):
+    engine.execute(
+        """CREATE RELATION R (k INT, n STRING);
+           INSERT INTO R VALUES (NULL, 'a'), (1, NULL);
+           CREATE QUERY names AS SELECT k, n FROM R;
+           DELETE FROM R WHERE k > 5;
+           UPDATE R SET n = 'b', k = k + 1 WHERE n IS NULL;"""
+    )
+    engine.finish()
+    assert sorted(results(engine, "names"), key=str) == [
+        (None, 1, (2, "b")),
+        (None, 1, (None, "a")),
+    ]
+
+
+# Heartbeats.
+
+
+def test_a_quiet_stream_holds_a_join_up_until_it_is_advanced(engine):
+    engine.execute(JOIN)
+    engine.push("T", [(1, 7)])
+    engine.push("S", [(5, 7), (6, 7), (9, 8)])
+    engine.run_until_idle()
+    assert results(engine, "pairs") == []
+    engine.advance("T", 5)
+    engine.run_until_idle()
+    assert results(engine, "pairs") == [(5, 1, (7,))]
+    engine.advance("T", 8)
+    engine.run_until_idle()
+    assert results(engine, "pairs") == [(5, 1, (7,)), (6, 1, (7,))]
+
+
+def test_a_relation_without_timestamps_holds_nothing_up(engine):
+    engine.execute(
+        """CREATE RELATION R (k INT);
+           INSERT INTO R VALUES (7);
+           CREATE QUERY known AS SELECT a FROM S [NOW], R WHERE a = k;"""
+    )
+    engine.push("S", [(5, 7), (6, 7)])
+    engine.run_until_idle()
+    assert results(engine, "known") == [(5, 1, (7,))]
+
+
+def test_a_relation_with_timestamps_has_to_be_advanced(engine):
+    engine.execute(
+        """CREATE RELATION R (k INT) WITH (changes = true);
+           CREATE QUERY known AS SELECT a FROM S [NOW], R WHERE a = k;"""
+    )
+    engine.push_changes("R", [(None, "+", (7,))])
+    engine.push("S", [(5, 7), (6, 7)])
+    engine.run_until_idle()
+    assert results(engine, "known") == []
+    engine.advance("R", 5)
+    engine.run_until_idle()
+    assert results(engine, "known") == [(5, 1, (7,))]
+
+
+def test_streams_by_arrival_are_advanced_by_their_own_clock(spark):
+    with Engine(spark=spark) as engine:
+        engine.execute(
+            """CREATE STREAM A (a INT);
+               CREATE STREAM B (a INT);
+               CREATE QUERY both AS SELECT a FROM A UNION ALL SELECT a FROM B;"""
+        )
+        engine.push("A", [(1,)])
+        time.sleep(0.002)
+        engine.run_until_idle()
+        ((_, weight, row),) = results(engine, "both")
+        assert (weight, row) == (1, (1,))
+        assert engine.format_time("both", 0) == "1970-01-01T00:00:00"
+
+
+def test_on_a_wall_clock_a_quiet_stream_follows_the_others(spark):
+    settings = {"clock": "wall", "heartbeat_timeout": 0.01}
+    with Engine(spark=spark, settings=settings) as engine:
+        engine.execute(STREAMS + JOIN)
+        engine.push("T", [(1, 7)])
+        time.sleep(0.02)
+        engine.push("S", [(5, 7), (6, 7)])
+        engine.run_until_idle()
+        assert results(engine, "pairs") == [(5, 1, (7,))]
+        engine.push("T", [(5, 7)])
+        assert engine.late("T").to_pylist() == [{"t": 5, "a": 7}]
+
+
+# Queries come and go.
+
+
+def test_a_query_sees_what_comes_after_its_registration(engine):
+    engine.execute(
+        """CREATE RELATION R (k INT);
+           INSERT INTO R VALUES (1);
+           CREATE QUERY old AS SELECT count(*) AS n FROM S;"""
+    )
+    engine.push("S", [(1, 1), (2, 2)])
+    engine.advance("S", 5)
+    engine.advance("T", 5)
+    engine.execute("INSERT INTO R VALUES (2)")
+    engine.run_until_idle()
+    engine.execute(
+        """CREATE QUERY new AS SELECT count(*) AS n FROM S;
+           CREATE QUERY content AS SELECT k FROM R;"""
+    )
+    engine.push("S", [(6, 3)])
+    engine.execute("INSERT INTO R VALUES (3)")
+    engine.finish()
+    assert results(engine, "old")[-1] == (6, 1, (3,))
+    assert results(engine, "new") == [(None, 1, (0,)), (6, -1, (0,)), (6, 1, (1,))]
+    content = results(engine, "content")
+    assert sorted(content[:2]) == [(None, 1, (1,)), (None, 1, (2,))]
+    assert content[2][1:] == (1, (3,))
+
+
+def test_equal_queries_share_their_operators_and_survive_each_other(engine):
+    text = "SELECT a, count(*) AS n FROM S [RANGE 3] GROUP BY a"
+    engine.execute(f"CREATE QUERY one AS {text}; CREATE QUERY two AS {text};")
+    engine.push("S", [(1, 1), (2, 1)])
+    engine.advance("S", 2)
+    engine.run_until_idle()
+    operators = len(engine.runtime.running)
+    assert operators == 3
+    assert results(engine, "one") == results(engine, "two") != []
+    engine.execute("DROP QUERY one")
+    assert len(engine.runtime.running) == operators - 1
+    engine.push("S", [(3, 1)])
+    engine.finish()
+    assert results(engine, "two")[-1] == (7, -1, (1, 1))
+    with pytest.raises(MillpondError, match="one"):
+        engine.results("one")
+
+
+def test_an_inactive_query_rests(engine):
+    engine.execute("CREATE QUERY q INACTIVE AS SELECT a FROM S; CREATE QUERY p AS SELECT a FROM S")
+    for ts, change in ((1, ""), (2, "ACTIVATE"), (3, "DEACTIVATE"), (4, "ACTIVATE")):
+        if change:
+            engine.execute(f"ALTER QUERY q {change}")
+        engine.push("S", [(ts * 10, ts)])
+        engine.advance("S", ts * 10 + 5)
+        engine.run_until_idle()
+    assert [row for _, _, row in results(engine, "q")] == [(2,), (4,)]
+    assert [row for _, _, row in results(engine, "p")] == [(1,), (2,), (3,), (4,)]
+
+
+def test_the_strategy_may_change_at_any_time(engine):
+    engine.execute("CREATE QUERY q AS SELECT a FROM S")
+    for ts, strategy in enumerate(("fifo", "round-robin", "fifo")):
+        engine.execute(f"SET strategy = '{strategy}'")
+        engine.push("S", [(ts, ts)])
+        engine.run_until_idle()
+    engine.finish()
+    assert [row for _, _, row in results(engine, "q")] == [(0,), (1,), (2,)]
+
+
+# Results.
+
+
+def test_results_come_in_four_forms(engine):
+    engine.execute("CREATE QUERY q AS SELECT a FROM S")
+    engine.push("S", [(1, 5)])
+    engine.finish()
+    rows = [{"ts": 1, "weight": 1, "a": 5}]
+    assert engine.results("q").to_pylist() == rows
+    assert engine.results("q", "rows") == rows
+    assert engine.results("q", "pandas").to_dict("records") == rows
+    assert [row.asDict() for row in engine.results("q", "spark").collect()] == rows
+    assert engine.query("q").results().to_pylist() == rows
+    assert "1 result elements" in engine.query("q")._repr_html_()
+    assert "1 result elements" in engine._repr_html_()
+
+
+def test_subscribers_get_complete_instants_in_order(engine):
+    engine.execute("CREATE QUERY q AS SELECT a FROM S")
+    seen = []
+    engine.subscribe("q", lambda table: seen.append(table["ts"].to_pylist()))
+    for ts in (1, 1, 2, 4):
+        engine.push("S", [(ts, ts)])
+        engine.run_until_idle()
+    engine.finish()
+    times = [ts for page in seen for ts in page]
+    assert times == [1, 2, 4]  # two equal tuples at 1 are one element of weight 2
+    assert all(a[-1] < b[0] for a, b in pairwise(seen))
+
+
+def test_results_need_not_be_kept(spark):
+    with Engine(spark=spark, keep_results=False) as engine:
+        engine.execute(STREAMS + "CREATE QUERY q AS SELECT a FROM S")
+        seen = []
+        engine.subscribe("q", seen.append)
+        engine.push("S", [(1, 5)])
+        engine.finish()
+        assert engine.results("q").num_rows == 0
+        assert [table.num_rows for table in seen] == [1]
+
+
+def test_sinks_hold_the_results_when_the_engine_closes(spark, tmp_path):
+    with Engine(spark=spark, directory=tmp_path) as engine:
+        engine.execute(STREAMS)
+        for form in ("csv", "json", "parquet"):
+            engine.execute(
+                f"CREATE QUERY to_{form} AS SELECT count(*) AS n FROM S [RANGE 1] "
+                f"INTO {form}('{form}.out')"
+            )
+        engine.push("S", [(1, 5)])
+        engine.finish()
+        expected = engine.results("to_csv", "rows")
+    assert len(expected) == 5
+    assert pyarrow.csv.read_csv(tmp_path / "csv.out").to_pylist() == expected
+    lines = [json.loads(line) for line in (tmp_path / "json.out").read_text().splitlines()]
+    assert [{"ts": r["ts"], "weight": r["weight"], **r["row"]} for r in lines] == expected
+    assert pyarrow.parquet.read_table(tmp_path / "parquet.out").to_pylist() == expected
+
+
+# Time.
+
+
+def test_moments_are_counted_in_ticks_and_printed_as_moments(spark):
+    with Engine(spark=spark) as engine:
+        engine.execute(
+            """SET tick = '1 second';
+               CREATE STREAM S (at TIMESTAMP, a INT) TIMESTAMP BY at DELAY 2 SECONDS;
+               CREATE QUERY q AS SELECT a, at FROM S [RANGE 1 MINUTE];
+               CREATE QUERY n AS SELECT count(*) AS n FROM S [RANGE 1 MINUTE];"""
+        )
+        first = dt.datetime(2026, 1, 1, 12, 0, 0, 400_000)
+        engine.push("S", [(first, 1), (first + dt.timedelta(seconds=2), 2), (first, 3)])
+        engine.finish()
+        seconds = int(dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC).timestamp())
+        rows = results(engine, "q")
+        assert sorted(rows) == [
+            (seconds, 1, (1, first)),
+            (seconds, 1, (3, first)),
+            (seconds + 2, 1, (2, first + dt.timedelta(seconds=2))),
+        ]
+        assert engine.format_time("q", rows[0][0]) == "2026-01-01T12:00:00"
+        assert [ts for ts, weight, _ in results(engine, "n") if weight == 1] == [
+            None, seconds, seconds + 2, seconds + 61, seconds + 63,
+        ]  # fmt: skip
+
+
+def test_files_are_read_to_their_end(spark, tmp_path):
+    (tmp_path / "s.csv").write_text("t,a\n1,7\n3,8\n")
+    (tmp_path / "r.csv").write_text("ts,op,k\n2,+,8\n4,-,8\n")
+    with Engine(spark=spark, directory=tmp_path) as engine:
+        engine.execute(
+            """CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t FROM csv('s.csv');
+               CREATE RELATION R (k INT) FROM csv('r.csv') WITH (changes = true);
+               CREATE QUERY q AS SELECT a FROM S [RANGE 5], R WHERE a = k;
+               CREATE QUERY gone AS DSTREAM(SELECT a FROM S [RANGE 5], R WHERE a = k);"""
+        )
+        seen = []
+        engine.finish(lambda name, progress: seen.append(name))
+        assert results(engine, "q") == [(3, 1, (8,))]
+        assert results(engine, "gone") == [(4, 1, (8,))]
+        assert set(seen) == {"S", "R"}
+
+
+def test_an_overflow_is_an_error_and_no_traceback_of_spark(engine):
+    engine.execute("CREATE QUERY q AS SELECT sum(a * 9000000000000000000) AS n FROM S")
+    engine.push("S", [(1, 1), (2, 5)])
+    with pytest.raises(MillpondError) as caught:
+        engine.finish()
+    assert "Traceback" not in str(caught.value)
+    assert isinstance(caught.value, InputError) or "overflow" in str(caught.value).lower()

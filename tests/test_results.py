@@ -1,0 +1,74 @@
+"""What queries put out is kept in order, named, and handed on complete."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from millpond import Engine
+from millpond.results import ResultLog, summed
+from millpond.schema import BEGINNING
+
+SCHEMA = pa.schema([("_ts", pa.int64()), ("_w", pa.int64()), ("c0", pa.int32())])
+
+
+def page(*rows):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in rows], SCHEMA)
+
+
+@pytest.fixture
+def log():
+    with Engine() as engine:
+        engine.execute("CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t")
+        engine.execute("CREATE QUERY q AS SELECT a FROM S")
+        return ResultLog(engine.query_entry("q"), 1, False)
+
+
+def test_equal_rows_of_one_instant_are_summed_and_zeros_left_out():
+    table = summed(page((3, 1, 7), (3, 1, 7), (3, 1, 8), (3, -1, 8), (2, 1, None), (2, 2, None)))
+    assert table.to_pylist() == [
+        {"_ts": 2, "_w": 3, "c0": None},
+        {"_ts": 3, "_w": 2, "c0": 7},
+    ]
+
+
+def test_results_are_in_order_of_time_under_the_names_of_the_query(log):
+    log.add(page((BEGINNING, 1, 1)), 0)
+    log.add(page((4, 1, 2), (3, -1, 1)), 4)
+    assert log.table().to_pylist() == [
+        {"ts": None, "weight": 1, "a": 1},
+        {"ts": 3, "weight": -1, "a": 1},
+        {"ts": 4, "weight": 1, "a": 2},
+    ]
+    assert log.rows == 3
+    assert log.complete_until == 4
+
+
+def test_an_empty_log_has_the_columns_of_the_query(log):
+    assert log.table().column_names == ["ts", "weight", "a"]
+    assert log.table()["a"].type == pa.int32()
+    assert log.table().num_rows == 0
+
+
+def test_subscribers_get_each_page_and_no_empty_ones(log):
+    seen = []
+    log.subscribers.append(lambda table: seen.append(table.to_pylist()))
+    log.add(page(), 2)
+    log.add(page((4, 1, 2), (4, 1, 2)), 4)
+    assert seen == [[{"ts": 4, "weight": 2, "a": 2}]]
+
+
+def test_what_is_not_kept_is_still_handed_on(log):
+    seen = []
+    log.is_kept = False
+    log.subscribers.append(seen.append)
+    log.add(page((4, 1, 2)), 4)
+    assert log.table().num_rows == 0
+    assert log.rows == len(seen) == 1
+
+
+def test_times_print_as_counts_or_as_moments(log):
+    assert log.format_time(5) == 5
+    log.in_timestamps, log.tick_microseconds = True, 1_000_000
+    assert log.format_time(61) == "1970-01-01T00:01:01"
+    assert log.format_time(None) is None
