@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from millpond.cql.expressions import Expression
 from millpond.spark.expressions import lower
+from millpond.spark.failures import in_plain_words
 from millpond.spark.kernels.columns import integers
 
 
@@ -23,6 +24,7 @@ def evaluate(
     frame = session.createDataFrame(rows)
     if predicate is not None:
         frame = frame.filter(lower(predicate, columns))
-    table = frame.select(F.col("_w"), *picked).toArrow()
+    with in_plain_words("the changed rows"):
+        table = frame.select(F.col("_w"), *picked).toArrow()
     repeated = [i for i, count in enumerate(integers(table["_w"]).tolist()) for _ in range(count)]
     return table.drop_columns(["_w"]).take(pa.array(repeated, pa.int64()))

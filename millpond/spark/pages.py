@@ -27,6 +27,9 @@ from millpond.spark.kernels.groups import Ints
 KEEP_IN_MEMORY_ROWS = 200_000
 """A larger page leaves the driver's memory once it is written."""
 
+ROW_GROUP_ROWS = 100_000
+"""Larger pages are written in two parts or more, which two tasks can read at once."""
+
 
 class Page:
     """Rows with their times; ``first`` and ``last`` are the smallest and largest ``_ts``."""
@@ -131,7 +134,15 @@ class PageStore:
     def write(self, table: pa.Table) -> Path:
         """Writes a Parquet file under a new name."""
         path = self.directory / f"{next(self._numbers)}.parquet"
-        pq.write_table(table, path, compression="none", use_dictionary=False)
+        groups = max(ROW_GROUP_ROWS, -(-table.num_rows // 2))
+        pq.write_table(
+            table,
+            path,
+            row_group_size=groups,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+        )
         return path
 
     def discard(self, path: Path) -> None:

@@ -20,6 +20,7 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from millpond.spark.failures import in_plain_words
 from millpond.spark.frames import Frames
 from millpond.spark.operators import RunningOperator, Surroundings, start
 from millpond.spark.pages import PageStore
@@ -202,7 +203,8 @@ class SparkRuntime:
         running, queue = self.running[identity], self.queues[identity]
         rows = running.waiting(until)
         began = time.perf_counter()
-        output = running.step(until)
+        with in_plain_words(running.operator.label()):
+            output = running.step(until)
         self.statistics[identity].record(rows, output, time.perf_counter() - began)
         operator = running.operator
         if isinstance(operator, OutputOperator):

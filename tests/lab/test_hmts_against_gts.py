@@ -1,6 +1,7 @@
 import pytest
 
-from millpond.lab.hmts_against_gts import STRATEGIES, Elements, check, run, simulated
+from millpond.lab.hmts_against_gts import check, run
+from millpond.lab.hmts_expensive_selection import STRATEGIES, Elements, simulated
 
 FEW = Elements.drawn(seed=11, share=0.05)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import StrategyError
@@ -121,6 +121,7 @@ def _drawn(
     return operator(identity, source, cost, selectivity, readers, queries[identity])
 
 
+@settings(max_examples=40)
 @given(forests(), st.randoms(use_true_random=False))
 def test_any_order_of_coming_and_going_gives_the_same_list(
     plan: PlanSnapshot, random: Random
@@ -139,6 +140,7 @@ def test_any_order_of_coming_and_going_gives_the_same_list(
     assert all(moved.count(each.id) == fresh.count(each.id) for each in plan.operators)
 
 
+@settings(max_examples=40)
 @given(forests())
 def test_segments_cover_all_operators_and_none_contains_another(plan: PlanSnapshot) -> None:
     found = [set(run) for run in runs(Segment(), plan)]

@@ -1,0 +1,40 @@
+"""What Spark says when data does not fit, in the user's words."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator
+
+from pyspark.errors import PySparkException
+
+from millpond.errors import InputError
+
+# PySpark logs every failure with the stacks of both sides before it raises it.
+logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+
+_WORDS = {
+    "ARITHMETIC_OVERFLOW": "a number leaves the range of its type; CAST to BIGINT or DOUBLE",
+    "CAST_OVERFLOW": "a number does not fit the type it is cast to",
+    "CAST_INVALID_INPUT": "a text does not read as the type it is cast to",
+    "DATETIME_OVERFLOW": "a date or time leaves its range",
+}
+
+
+@contextlib.contextmanager
+def in_plain_words(where: str) -> Iterator[None]:
+    """Turns what Spark raises inside into an error that names the place and the thing."""
+    try:
+        yield
+    except PySparkException as error:
+        raise InputError(f"{where}: {plain_words(error)}") from error
+
+
+def plain_words(error: PySparkException) -> str:
+    """One sentence about an error of Spark."""
+    known = _WORDS.get((error.getCondition() or "").split(".")[0])
+    if known is not None:
+        return known
+    lines = str(error).strip().splitlines()
+    return re.sub(r"^\[[\w.]+\]\s*", "", lines[0]) if lines else type(error).__name__
