@@ -93,8 +93,8 @@ EXPERIMENT = Experiment(
     note=(
         f"{NOTE} The setting was kept for the order of Figure 2 (see its note). The difference "
         "comes from the overload: in settings that stayed below full load the ratios hardly "
-        "differed, and Path Capacity's was not always the lowest. The paper's Chain peaks at almost "
-        "5 times its mean (its bursts are longer), and its Simplified Segment is much smoother "
-        "than Chain, of which little is seen here."
+        "differed, and Path Capacity's was not always the lowest. The paper's Chain peaks at "
+        "almost 5 times its mean (its bursts are longer), and its Simplified Segment is much "
+        "smoother than Chain, of which little is seen here."
     ),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from millpond.workloads import Constant, Poisson
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Arrivals: TypeAlias = Callable[[float, int], dict[str, FloatArray]]
+"""Arrivals on each stream, by the length of the overload and the seed."""
 INNER = ("path-capacity", "segment", "simplified-segment", "chain")
 CURES = ("none", "periodically-oldest", "dynamic-priority")
 OVERLOADS_SECONDS = (50.0, 100.0, 200.0)
@@ -41,17 +43,29 @@ def measure(seeds: Sequence[int], overloads_seconds: Sequence[float]) -> Tables:
     for cure in CURES:
         for inner in INNER:
             for overload in overloads_seconds:
-                waits = [_longest_wait(_cured(cure, inner), overload, seed) for seed in seeds]
+                waits = [
+                    _longest_wait(_cured(cure, inner), overload, seed, _all_over) for seed in seeds
+                ]
                 row: tuple[str | float, ...] = (cure, inner, overload, max(waits))
                 for column, value in zip(table, row, strict=True):
                     table[column].append(value)
-    lone: dict[str, list[float]] = {"overload": list(overloads_seconds)}
+    return {
+        "longest wait": table,
+        "a lone tuple": _few(_alone, seeds[0], overloads_seconds),
+        "rare tuples": _few(_rare, seeds[0], overloads_seconds),
+    }
+
+
+def _few(
+    arrivals: Arrivals, seed: int, overloads_seconds: Sequence[float]
+) -> dict[str, list[float]]:
+    table: dict[str, list[float]] = {"overload": list(overloads_seconds)}
     for cure in CURES:
-        lone[cure] = [
-            _longest_wait(_cured(cure, "path-capacity"), overload, seeds[0], lone=True)
+        table[cure] = [
+            _longest_wait(_cured(cure, "path-capacity"), overload, seed, arrivals)
             for overload in overloads_seconds
         ]
-    return {"longest wait": table, "a lone tuple": lone}
+    return table
 
 
 def _cured(cure: str, inner: str) -> Strategy:
@@ -63,14 +77,14 @@ def _cured(cure: str, inner: str) -> Strategy:
 
 
 def _longest_wait(
-    strategy: Strategy, overload_seconds: float, seed: int, lone: bool = False
+    strategy: Strategy, overload_seconds: float, seed: int, arrivals: Arrivals
 ) -> float:
     plan = SimulatedPlan()
     for name, cost_seconds in COST_SECONDS.items():
         steps = [(cost_seconds, 0.5), (cost_seconds, 1.0)]
         plan.path(name, plan.stream(name), steps)
-    arrivals = _alone(overload_seconds) if lone else _all_over(overload_seconds, seed)
-    record = simulate(plan, strategy, arrivals, Conditions(seed=seed))
+    times = arrivals(overload_seconds, seed)
+    record = simulate(plan, strategy, times, Conditions(seed=seed))
     return max(record.longest_wait_seconds.values())
 
 
@@ -82,9 +96,15 @@ def _all_over(overload_seconds: float, seed: int) -> dict[str, FloatArray]:
     }
 
 
-def _alone(overload_seconds: float) -> dict[str, FloatArray]:
+def _alone(overload_seconds: float, seed: int) -> dict[str, FloatArray]:
     """The first path is overloaded by a tenth, and one tuple arrives on the last."""
     return {"fast": Constant(73.0).until(overload_seconds), "slow": np.array([LONE_SECONDS])}
+
+
+def _rare(overload_seconds: float, seed: int) -> dict[str, FloatArray]:
+    """The first path is overloaded by a tenth, and the last gets a tuple every ten seconds."""
+    slow = Poisson(0.1).until(overload_seconds, seed)
+    return {"fast": Constant(73.0).until(overload_seconds), "slow": slow}
 
 
 def plot(tables: Tables, figure: Figure) -> None:
@@ -132,20 +152,19 @@ def check(tables: Tables) -> Sequence[Claim]:
 
 
 def _lone(tables: Tables) -> list[Claim]:
-    lone = tables["a lone tuple"]
-    periodic, dynamic, none = (lone[cure] for cure in (*CURES[1:], CURES[0]))
-    kept = all(wait >= 0.9 * other for wait, other in zip(dynamic, none, strict=True))
-    text = "counterexample: one tuple alone on the slow path waits under dynamic priorities"
-    measured = f"{_row(dynamic)} s against {_row(none)} s"
-    return [
-        Claim(text, "as long as without a cure", measured, kept),
-        Claim(
-            "the same tuple, periodically the oldest",
-            f"at most {BOUND_SECONDS:g} s",
-            f"{_row(periodic)} s",
-            max(periodic) <= BOUND_SECONDS,
-        ),
-    ]
+    claims = []
+    for name in ("a lone tuple", "rare tuples"):
+        table = tables[name]
+        periodic, dynamic, none = (table[cure] for cure in (*CURES[1:], CURES[0]))
+        kept = all(wait >= 0.8 * other for wait, other in zip(dynamic, none, strict=True))
+        text = f"counterexample, {name} on the slow path: longest wait under dynamic priorities"
+        measured = f"{_row(dynamic)} s against {_row(none)} s"
+        claims.append(Claim(text, "about as long as without a cure", measured, kept))
+        text = f"{name}, periodically the oldest: longest wait"
+        share = max(wait / over for wait, over in zip(periodic, table["overload"], strict=True))
+        measured = f"{_row(periodic)} s"
+        claims.append(Claim(text, "a fifth of the overload at most", measured, share <= 0.2))
+    return claims
 
 
 def _row(values: Sequence[float]) -> str:
@@ -157,10 +176,11 @@ EXPERIMENT = Experiment(
     paper="Path Capacity",
     title="Both starvation cures",
     claim=(
-        "While one path is overloaded, static priorities let the others wait until the overload is "
-        "over; with either cure the longest wait does not depend on its length. For dynamic "
-        "priorities that takes tuples that go on arriving where others wait: a lone tuple's age "
-        "grows with time, the product of age and queue of the overloaded path with its square."
+        "While paths are overloaded, static priorities let the last wait until the overload is "
+        "over; with either cure the longest wait does not depend on its length, when all paths get "
+        "tuples alike. Where few tuples wait on the starved path, dynamic priorities cure nothing: "
+        "its age and queue grow less than those of the overloaded path. Periodically the oldest "
+        "then still bounds the wait by the age of the whole backlog."
     ),
     run=run,
     plot=plot,

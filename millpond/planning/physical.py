@@ -29,7 +29,7 @@ from millpond.cql.algebra import (
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.errors import MillpondError
 from millpond.planning.nodes import Arrivals, Combine, Snapshots
-from millpond.planning.properties import never_retracts
+from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
 
 SELF = "self"
@@ -205,11 +205,15 @@ class SnapshotsOperator(Operator):
 
 @dataclass(frozen=True)
 class OutputOperator(Operator):
-    """Delivers a query: ``changes`` of a relation, or the elements of a ``stream``."""
+    """Delivers a query: ``changes`` of a relation, ``arrivals`` in it, or a ``stream``'s elements.
+
+    ``is_net``: no instant takes a row out and puts an equal one in, so nothing has to be summed.
+    """
 
     input: Node
     query: str
     mode: str
+    is_net: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -246,7 +250,7 @@ class Graph:
             output = OutputOperator(build.fragment(plan.input), name, "arrivals")
         else:
             mode = "stream" if plan.is_stream else "changes"
-            output = OutputOperator(build.fragment(plan), name, mode)
+            output = OutputOperator(build.fragment(plan), name, mode, is_net(plan))
         return self.add(output, epoch)
 
     def remove(self, identity: str) -> list[str]:

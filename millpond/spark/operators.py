@@ -34,7 +34,7 @@ from millpond.spark.fragments import ALIVE, ENDED, STARTED, Fragment, Outputs, b
 from millpond.spark.frames import Frames, Selection, collect, union
 from millpond.spark.kernels.aggregate import AggregateKernel, AggregateSpec, element_schema
 from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.counts import CountKernel, net
+from millpond.spark.kernels.counts import CountKernel, changes_of, net
 from millpond.spark.kernels.groups import Ints
 from millpond.spark.kernels.rows_window import RowsWindowKernel
 from millpond.spark.kernels.snapshots import contents, slide_instants, still_open
@@ -567,6 +567,7 @@ class RunningOutput(_RunningStreamOf):
 
     def __init__(self, operator: OutputOperator, around: Surroundings, cursor: int) -> None:
         self._mode = operator.mode
+        self._is_net = operator.is_net
         super().__init__(operator, around, cursor)
 
     def needs_of(self, index: int) -> frozenset[str]:
@@ -576,6 +577,9 @@ class RunningOutput(_RunningStreamOf):
     def run(self, after: int, until: int) -> pa.Table:
         """Net changes, arrivals, or the elements of a computed stream."""
         if self._mode == "changes":
+            if self._is_net:
+                rows = self._rows((STARTED, ENDED), after, until, self.elements)
+                return changes_of(rows, self.columns, until)
             return self.net_changes(after, until)
         if self._mode == "arrivals":
             return self.started(after, until)

@@ -96,6 +96,20 @@ def _weight_changed(timeline: Timeline, weight: Ints) -> Bools:
     return np.asarray((weight != np.append(0, weight[:-1])) & ~timeline.is_first)
 
 
+def changes_of(table: pa.Table, columns: list[str], until: int) -> pa.Table:
+    """The changes of elements of which no two cancel: nothing is summed, only put in order."""
+    start, end, weight = (integers(table[name]) for name in ("_ts", "_te", "_w"))
+    ending = np.flatnonzero(end <= until)
+    time = np.concatenate([start, end[ending]])
+    signed = np.concatenate([weight, -weight[ending]])
+    order = np.lexsort((signed, time))
+    rows = pa.array(np.concatenate([np.arange(len(start)), ending])[order])
+    arrays = [pa.array(time[order]), pa.array(signed[order])]
+    return pa.Table.from_arrays(
+        [*arrays, *(table[name].take(rows) for name in columns)], names=["_ts", "_w", *columns]
+    )
+
+
 def net(table: pa.Table, columns: list[str], until: int) -> pa.Table:
     """The net change of each row at each instant: columns ``_ts``, ``_w``, then the rows'."""
     codes = encode([table[name] for name in columns], table.num_rows)
@@ -116,7 +130,7 @@ def net_of(changes: Changes, table: pa.Table, columns: list[str]) -> pa.Table:
         starts = np.append(0, timeline.last[:-1] + 1)
         weight = np.add.reduceat(changes.weight, starts)
     some = np.flatnonzero(weight != 0)
-    some = some[np.argsort(timeline.time[some], kind="stable")]
+    some = some[np.lexsort((weight[some], timeline.time[some]))]
     rows = pa.array(changes.row[timeline.last[some]])
     arrays = [pa.array(timeline.time[some]), pa.array(weight[some])]
     return pa.Table.from_arrays(
