@@ -2,9 +2,9 @@
 
     python -m benchmarks.long_run [--quick] [--out DIR] [--rows N]
 
-Two steady streams; the windows are full before anything is measured. The ratios compare the last tenth of the steps
-with the first tenth after warm-up; they should be about one, whatever the age of the streams.
-Memory is looked at between steps, the JVM's heap after a collection.
+Two steady streams; windows are full before anything is measured. The ratios compare the last tenth
+of the steps with the first tenth after warm-up; they should be about one, whatever the age of the
+streams. Memory is looked at between steps, the JVM's heap after a collection.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ from tests.fuzz import LATE_EVERY, check, drive
 from tests.generator import STRATEGIES, seeded_case
 from tests.matching import difference
 
+pytestmark = pytest.mark.spark
+
 QUERIES = 10
 SEEDS = range(30)
 """30 cases of 10 queries: 300 query-input pairs."""
@@ -43,18 +45,22 @@ def test_spark_agrees_with_the_reference(spark, seed):
 @pytest.mark.parametrize("seed", [1001, 1002])
 def test_kernels_in_workers_give_the_same(spark, seed):
     """With ``driver_rows = 0`` every keyed operator runs in Spark's Python workers."""
-    assert_agrees(engines(spark, driver_rows=0), seeded_case(seed, 4))
+    case = seeded_case(seed, 4)
+    actions = in_one_piece(case.schedule)
+    half = len(actions) // 2
+    halves = case.with_schedule((*actions[:half], Run(), *actions[half:]))
+    assert_agrees(engines(spark, driver_rows=0), halves)
 
 
-@pytest.mark.parametrize("seed", [2001, 2002])
+@pytest.mark.parametrize("seed", [2001])
 def test_small_steps_give_the_same(spark, seed):
-    """With ``step_rows = 2`` a step reads about two rows, whatever waits."""
-    assert_agrees(engines(spark, step_rows=2), seeded_case(seed, 3))
+    """With ``step_rows = 4`` a step reads about four rows, whatever waits."""
+    assert_agrees(engines(spark, step_rows=4), seeded_case(seed, 3))
 
 
-@pytest.mark.parametrize("seed", [3001, 3002, 3003])
+@pytest.mark.parametrize("seed", [3001, 3002])
 def test_cuts_and_strategies_do_not_matter(spark, seed):
-    case = replace(seeded_case(seed, 5), strategy=STRATEGIES[0])
+    case = replace(seeded_case(seed, 4), strategy=STRATEGIES[0])
     results = []
     for schedule, strategy in (
         (case.schedule, STRATEGIES[0]),
@@ -87,7 +93,7 @@ def in_small_pieces(schedule, rng):
     return tuple(action for group in runs for action in group)
 
 
-@pytest.mark.parametrize("seed", [4001, 4002])
+@pytest.mark.parametrize("seed", [4001])
 def test_other_queries_do_not_matter(spark, seed):
     """The reference knows one query at a time; alone, each gives what it gave in company."""
     case = seeded_case(seed, 4)
