@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 N ?= 1000
+BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
@@ -53,7 +54,7 @@ fuzz: $(STAMP) ## N=1000 random queries against the reference evaluator; prints 
 	$(BIN)/python -m tests.fuzz --n $(N)
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case
-	@for file in benchmarks/*.py; do $(BIN)/python "$$file" || exit 1; done
+	@for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) build dist out spark-warehouse *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

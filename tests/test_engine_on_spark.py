@@ -29,10 +29,14 @@ def engine(spark):
 
 
 def results(engine, query):
-    """(ts, weight, row) of everything a query has put out."""
-    return [
+    """(ts, weight, row) of everything a query has put out; rows of one instant have no order."""
+    found = [
         (r.pop("ts"), r.pop("weight"), tuple(r.values())) for r in engine.results(query, "rows")
     ]
+    assert [r[0] for r in found] == sorted(
+        (r[0] for r in found), key=lambda ts: (ts is not None, ts)
+    )
+    return sorted(found, key=lambda r: (r[0] is not None, r[0], str(r[2]), r[1]))
 
 
 # Changes of relations.

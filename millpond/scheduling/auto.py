@@ -1,24 +1,127 @@
-"""Auto: stays within a memory budget and, as far as that allows, within a latency goal.
+"""Auto: within a memory budget as fast as possible, and within a latency goal as lean as possible.
 
 Beyond the papers. A chart may weigh both objectives of the Unified paper at once: what is left of a
-tuple is (1 - λ) times the outputs it still owes plus λ times the bytes it still takes, both in units
-of the plan's mean. Partitioned like any progress chart, it gives the best index for that weighing:
-λ = 0 carries tuples through like Path Capacity, λ = 1 is Chain, and in between no tuple is held back
-further than the memory it saves is worth. Auto moves λ with the queue memory and the age of the
-oldest tuple, in steps, so that a decision costs O(log n) and an order of operators lasts a while.
+tuple is (1 - λ) times the outputs it still owes plus λ times the bytes it still takes, each in
+units of the plan's mean. The steepest descent on that chart is the best index for that weighing:
+with λ = 0 tuples are carried through, with λ = 1 Auto is Chain. Auto climbs a ladder of a few λ as
+memory nears the budget. How early it starts it learns: it keeps as much memory in reserve as past
+bursts still needed once it had started to save, and no more.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-
+from millpond.decisions import Decision, Service
 from millpond.errors import StrategyError
-from millpond.scheduling.by_priority import ByPriority
-from millpond.scheduling.progress_chart import Point, partition, path_chart
+from millpond.scheduling.ladder import Ladder
 from millpond.scheduling.ready_queue import ReadyQueue
-from millpond.snapshot import Observation, OperatorPath, OperatorState, PlanSnapshot
+from millpond.snapshot import Observation, PlanSnapshot
 
 MEBIBYTE = 2**20
-SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""The weights λ of memory that Auto chooses from."""
+FIRST_RESERVE = 0.4
+"""The share of the budget kept in reserve before anything was learnt."""
+LEAST_RESERVE, MOST_RESERVE = 0.05, 0.8
+FORGETTING = 0.9
+"""What remains of an old reserve after a burst that needed less."""
+CAUTION = 1.2
+"""How much more is kept in reserve than the last burst needed."""
+RELIEF = 0.92
+"""How far below a rung's mark memory must fall before Auto steps down from it."""
+
+
+class Auto:
+    """Moves between latency and memory as the budget and the goal demand.
+
+    Without a goal Auto is as fast as the budget allows. With one, it is as lean as the goal allows:
+    it saves memory even while there is plenty, as long as no waiting tuple is half that old.
+    """
+
+    def __init__(
+        self,
+        memory_bytes: float = 64 * MEBIBYTE,
+        latency_goal_seconds: float | None = None,
+        max_tuples: int | None = None,
+        slice_seconds: float | None = None,
+    ) -> None:
+        if not memory_bytes > 0:
+            raise StrategyError(f"memory_bytes is {memory_bytes}; give more than 0")
+        if latency_goal_seconds is not None and not latency_goal_seconds > 0:
+            raise StrategyError(
+                f"latency_goal_seconds is {latency_goal_seconds}; give more than 0, or none"
+            )
+        self.memory_bytes = memory_bytes
+        self.latency_goal_seconds = latency_goal_seconds
+        self.service = Service(max_tuples, slice_seconds)
+        self.reserve_bytes = FIRST_RESERVE * memory_bytes
+        self._ladder = Ladder()
+        self._ages = ReadyQueue()
+        self._pressed = 0
+        self._spare = 0
+        self._last_lean_seconds = 0.0
+        self._entry_bytes = self._top_bytes = 0.0
+
+    @property
+    def rung(self) -> int:
+        """The rung of the ladder in use: zero for latency, the last for memory."""
+        return max(self._pressed, self._spare)
+
+    def priority(self, operator: int) -> float:
+        """The present priority of one operator."""
+        return self._ladder.priority(self.rung, operator)
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        """Draw the charts of every rung anew."""
+        self._ladder.plan_changed(plan)
+        self._ages.clear()
+
+    def observe(self, observation: Observation) -> None:
+        """Note what waits, and climb up or down."""
+        self._ladder.observe(observation.changed, self.rung)
+        self._watch_memory(observation.queue_bytes)
+        if self.latency_goal_seconds is not None:
+            self._watch_ages(observation, self.latency_goal_seconds)
+
+    def decide(self) -> Decision | None:
+        """Serve the best ready operator of the present rung."""
+        best = self._ladder.best(self.rung)
+        return None if best is None else self.service.run(best)
+
+    def _watch_memory(self, queue_bytes: float) -> None:
+        if self._pressed == 0 and queue_bytes >= self._mark(1):
+            self._entry_bytes = self._top_bytes = queue_bytes
+        self._top_bytes = max(self._top_bytes, queue_bytes)
+        before = self._pressed
+        while self._pressed < self._ladder.last and queue_bytes >= self._mark(self._pressed + 1):
+            self._pressed += 1
+        while self._pressed and queue_bytes < RELIEF * self._mark(self._pressed):
+            self._pressed -= 1
+        if before and not self._pressed:
+            self._learn()
+
+    def _mark(self, rung: int) -> float:
+        """The memory from which a rung is used: the reserve divided evenly."""
+        return self.memory_bytes - self.reserve_bytes * (1 - (rung - 1) / self._ladder.last)
+
+    def _learn(self) -> None:
+        """Keep in reserve what the burst that is over took after saving began."""
+        needed = CAUTION * (self._top_bytes - self._entry_bytes)
+        reserve = max(needed, FORGETTING * self.reserve_bytes)
+        low, high = LEAST_RESERVE * self.memory_bytes, MOST_RESERVE * self.memory_bytes
+        self.reserve_bytes = min(high, max(low, reserve))
+
+    def _watch_ages(self, observation: Observation, goal_seconds: float) -> None:
+        for state in observation.changed:
+            if state.ready:
+                self._ages.put(state.operator, (state.oldest_arrival_seconds,))
+            else:
+                self._ages.discard(state.operator)
+        now = observation.now_seconds
+        oldest = self._ages.best()
+        born = self._ages.key(oldest) if oldest is not None else None
+        age = now - born[0] if born is not None else 0.0
+        if age > goal_seconds:
+            self._spare = 0
+        if age > goal_seconds / 2 or self._spare == self._ladder.last:
+            self._last_lean_seconds = now
+        elif now - self._last_lean_seconds >= goal_seconds / 4:
+            self._spare += 1
+            self._last_lean_seconds = now

@@ -43,6 +43,25 @@ def partition(points: Sequence[Point]) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
+def steepest_descents(points: Sequence[Point]) -> list[float]:
+    """For each point but the last the steepest slope towards any later one.
+
+    On a corner of the lower envelope it is the slope of the segment that begins there; inside a
+    segment it is steeper still, for what already has its first steps behind it.
+
+    >>> steepest_descents([(0, 1.0), (1, 0.9), (2, 0.2), (3, 0.0)])
+    [0.4, 0.7, 0.2]
+    """
+    found: list[float] = []
+    corners: list[Point] = [points[-1]] if points else []
+    for point in reversed(points[:-1]):
+        while len(corners) > 1 and slope(point, corners[-1]) <= slope(corners[-1], corners[-2]):
+            corners.pop()
+        found.append(slope(point, corners[-1]))
+        corners.append(point)
+    return found[::-1]
+
+
 def slope(point: Point, later: Point) -> float:
     """How much the size falls in a second between two points; infinite when no time passes."""
     seconds, fall = later[0] - point[0], point[1] - later[1]

@@ -18,6 +18,7 @@ from millpond.scheduling.strategy import Strategy
 GROUP = "millpond.strategies"
 
 BUILT_IN = {
+    "auto": "millpond.scheduling.auto:Auto",
     "chain": "millpond.scheduling.chain:Chain",
     "fifo-chain": "millpond.scheduling.fifo_chain:FifoChain",
     "greedy": "millpond.scheduling.greedy:Greedy",

@@ -14,9 +14,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.classic.column import _to_seq
 
-from millpond.spark.pages import Page, PageStore
+from millpond.spark.pages import Page, PageStore, concatenated, total_rows
 from millpond.spark.queues import Queue
 from millpond.spark.types import spark_schema
+
+JOIN_PAGES_ROWS = 50_000
+"""Several pages of so few rows together are read as one file: each file costs a task."""
 
 
 class Frames:
@@ -31,6 +34,8 @@ class Frames:
         """One DataFrame over some of a queue's pages, or None if there are none."""
         if not pages:
             return None
+        if len(pages) > 1 and total_rows(pages) <= JOIN_PAGES_ROWS:
+            return self.of_table(queue.name, concatenated(pages, queue.schema))
         return self._reader(queue.name, queue.schema).parquet(*(page.path for page in pages))
 
     def of_table(self, name: str, table: pa.Table) -> DataFrame | None:

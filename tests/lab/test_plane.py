@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millpond.lab import plane
+from millpond.lab.plane_bounds import latency_floor, memory_floor
+from millpond.scheduling.registry import BUILT_IN, make
+from millpond.simulator import Conditions, simulate
+
+
+def test_a_lone_tuple_waits_for_its_work_alone() -> None:
+    floor = latency_floor({"q": 4.0}, {"q": 1.0}, {"q": np.array([10.0])})
+    assert floor == 4.0
+
+
+def test_of_two_tuples_the_one_that_yields_more_a_second_goes_first() -> None:
+    arrivals = {"a": np.array([0.0]), "b": np.array([0.0])}
+    floor = latency_floor({"a": 1.0, "b": 3.0}, {"a": 1.0, "b": 1.0}, arrivals)
+    assert floor == pytest.approx((1 + 4) / 2)
+
+
+def test_memory_falls_along_the_envelope() -> None:
+    charts = {"q": ((0.0, 1.0), (2.0, 0.5), (4.0, 0.0))}
+    assert memory_floor(charts, {"q": np.array([0.0, 2.0])}) == pytest.approx(1.5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.floats(0, 0.2), min_size=1, max_size=25),
+    st.lists(st.floats(0, 0.2), min_size=1, max_size=25),
+    st.sampled_from(["chain", "fifo", "path-capacity", "component-based", "auto"]),
+)
+def test_no_schedule_beats_the_bounds(
+    first: list[float], second: list[float], strategy: str
+) -> None:
+    times = dict.fromkeys(plane.CHARTS, np.empty(0))
+    times |= {"alert": np.sort(first), "heavy": np.sort(second)}
+    scheduled = make(strategy, slice_seconds=0.001)
+    record = simulate(plane.plan(), scheduled, times, Conditions(tuples="fluid"))
+    work = {query: chart[-1][0] for query, chart in plane.CHARTS.items()}
+    assert record.peak_bytes >= memory_floor(plane.CHARTS, times) - 1e-6
+    assert record.mean_latency_seconds >= latency_floor(work, plane.OUTPUTS, times) - 1e-9
+
+
+def test_every_strategy_is_on_the_plane() -> None:
+    assert {name for name, _ in plane.contestants().values()} == set(BUILT_IN)
