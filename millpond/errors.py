@@ -44,4 +44,4 @@ class StateError(MillpondError):
 
 
 class StrategyError(MillpondError):
-    """A scheduling strategy that does not exist, was set wrongly or was given a plan it cannot run."""
+    """A scheduling strategy that is unknown, set wrongly, or given a plan it cannot run."""

@@ -32,7 +32,8 @@ class Auto:
     """Moves between latency and memory as the budget and the goal demand.
 
     Without a goal Auto is as fast as the budget allows. With one, it is as lean as the goal allows:
-    it saves memory even while there is plenty, as long as no waiting tuple is half that old.
+    it saves memory even while there is plenty, fully as long as no waiting tuple is half that old,
+    not at all once one is older than the goal.
     """
 
     def __init__(
@@ -56,7 +57,6 @@ class Auto:
         self._ages = ReadyQueue()
         self._pressed = 0
         self._spare = 0
-        self._last_lean_seconds = 0.0
         self._entry_bytes = self._top_bytes = 0.0
 
     @property
@@ -114,14 +114,8 @@ class Auto:
                 self._ages.put(state.operator, (state.oldest_arrival_seconds,))
             else:
                 self._ages.discard(state.operator)
-        now = observation.now_seconds
         oldest = self._ages.best()
         born = self._ages.key(oldest) if oldest is not None else None
-        age = now - born[0] if born is not None else 0.0
-        if age > goal_seconds:
-            self._spare = 0
-        if age > goal_seconds / 2 or self._spare == self._ladder.last:
-            self._last_lean_seconds = now
-        elif now - self._last_lean_seconds >= goal_seconds / 4:
-            self._spare += 1
-            self._last_lean_seconds = now
+        age = observation.now_seconds - born[0] if born is not None else 0.0
+        slack = min(1.0, max(0.0, 2 * (1 - age / goal_seconds)))
+        self._spare = round(slack * self._ladder.last)

@@ -67,17 +67,18 @@ def test_the_reserve_is_what_the_last_burst_needed() -> None:
     assert strategy.reserve_bytes == pytest.approx(0.9 * 1.2 * 50)
 
 
-def test_a_loose_goal_lets_memory_be_saved_even_when_there_is_plenty() -> None:
+def test_with_a_goal_memory_is_saved_until_tuples_grow_old() -> None:
     strategy = _auto(goal=8.0)
-    for now in (5.0, 7.0, 9.0, 11.0):
-        chosen = _at(strategy, 1.0, [waiting(0, now), waiting(2, now)], now)
-    assert (strategy.rung, chosen) == (3, RunOperator(0))
+    rungs = []
+    for now in (5.0, 9.0, 10.5, 12.0, 13.0, 50.0):
+        _at(strategy, 1.0, STATES, now)
+        rungs.append(strategy.rung)
+    assert rungs == [3, 3, 2, 1, 0, 0]
 
 
-def test_a_missed_goal_brings_outputs_first_again() -> None:
+def test_a_goal_decides_what_runs() -> None:
     strategy = _auto(goal=8.0)
-    for now in (5.0, 7.0, 9.0, 11.0):
-        _at(strategy, 1.0, [waiting(0, now), waiting(2, now)], now)
+    assert _at(strategy, 1.0, STATES, now=6.0) == RunOperator(0)
     assert _at(strategy, 1.0, [], now=20.0) == RunOperator(2)
 
 
