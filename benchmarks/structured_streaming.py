@@ -33,7 +33,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "least logging, RocksDB": _LEAST_LOGGING | _ROCKS,
     "as installed": {},
 }
-RAW = "as installed"
+RAW, TUNED = "as installed", "least logging"
 """Ways to run it; a benchmark measures with the quickest, so that the peer is at its best."""
 
 STATELESS = ("least logging", "as installed")
