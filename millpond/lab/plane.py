@@ -36,7 +36,7 @@ OUTPUTS = {"alert": 0.1, "sandwich": 0.09, "steady": 0.08, "growing": 0.18} | {
 TUPLES_PER_SECOND = 17.0
 SECONDS = 60.0
 QUANTUM_SECONDS = 0.004
-BUDGETS = (30.0, 40.0, 50.0, 60.0, 75.0)
+BUDGETS = (40.0, 50.0, 60.0, 75.0, 100.0)
 GOALS_SECONDS = (0.5, 2.0, 5.0)
 CLAIRVOYANT = ("maximum-slope-segment", "per-tuple-greedy")
 
@@ -58,7 +58,10 @@ def arrivals(seed: int) -> dict[str, FloatArray]:
         flow_seconds=0.5,
         shape=1.5,
     )
-    return {query: process.until(SECONDS, 10 * seed + place) for place, query in enumerate(CHARTS)}
+    return {
+        query: process.until(SECONDS, 10 * (seed + 20) + place)
+        for place, query in enumerate(CHARTS)
+    }
 
 
 def contestants() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -226,6 +229,7 @@ EXPERIMENT = Experiment(
     seeds=3,
     note=(
         "Six queries, bursts on six streams, load 0.73, fluid tuples, one processor. The bounds: "
-        "Chain on lower envelopes; mean busy times of weighted preemptive scheduling."
+        "Chain on lower envelopes; mean busy times of weighted preemptive scheduling. Auto's "
+        "constants were chosen on other bursts than these."
     ),
 )

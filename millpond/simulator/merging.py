@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from millpond.errors import StateError
 from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.distributions import Draws, Uniform, mean_of
+from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, Inlet, IntArray, Release, Tally, Yield
-from millpond.snapshot import FloatArray, WaitingTuples
+from millpond.simulator.steps import SLACK, IntArray, Tally, Yield
+from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
 class MergingStep:
@@ -63,8 +65,8 @@ class MergingStep:
         """Charge so much for queues with every tuple."""
         self.cost = self.bare_cost + seconds
 
-    def waiting(self) -> tuple[float, float, float, bool]:
-        """Tuples, bytes and oldest arrival that wait; ready when one may be taken."""
+    def state(self) -> OperatorState:
+        """What waits; ready when any of it may be taken."""
         amount = size = 0.0
         oldest = math.inf
         for inlet in self.inlets:
@@ -74,7 +76,8 @@ class MergingStep:
                 amount += waits
                 size += waits * inlet.tuple_bytes
                 oldest = min(oldest, inlet.oldest())
-        return amount, size, oldest, amount > 0 and oldest <= self.bound()
+        ready = amount > 0 and oldest <= self.bound()
+        return OperatorState(self.id, amount, size, oldest, ready)
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""
@@ -82,6 +85,8 @@ class MergingStep:
         if side is not None:
             return self._begin_one(side, slice_seconds)
         batch = self._batch = self._merge(max_tuples)
+        if len(batch.arrival) == 0:
+            raise StateError(f"operator {self.id} has nothing to take yet; choose a ready one")
         ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
         count = len(ends)
         if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
@@ -100,6 +105,8 @@ class MergingStep:
             return None
         heads = [inlet.oldest() for inlet in self.inlets]
         oldest = min(heads)
+        if oldest > self.bound():
+            return None
         side = heads.index(oldest)
         if max_tuples == 1:
             return side

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from millpond.errors import StrategyError
+from millpond.scheduling.progress_chart import check_chart
 from millpond.simulator.distributions import Distribution, check_mean
 
 Source: TypeAlias = int | str
@@ -141,6 +142,7 @@ class SimulatedPlan:
         last_selectivity: float = 1.0,
     ) -> list[int]:
         """Add the path of a progress chart: points (time, size) from (0, 1) to (time, 0)."""
+        check_chart(points)
         steps: list[tuple[float, float]] = []
         for (time, size), (later, smaller) in pairwise(points):
             last = later == points[-1][0]

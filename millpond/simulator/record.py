@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -131,15 +132,15 @@ class Record:
 
 
 class Recorder:
-    """Collects measurements cheaply while a simulation runs."""
+    """Collects measurements cheaply while a simulation runs: 16 bytes a step, 24 an output."""
 
     def __init__(self) -> None:
         self.record = Record()
-        self._change_seconds: list[float] = []
-        self._changes: list[float] = []
+        self._change_seconds = array("d")
+        self._changes = array("d")
         self._arrivals: list[tuple[FloatArray, FloatArray]] = []
         self._outputs: list[tuple[FloatArray, FloatArray, FloatArray, int]] = []
-        self._single_outputs: list[tuple[float, float, int]] = []
+        self._single_outputs = array("d")
 
     def arrivals(self, seconds: FloatArray, changes: FloatArray) -> None:
         """Note all future arrivals of a stream and how much memory each takes."""
@@ -159,7 +160,7 @@ class Recorder:
 
     def output_one(self, operator: int, seconds: float, arrival_seconds: float) -> None:
         """Note one tuple that left the system."""
-        self._single_outputs.append((seconds, seconds - arrival_seconds, operator))
+        self._single_outputs.extend((seconds, seconds - arrival_seconds, operator))
 
     def close(self, now_seconds: float) -> Record:
         """Put the arrays together."""
@@ -170,14 +171,14 @@ class Recorder:
         seconds = [times[seen] for (times, _), seen in pairs]
         changes = [sizes[seen] for (_, sizes), seen in pairs]
         record.memory = StepFunction.of_changes(
-            np.concatenate([*seconds, np.array(self._change_seconds)]),
-            np.concatenate([*changes, np.array(self._changes)]),
+            np.concatenate([*seconds, np.frombuffer(self._change_seconds)]),
+            np.concatenate([*changes, np.frombuffer(self._changes)]),
         )
         self._gather_outputs()
         return record
 
     def _gather_outputs(self) -> None:
-        singles = np.array(self._single_outputs, dtype=np.float64).reshape(-1, 3)
+        singles = np.frombuffer(self._single_outputs).reshape(-1, 3)
         chunks = [(singles[:, 0], singles[:, 1], np.ones(len(singles)), singles[:, 2])]
         chunks += [
             (ends, latency, mass, np.full(len(ends), float(operator)))

@@ -20,11 +20,12 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator.conditions import IDEAL, Conditions
 from millpond.simulator.fusing import fused_snapshot
+from millpond.simulator.inlets import Release
 from millpond.simulator.measuring import Meter
 from millpond.simulator.picture import plan_snapshot, stream_rate
 from millpond.simulator.plan import SimulatedPlan
 from millpond.simulator.record import Execution, Record, Recorder
-from millpond.simulator.steps import MemberStep, Release, Yield
+from millpond.simulator.steps import MemberStep, Yield
 from millpond.simulator.virtual import VirtualStep
 from millpond.simulator.wiring import Arrivals, Wiring
 from millpond.snapshot import Observation, OperatorState, PlanSnapshot
@@ -128,14 +129,12 @@ class Simulation:
 
     def _state(self, operator: int) -> OperatorState:
         step = self.wiring.units[operator]
-        tuples, size, oldest, ready = step.waiting()
+        state = step.state()
         if operator in self._running:
-            return OperatorState(operator, tuples, size, oldest, False, True)
-        if ready and operator not in self._waiting_since:
+            return state._replace(ready=False, running=True)
+        if state.ready and operator not in self._waiting_since:
             self._waiting_since[operator] = self.now_seconds
-        if self.conditions.clairvoyant:
-            return OperatorState(operator, tuples, size, oldest, ready, False, step.reveal())
-        return OperatorState(operator, tuples, size, oldest, ready)
+        return state._replace(waiting=step.reveal()) if self.conditions.clairvoyant else state
 
     def _switch(self, processor: Processor, decision: RunOperator) -> float:
         record, conditions, seconds = self.recorder.record, self.conditions, 0.0
@@ -190,16 +189,16 @@ class Simulation:
         self.recorder.record.tuples_served += 1
         change = 0.0 if shared and min(cursors) == before else -inlet.tuple_bytes
         self._changed.update(wiring.affected[operator])
-        if made == 0:
-            return change
-        if operator in wiring.delivers:
+        if made and operator in wiring.delivers:
             for _ in range(made):
                 self.recorder.output_one(operator, self.now_seconds, arrival)
         copies = wiring.copies[operator]
-        if copies:
+        if made and copies:
+            buffer = wiring.buffers[operator]
             for _ in range(made):
-                wiring.buffers[operator].append_one(arrival)
-        return change + made * copies * wiring.bytes[operator]
+                buffer.append_one(arrival)
+            change += made * copies * wiring.bytes[operator]
+        return change
 
     def _release(self, release: Release) -> float:
         """Bytes that leave the queues with the tuples a step took."""

@@ -1,4 +1,4 @@
-"""The step of an operator with one input: begun, it knows its length; finished, it yields.
+"""Operators at work, whatever their kind: begun, a step knows its length; finished, it yields.
 
 In the discrete model a tuple yields whole tuples; in the fluid one its mass shrinks (or grows) by
 the selectivity, as in the Chain paper's theory. Work on a tuple may be cut by the end of a time
@@ -7,17 +7,14 @@ slice; the tuple keeps its size until its work is complete.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from millpond.simulator.buffers import TupleBuffer
-from millpond.simulator.distributions import Distribution, Draws, Uniform, mean_of
-from millpond.simulator.plan import SimulatedOperator
-from millpond.snapshot import FloatArray, WaitingTuples
+from millpond.simulator.inlets import Inlet, Release
+from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 SLACK = 1 + 1e-9
@@ -38,14 +35,6 @@ class Yield(NamedTuple):
         return float(len(self.arrival)) if self.mass is None else float(self.mass.sum())
 
 
-class Release(NamedTuple):
-    """Tuples a step took from one input, by mass, of which `freed` nobody else still needs."""
-
-    inlet: Inlet
-    taken: float
-    freed: float
-
-
 @dataclass(slots=True)
 class Tally:
     """What an operator did since somebody last looked."""
@@ -55,67 +44,11 @@ class Tally:
     made: float = 0.0
 
 
-class Inlet:
-    """One input of an operator: a reader of a queue, or a pipe of its own."""
-
-    __slots__ = ("_place", "buffer", "is_pipe", "reader", "source", "tuple_bytes")
-
-    def __init__(
-        self, source: int | str, buffer: TupleBuffer, reader: int, tuple_bytes: float
-    ) -> None:
-        self.source, self.buffer, self.reader = source, buffer, reader
-        self.tuple_bytes = tuple_bytes
-        self.is_pipe = False
-        self._place = reader
-
-    def open_pipe(self, parked: int) -> None:
-        """Read from a pipe of its own, which starts with what still waits in the queue."""
-        shared, cursor = self.buffer, self.buffer.cursors[self.reader]
-        pipe = TupleBuffer(1, shared.mass is not None)
-        if cursor < shared.tail:
-            pipe.append(shared.arrivals(cursor, shared.tail), shared.masses(cursor, shared.tail))
-        shared.cursors[self._place] = parked
-        self.buffer, self.reader, self.is_pipe = pipe, 0, True
-
-    def close_pipe(self, shared: TupleBuffer) -> None:
-        """Read from the shared queue again, beginning with what still waits in the pipe."""
-        pipe = self.buffer
-        shared.take_over(pipe)
-        shared.cursors[self._place] = shared.tail - (pipe.tail - pipe.cursors[0])
-        self.buffer, self.reader, self.is_pipe = shared, self._place, False
-
-    def oldest(self) -> float:
-        """The arrival time of the first waiting tuple; infinite when none waits."""
-        buffer, cursor = self.buffer, self.buffer.cursors[self.reader]
-        return buffer.view[cursor - buffer.first] if cursor < buffer.tail else math.inf
-
-    def second_oldest(self) -> float:
-        """The arrival time of the tuple behind the first; infinite when there is none."""
-        buffer, cursor = self.buffer, self.buffer.cursors[self.reader] + 1
-        return buffer.view[cursor - buffer.first] if cursor < buffer.tail else math.inf
-
-    def take_one(self) -> float:
-        """Move on by one tuple; returns its arrival time."""
-        buffer, cursors = self.buffer, self.buffer.cursors
-        cursor = cursors[self.reader]
-        cursors[self.reader] = cursor + 1
-        return buffer.view[cursor - buffer.first]
-
-    def release(self, count: int) -> Release:
-        """Move on by so many tuples."""
-        buffer, cursor = self.buffer, self.buffer.cursors[self.reader]
-        taken = buffer.amount(cursor, cursor + count)
-        if len(buffer.cursors) == 1:
-            buffer.cursors[0] = cursor + count
-            return Release(self, taken, taken)
-        return Release(self, taken, buffer.release(self.reader, count))
-
-
 class Step(Protocol):
     """Something at work that can be scheduled: looked at, begun, finished."""
 
-    def waiting(self) -> tuple[float, float, float, bool]:
-        """Tuples, bytes and oldest arrival that wait, and whether a step would make progress."""
+    def state(self) -> OperatorState:
+        """What waits, and whether a step would make progress."""
         ...
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
@@ -170,186 +103,3 @@ class MemberStep(Step, Protocol):
     def finish_one(self) -> tuple[float, int]:
         """End a step over one tuple; returns its arrival and how many tuples it yields."""
         ...
-
-
-class OneInputStep:
-    """The step of an operator with one input."""
-
-    def __init__(
-        self,
-        operator: SimulatedOperator,
-        inlet: Inlet,
-        preemptive: bool,
-        seed: int,
-    ) -> None:
-        only = operator.inputs[0]
-        self.id = operator.id
-        self.inlet = inlet
-        self.inlets: Sequence[Inlet] = (inlet,)
-        self.tally = Tally()
-        self.in_flight_since = math.inf
-        self.last_arrivals: FloatArray = np.empty(0)
-        self.preemptive = preemptive
-        self.bare_cost = self.mean_cost = mean_of(only.cost_seconds)
-        self.overhead = 0.0
-        self.step_cost = operator.step_cost_seconds
-        self.costs = _draws(only.cost_seconds, (seed, operator.id, 0))
-        self.mean_selectivity = mean_of(only.selectivity)
-        self.rounds = isinstance(only.selectivity, int | float)
-        key = (seed, operator.id, 1)
-        self.yields = _draws(only.selectivity, key) or Draws(Uniform(), key)
-        self.served = 0
-        self.done_seconds = 0.0
-        self._count = 0
-        self._ends: FloatArray | None = None
-        self._offset = 0.0
-
-    def set_overhead(self, seconds: float) -> None:
-        """Charge so much for queues with every tuple."""
-        self.overhead = seconds
-        self.mean_cost = self.bare_cost + seconds
-
-    def waiting(self) -> tuple[float, float, float, bool]:
-        """Tuples, bytes and oldest arrival that wait; ready when any do."""
-        inlet = self.inlet
-        buffer = inlet.buffer
-        cursor, tail = buffer.cursors[inlet.reader], buffer.tail
-        if cursor >= tail:
-            return 0.0, 0.0, math.inf, False
-        amount = float(tail - cursor) if buffer.mass is None else buffer.amount(cursor, tail)
-        return amount, amount * inlet.tuple_bytes, buffer.view[cursor - buffer.first], True
-
-    def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
-        """Take up to so much work; returns its length in seconds."""
-        buffer = self.inlet.buffer
-        cursor = buffer.cursors[self.inlet.reader]
-        count = buffer.tail - cursor
-        if max_tuples is not None and max_tuples < count:
-            count = max_tuples
-        if self.costs is None and buffer.mass is None:
-            seconds = self.step_cost + self._begin_alike(count, slice_seconds)
-        else:
-            seconds = self.step_cost + self._begin_each(cursor, count, slice_seconds)
-        self.tally.seconds += seconds
-        return seconds
-
-    def _begin_alike(self, count: int, slice_seconds: float | None) -> float:
-        cost, done = self.mean_cost, self.done_seconds
-        self._ends, self._offset = None, self.step_cost - done
-        seconds = count * cost - done
-        if slice_seconds is not None and seconds > slice_seconds * SLACK:
-            full = int((slice_seconds * SLACK + done) / cost)
-            if self.preemptive:
-                self._count, self.done_seconds = full, slice_seconds + done - full * cost
-                return slice_seconds
-            count = max(1, full)
-        self._count, self.done_seconds = count, 0.0
-        return count * cost - done
-
-    def _begin_each(self, cursor: int, count: int, slice_seconds: float | None) -> float:
-        ends = self._work(cursor, count, slice_seconds) - self.done_seconds
-        self._ends, self._offset = ends, self.step_cost
-        count = len(ends)
-        if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
-            full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
-            if self.preemptive:
-                before = float(ends[full - 1]) if full else -self.done_seconds
-                self._count, self.done_seconds = full, max(0.0, slice_seconds - before)
-                return slice_seconds
-            count = max(1, full)
-        self._count, self.done_seconds = count, 0.0
-        return float(ends[count - 1])
-
-    def _work(self, cursor: int, count: int, slice_seconds: float | None) -> FloatArray:
-        """Cumulated cost of the first `count` tuples, or of enough of them to fill the slice."""
-        if slice_seconds is None or self.mean_cost <= 0:
-            return np.cumsum(self._costs_of(cursor, count))
-        look = min(count, 16 + int(2 * (slice_seconds + self.done_seconds) / self.mean_cost))
-        ends: FloatArray = np.cumsum(self._costs_of(cursor, look))
-        if look < count and ends[-1] - self.done_seconds <= slice_seconds * SLACK:
-            ends = np.cumsum(self._costs_of(cursor, count))
-        return ends
-
-    def _costs_of(self, cursor: int, count: int) -> FloatArray:
-        mass = self.inlet.buffer.masses(cursor, cursor + count)
-        if self.costs is None:
-            return np.full(count, self.mean_cost) if mass is None else mass * self.mean_cost
-        each = self.costs.between(self.served, self.served + count) + self.overhead
-        return each if mass is None else mass * each
-
-    def took_one(self) -> bool:
-        """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
-        return self._count == 1 and self._ends is None
-
-    def finish_one(self) -> tuple[float, int]:
-        """End a step over one tuple; returns its arrival and how many tuples it yields."""
-        arrival = self.inlet.take_one()
-        selectivity = self.mean_selectivity
-        if not self.rounds:
-            made = round(self.yields.one(self.served))
-        elif selectivity == 1:
-            made = 1
-        else:
-            made = int(selectivity)
-            made += self.yields.one(self.served) < selectivity - made
-        self.served += 1
-        self.tally.taken += 1
-        self.tally.made += made
-        return arrival, made
-
-    def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
-        """Move on in the input; yields what the completed tuples produced."""
-        count = self._count
-        if count == 0:
-            return (), ()
-        buffer = self.inlet.buffer
-        cursor = buffer.cursors[self.inlet.reader]
-        arrival = self.last_arrivals = buffer.arrivals(cursor, cursor + count)
-        if self._ends is None:
-            ends = np.arange(1.0, count + 1) * self.mean_cost
-        else:
-            ends = self._ends[:count]
-        made = self._yield(arrival, buffer.masses(cursor, cursor + count), ends + self._offset)
-        self.served += count
-        release = self.inlet.release(count)
-        self.tally.taken += release.taken
-        self.tally.made += made.amount
-        return (release,), (made,) if len(made.arrival) else ()
-
-    def _yield(self, arrival: FloatArray, mass: FloatArray | None, ends: FloatArray) -> Yield:
-        selectivity = self.mean_selectivity
-        if mass is not None:
-            count = len(arrival) if selectivity > 0 else 0
-            return Yield(self.id, arrival[:count], mass[:count] * selectivity, ends[:count])
-        if self.rounds and selectivity == 1:
-            return Yield(self.id, arrival, None, ends)
-        if self.rounds and selectivity < 1:
-            keep = self.yields.between(self.served, self.served + len(arrival)) < selectivity
-            return Yield(self.id, arrival[keep], None, ends[keep])
-        counts = self._outputs(len(arrival))
-        return Yield(self.id, np.repeat(arrival, counts), None, np.repeat(ends, counts))
-
-    def _outputs(self, count: int) -> IntArray:
-        drawn = self.yields.between(self.served, self.served + count)
-        if self.rounds:
-            # Below the fraction one more, so that a selectivity under one keeps the small draws.
-            whole = math.floor(self.mean_selectivity)
-            return whole + (drawn < self.mean_selectivity - whole).astype(np.int64)
-        return np.rint(drawn).astype(np.int64)
-
-    def reveal(self) -> WaitingTuples | None:
-        """The cost and the outputs of each waiting tuple."""
-        buffer = self.inlet.buffer
-        cursor = buffer.cursors[self.inlet.reader]
-        count = buffer.tail - cursor
-        if count <= 0:
-            return WaitingTuples(np.empty(0), np.empty(0))
-        costs = self._costs_of(cursor, count).copy()
-        costs[0] -= self.done_seconds
-        mass = buffer.masses(cursor, cursor + count)
-        made = self._outputs(count) if mass is None else mass * self.mean_selectivity
-        return WaitingTuples(costs, made.astype(np.float64))
-
-
-def _draws(value: float | Distribution, key: tuple[int, ...]) -> Draws | None:
-    return None if isinstance(value, int | float) else Draws(value, key)

@@ -11,28 +11,31 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from millpond.simulator.steps import Inlet, MemberStep, Release, Yield
-from millpond.snapshot import FloatArray, WaitingTuples
+from millpond.simulator.inlets import Inlet, Release
+from millpond.simulator.steps import MemberStep, Yield
+from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
 class VirtualStep:
     """The step of several operators that hand tuples on directly; members come upstream first."""
 
     def __init__(self, members: Sequence[MemberStep], pipes: Mapping[int, Sequence[Inlet]]) -> None:
+        self.id = min(member.id for member in members)
         self.members = members
         self.pipes = pipes
         self._releases: list[Release] = []
         self._yields: list[Yield] = []
         self._entered: list[FloatArray] = []
 
-    def waiting(self) -> tuple[float, float, float, bool]:
-        """Tuples, bytes and oldest arrival that wait before any member."""
-        states = [member.waiting() for member in self.members]
-        return (
-            sum(state[0] for state in states),
-            sum(state[1] for state in states),
-            min(state[2] for state in states),
-            any(state[3] for state in states),
+    def state(self) -> OperatorState:
+        """What waits before any member; ready when one of them is."""
+        states = [member.state() for member in self.members]
+        return OperatorState(
+            self.id,
+            sum(state.queued_tuples for state in states),
+            sum(state.queued_bytes for state in states),
+            min(state.oldest_arrival_seconds for state in states),
+            any(state.ready for state in states),
         )
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
@@ -40,7 +43,7 @@ class VirtualStep:
         self._releases, self._yields, self._entered = [], [], []
         seconds = 0.0
         for member in self.members:
-            if not member.waiting()[3]:
+            if not member.state().ready:
                 continue
             limit = None
             if any(not inlet.is_pipe for inlet in member.inlets):

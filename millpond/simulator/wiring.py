@@ -17,10 +17,12 @@ from millpond.errors import StrategyError
 from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.conditions import Conditions
 from millpond.simulator.distributions import mean_of
+from millpond.simulator.inlets import Inlet
 from millpond.simulator.merging import MergingStep
+from millpond.simulator.one_input import OneInputStep
 from millpond.simulator.picture import readers_of
 from millpond.simulator.plan import SimulatedOperator, SimulatedPlan, Source
-from millpond.simulator.steps import Inlet, MemberStep, OneInputStep
+from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
 from millpond.snapshot import FloatArray
 

@@ -56,6 +56,7 @@ def test_an_intermediate_result_may_answer_a_query_too() -> None:
     ("build", "message"),
     [
         (lambda plan: plan.stream("s"), 'stream "s" exists already'),
+        (lambda plan: plan.chart("q", "s", [(0, 1), (-1, 0)]), "goes back in time"),
         (lambda plan: plan.operator("o", "t", 1.0), 'no stream "t"; known: s'),
         (lambda plan: plan.operator("o", 7, 1.0), "no operator 7"),
         (lambda plan: plan.operator("o", "s", -1.0), "cost_seconds is -1.0"),

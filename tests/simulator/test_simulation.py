@@ -126,6 +126,17 @@ def test_the_end_can_be_set() -> None:
     assert record.finished_seconds == 3.0
 
 
+def test_running_an_operator_without_work_is_refused() -> None:
+    plan = two_operators()
+    plan.query("j", plan.join("join", plan.stream("r"), "s", cost_seconds=1.0))
+    simulation = Simulation(plan, {"s": [0.0, 1.0], "r": [5.0]})
+    simulation.wait()
+    with pytest.raises(StateError, match="operator 1 has nothing to take"):
+        simulation.perform(RunOperator(1))
+    with pytest.raises(StateError, match="operator 2 has nothing to take yet"):
+        Simulation(plan, {"s": [0.0, 1.0], "r": [5.0]}).perform(RunOperator(2))
+
+
 def test_running_what_cannot_run_is_refused() -> None:
     with pytest.raises(StateError, match="operator 7 cannot run"):
         Simulation(two_operators(), {}).perform(RunOperator(7))
