@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import hypothesis
@@ -11,7 +12,9 @@ from pyspark.sql import SparkSession
 from millpond.settings import Settings
 from millpond.spark.session import create_session
 
-hypothesis.settings.register_profile("millpond", deadline=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "millpond", deadline=None, print_blob=True, derandomize="CI" in os.environ
+)
 hypothesis.settings.load_profile("millpond")
 
 
