@@ -491,7 +491,8 @@ class Engine:
     def runtime(self) -> SparkRuntime:
         """The running operators on Spark."""
         if self._runtime is None:
-            from millpond.spark.runtime import Limits, SparkRuntime
+            from millpond.spark.runtime import SparkRuntime
+            from millpond.spark.surroundings import Limits
 
             limits = Limits(
                 step_rows=self.settings.step_rows,

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millpond.cql.algebra import Filter, Node, Project, RangeWindow, Sample
@@ -27,10 +26,11 @@ from millpond.planning.physical import QueueRead
 from millpond.planning.predicates import all_columns, conjoin, conjuncts, substitute
 from millpond.schema import FOREVER
 from millpond.spark.expressions import lower
-from millpond.spark.frames import Frames, Selection, union
+from millpond.spark.frames import Frame, Selection, Slot, union
 from millpond.spark.kernels.columns import integers
 from millpond.spark.pages import Page, concatenated
 from millpond.spark.queues import Queue, Reader
+from millpond.spark.surroundings import Surroundings
 from millpond.spark.window_times import WindowTimes
 
 STARTED, ENDED, ALIVE = "started", "ended", "alive"
@@ -104,24 +104,17 @@ class Fragment:
     def __init__(
         self,
         node: Node,
-        queues: dict[str, Queue],
-        frames: Frames,
-        since: dict[str, int],
-        seed: int,
+        around: Surroundings,
         outputs: Outputs,
     ) -> None:
         self.node = node
-        self._frames = frames
-        self._branches = [
-            _ReadBranch(branch, queues[branch.leaf.queue], frames, since, seed, outputs)
-            for branch in branches(node)
-        ]
+        self._branches = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
 
-    def frame(self, mode: str, after: int, until: int) -> DataFrame | None:
+    def frame(self, mode: str, after: int, until: int) -> Frame | None:
         """The elements of a mode; those that ended come as their own minus."""
         return union(*(branch.frame(mode, after, until) for branch in self._branches))
 
-    def changes(self, after: int, until: int) -> DataFrame | None:
+    def changes(self, after: int, until: int) -> Frame | None:
         """Started elements, and a minus for each earlier element that ended."""
         return union(self.frame(STARTED, after, until), self.frame(ENDED, after, until))
 
@@ -149,6 +142,11 @@ class Fragment:
             found.append((queue, reader))
         return found
 
+    def close(self) -> None:
+        """Gives up what the fragment holds for its plans."""
+        for branch in self._branches:
+            branch.close()
+
     def waiting(self, cursor: int, until: int) -> int:
         """About how many rows a step up to ``until`` would start with."""
         return sum(branch.waiting(cursor, until) for branch in self._branches)
@@ -164,41 +162,47 @@ class _ReadBranch:
     def __init__(
         self,
         branch: Branch,
-        queue: Queue,
-        frames: Frames,
-        since: dict[str, int],
-        seed: int,
+        around: Surroundings,
         outputs: Outputs,
     ) -> None:
-        self.queue = queue
+        self.queue = around.queues[branch.leaf.queue]
         self.window = branch.window
         self._branch = branch
-        self._frames = frames
-        self._since = since.get(queue.name)
-        self._seed = seed
+        self._frames = around.frames
+        self._since = around.since.get(self.queue.name)
+        self._seed = around.limits.seed
         self._outputs = outputs
-        self._prepared: dict[bool, Selection] = {}
+        self._slots: dict[str, Slot] = {}
+        self._selections: dict[bool, Selection] = {}
 
     # -- reading ---------------------------------------------------------------------------
 
-    def frame(self, mode: str, after: int, until: int) -> DataFrame | None:
+    def frame(self, mode: str, after: int, until: int) -> Frame | None:
         rows = self._rows(mode, after, until)
         if rows is None:
             return None
         ended = mode == ENDED
-        if ended not in self._prepared:
-            self._prepared[ended] = self._selection(ended)
-        return self._prepared[ended].of(rows)
+        if ended not in self._selections:
+            self._selections[ended] = self._selection(ended)
+        return self._selections[ended].of(rows)
 
-    def _rows(self, mode: str, after: int, until: int) -> DataFrame | None:
+    def _rows(self, mode: str, after: int, until: int) -> Frame | None:
         queue = self.queue
+        if mode not in self._slots:
+            self._slots[mode] = self._frames.slot(queue.schema)
+        slot = self._slots[mode]
         if queue.is_stream:
-            return self._frames.of_pages(queue, self._stream_pages(mode, after, until))
+            return slot.pages(self._stream_pages(mode, after, until))
         if mode == STARTED:
-            return self._frames.of_pages(queue, queue.between(after, until))
+            return slot.pages(queue.between(after, until))
         if mode == ALIVE:
-            return self._frames.of_pages(queue, queue.content(after))
-        return self._frames.of_table(queue.name, queue.ending(after, until))
+            return slot.pages(queue.content(after))
+        return slot.table(queue.ending(after, until))
+
+    def close(self) -> None:
+        """Gives the slots up."""
+        for slot in self._slots.values():
+            slot.close()
 
     def _stream_pages(self, mode: str, after: int, until: int) -> list[Page]:
         low, high = self._tuple_times(mode, after, until)
@@ -222,7 +226,7 @@ class _ReadBranch:
         if self.window is not None:
             low, high = self._tuple_times(ENDED, after, until)
             return self.queue.waiting(low, high) if low < high else 0
-        return 0 if self.queue.is_stream else self.queue.ending(after, until).num_rows
+        return 0 if self.queue.is_stream else self.queue.count_ending(after, until)
 
     @property
     def only_renames(self) -> bool:

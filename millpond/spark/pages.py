@@ -38,7 +38,7 @@ class Page:
         self._store = store
         self._table: pa.Table | None = table
         self._path: Path | None = None
-        self._ends: tuple[Ints, pa.Table] | None = None
+        self._ends: tuple[Ints, Ints] | None = None
         self._is_sorted = is_sorted
         self.arrived_seconds = time.monotonic()
         self.rows: int = table.num_rows
@@ -60,7 +60,8 @@ class Page:
     def path(self) -> str:
         """The Parquet file, written now if it was not yet."""
         if self._path is None:
-            self._path = self._store.write(self.table)
+            self._path = self._store.new_path()
+            self._store.write(self.table, self._path)
             if self.rows > KEEP_IN_MEMORY_ROWS:
                 self._table = None
         return str(self._path)
@@ -80,31 +81,44 @@ class Page:
         self.free()
         return before, after
 
+    def followed_by(self, page: Page) -> Page:
+        """One page of the rows of this one and those of another; both are given up."""
+        in_order = self._is_sorted and page._is_sorted and self.last <= page.first
+        whole = Page(self._store, pa.concat_tables([self.table, page.table]), in_order)
+        whole.arrived_seconds = self.arrived_seconds
+        self.free()
+        page.free()
+        return whole
+
     def row_time(self, row: int) -> int:
         """The time of the page's n-th row in order of time."""
         times = integers(self.table["_ts"])
         return int(times[row] if self._is_sorted else np.partition(times, row)[row])
 
     def ending(self, after: int, until: int) -> pa.Table:
-        """The elements that end within (after, until]."""
-        ends, table = self._by_end()
-        low = int(np.searchsorted(ends, after, side="right"))
-        high = int(np.searchsorted(ends, until, side="right"))
-        return table.slice(low, high - low)
+        """The elements that end within (after, until], in the order of their ends."""
+        return self.table.take(pa.array(self._rows_ending(after, until)))
 
-    def _by_end(self) -> tuple[Ints, pa.Table]:
+    def count_ending(self, after: int, until: int) -> int:
+        """How many elements end within (after, until]."""
+        if self.last_end is None or self.last_end <= after:
+            return 0
+        return len(self._rows_ending(after, until))
+
+    def _rows_ending(self, after: int, until: int) -> Ints:
         if self._ends is None:
-            table = self.table
-            ends = integers(table["_te"])
+            ends = integers(self.table["_te"])
             known = np.flatnonzero(ends < FOREVER)
             order = known[np.argsort(ends[known], kind="stable")]
-            self._ends = ends[order], table.take(pa.array(order))
-        return self._ends
+            self._ends = ends[order], order
+        ends, order = self._ends
+        low, high = np.searchsorted(ends, (after, until), side="right").tolist()
+        return order[low:high]
 
     def free(self) -> None:
-        """Gives the file up; a step under way may still read it."""
+        """Gives the file up; a step under way reads it through a link of its own."""
         if self._path is not None:
-            self._store.discard(self._path)
+            self._path.unlink(missing_ok=True)
             self._path = None
         self._table = None
         self._ends = None
@@ -125,15 +139,23 @@ class PageStore:
         parent = directory or _memory_directory()
         self.directory = Path(tempfile.mkdtemp(prefix="millpond-", dir=parent))
         self._numbers = itertools.count()
-        self._discarded: list[Path] = []
 
     def page(self, table: pa.Table, is_sorted: bool = False) -> Page:
         """A new page of these rows."""
         return Page(self, table, is_sorted)
 
-    def write(self, table: pa.Table) -> Path:
-        """Writes a Parquet file under a new name."""
-        path = self.directory / f"{next(self._numbers)}.parquet"
+    def new_path(self) -> Path:
+        """The path of a file that is not there yet."""
+        return self.directory / f"{next(self._numbers)}.parquet"
+
+    def new_directory(self) -> Path:
+        """An empty directory."""
+        directory = self.directory / f"slot-{next(self._numbers)}"
+        directory.mkdir()
+        return directory
+
+    def write(self, table: pa.Table, path: Path | str) -> None:
+        """Writes a Parquet file as Spark reads it fastest."""
         groups = max(ROW_GROUP_ROWS, -(-table.num_rows // 2))
         pq.write_table(
             table,
@@ -143,17 +165,6 @@ class PageStore:
             use_dictionary=False,
             write_statistics=False,
         )
-        return path
-
-    def discard(self, path: Path) -> None:
-        """Marks a file for removal when the present step is over."""
-        self._discarded.append(path)
-
-    def sweep(self) -> None:
-        """Removes the discarded files."""
-        for path in self._discarded:
-            path.unlink(missing_ok=True)
-        self._discarded = []
 
     def close(self) -> None:
         """Removes everything."""

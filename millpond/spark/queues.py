@@ -19,6 +19,9 @@ from millpond.spark.pages import Page, PageStore, concatenated, total_rows
 COMPACT_ROWS = 10_000
 """Content is not compacted before this many rows have changed."""
 
+GROWING_ROWS = 10_000
+"""A page of at most so many rows takes up what comes after it, as long as it is unread."""
+
 MERGE_PAGES, MERGE_ROWS = 16, 100_000
 """So many pages below so many rows are merged into one where readers scan them all."""
 
@@ -53,9 +56,17 @@ class Queue:
     base_time: int = BEGINNING - 1
 
     def append(self, table: pa.Table, is_sorted: bool = False) -> None:
-        """Adds rows, all after the heartbeat."""
-        if table.num_rows:
-            self.pages.append(self.store.page(table, is_sorted))
+        """Adds rows, all after the heartbeat; a short page that nobody has read yet grows."""
+        if table.num_rows == 0:
+            return
+        page = self.store.page(table, is_sorted)
+        if self.pages and self._grows(self.pages[-1]):
+            page = self.pages.pop().followed_by(page)
+        self.pages.append(page)
+
+    def _grows(self, page: Page) -> bool:
+        unread = all(reader.cursor < page.first for reader in self.readers)
+        return unread and page.rows <= GROWING_ROWS and page.first > self.heartbeat
 
     def advance(self, heartbeat: int) -> None:
         """Promises that nothing at or before the heartbeat will follow."""
@@ -93,6 +104,11 @@ class Queue:
         self.cut_at(after)
         parts = [page.ending(after, until) for page in self.pages if page.last <= after]
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
+
+    def count_ending(self, after: int, until: int) -> int:
+        """How many elements ``ending`` would answer."""
+        self.cut_at(after)
+        return sum(page.count_ending(after, until) for page in self.pages if page.last <= after)
 
     def free(self) -> None:
         """Compacts the content if that pays, and drops the pages nobody needs."""

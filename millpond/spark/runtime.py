@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -22,23 +21,15 @@ from millpond.snapshot import (
 )
 from millpond.spark.failures import in_plain_words
 from millpond.spark.frames import Frames
-from millpond.spark.operators import RunningOperator, Surroundings, start
+from millpond.spark.operators import start
+from millpond.spark.operators.running import RunningOperator
 from millpond.spark.pages import PageStore
 from millpond.spark.queues import Queue
 from millpond.spark.statistics import Statistics
+from millpond.spark.surroundings import Limits, Surroundings
 
 Deliver = Callable[[str, pa.Table, int], None]
 """Takes a query's name, what it puts out (_ts, _w, c0…) and the time up to which it is complete."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How steps are cut and where kernels run."""
-
-    step_rows: int = 500_000
-    driver_rows: int = 2_000_000
-    partitions: int = 2
-    seed: int = 0
 
 
 class SparkRuntime:
@@ -74,18 +65,11 @@ class SparkRuntime:
 
         ``since`` tells for each epoch after which times its operators read the streams.
         """
-        limits = self._limits
         for identity, operator in self._graph.operators.items():
             if identity in self.running:
                 continue
-            around = Surroundings(
-                self.queues,
-                self._frames,
-                since.get(self._graph.epochs[identity], {}),
-                limits.seed,
-                limits.driver_rows,
-                limits.partitions,
-            )
+            after = since.get(self._graph.epochs[identity], {})
+            around = Surroundings(self.queues, self._frames, after, self._limits)
             running = start(operator, around, cursor)
             self.running[identity] = running
             self.queues[identity] = Queue(
@@ -99,7 +83,6 @@ class SparkRuntime:
         for identity in identities:
             self.running.pop(identity).close()
             self.queues.pop(identity).close()
-            self._frames.forget(identity)
             del self.statistics[identity]
         for queue in self.queues.values():
             queue.free()

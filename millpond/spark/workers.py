@@ -8,95 +8,103 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from millpond.spark.frames import Frames
+from millpond.spark.frames import Frame
 from millpond.spark.kernels.groups import encode
+from millpond.spark.surroundings import Surroundings
 from millpond.spark.types import spark_schema, spark_type
 
 STATE = "z_"
 """Prefix of state columns where events and state travel in one frame."""
 
 
-class Keyed(Protocol):
-    """What a kernel must offer to run in workers."""
+class Kernel(Protocol):
+    """A keyed operator as a function of tables; see ``kernels``."""
 
     @property
-    def keys(self) -> list[str]: ...
+    def keys(self) -> list[str]:
+        """The names of its key columns."""
+        ...
+
     @property
-    def state_schema(self) -> pa.Schema: ...
+    def state_schema(self) -> pa.Schema:
+        """The columns of its state."""
+        ...
+
     @property
-    def output_schema(self) -> pa.Schema: ...
+    def output_schema(self) -> pa.Schema:
+        """The columns it puts out."""
+        ...
+
     def run(
         self, events: pa.Table, state: pa.Table, after: int, until: int
-    ) -> tuple[pa.Table, pa.Table]: ...
+    ) -> tuple[pa.Table, pa.Table]:
+        """The output of a step and the new state of the keys it touched."""
+        ...
 
 
-def run_in_workers(
-    kernel: Keyed,
-    events: DataFrame,
-    event_schema: pa.Schema,
-    state: pa.Table,
-    frames: Frames,
-    step: tuple[int, int],
-    partitions: int,
-) -> tuple[pa.Table, pa.Table]:
-    """The output and the new state of a step, computed in parallel by key."""
-    together = _with_state(kernel, events, event_schema, state, frames)
-    shuffled = together.repartition(partitions, *kernel.keys)
-    schema = _output_schema(kernel)
-    result = shuffled.mapInArrow(_worker(kernel, event_schema, step), spark_schema(schema))
-    table = result.toArrow().cast(schema)
-    is_state = table["_state"]
-    output = table.filter(_inverted(is_state)).select(kernel.output_schema.names)
-    return output, _state_rows(table.filter(is_state), kernel)
+class InWorkers:
+    """A kernel that runs in parallel, its keys divided among Spark's workers."""
+
+    def __init__(self, kernel: Kernel, event_schema: pa.Schema, around: Surroundings) -> None:
+        self._kernel = kernel
+        self._event_schema = event_schema
+        self._partitions = around.limits.partitions
+        fields = zip(_travelling_names(kernel), kernel.state_schema, strict=True)
+        self._slot = around.frames.slot(pa.schema([f.with_name(name) for name, f in fields]))
+
+    def run(
+        self, events: Frame, state: pa.Table, after: int, until: int
+    ) -> tuple[pa.Table, pa.Table]:
+        """The output and the new state of a step."""
+        kernel = self._kernel
+        shuffled = self._with_state(events, state).repartition(self._partitions, *kernel.keys)
+        schema = _output_schema(kernel)
+        work = _worker(kernel, self._event_schema, (after, until))
+        table = shuffled.mapInArrow(work, spark_schema(schema)).toArrow().cast(schema)
+        is_state = table["_state"]
+        output = table.filter(_inverted(is_state)).select(kernel.output_schema.names)
+        return output, _state_rows(table.filter(is_state), kernel)
+
+    def _with_state(self, events: Frame, state: pa.Table) -> DataFrame:
+        """Events and state rows in one frame, each with NULLs in the other's columns."""
+        keys, schema = self._kernel.keys, self._kernel.state_schema
+        names = _state_names(self._kernel)
+        marked = events.build().select("*", *(_null(schema.field(n), STATE + n) for n in names))
+        stored = self._slot.table(state.rename_columns(_travelling_names(self._kernel)))
+        if stored is None:
+            return marked
+        absent = [_null(f, f.name) for f in self._event_schema if f.name not in keys]
+        return marked.unionByName(stored.build().select("*", *absent))
+
+    def close(self) -> None:
+        """Gives up the place of the state."""
+        self._slot.close()
+
+
+def _null(field: pa.Field, name: str) -> Column:
+    return F.lit(None).cast(spark_type(field.type)).alias(name)
 
 
 def _inverted(mask: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pc.invert(chunk) for chunk in mask.chunks], pa.bool_())
 
 
-def _state_names(kernel: Keyed) -> list[str]:
+def _state_names(kernel: Kernel) -> list[str]:
     return [name for name in kernel.state_schema.names if name not in kernel.keys]
 
 
-def _state_rows(table: pa.Table, kernel: Keyed) -> pa.Table:
-    names = [name if name in kernel.keys else STATE + name for name in kernel.state_schema.names]
-    return table.select(names).rename_columns(kernel.state_schema.names)
+def _travelling_names(kernel: Kernel) -> list[str]:
+    return [name if name in kernel.keys else STATE + name for name in kernel.state_schema.names]
 
 
-def _with_state(
-    kernel: Keyed,
-    events: DataFrame,
-    event_schema: pa.Schema,
-    state: pa.Table,
-    frames: Frames,
-) -> DataFrame:
-    """Events and state rows in one frame, each with NULLs in the other's columns."""
-    names = _state_names(kernel)
-    nothing = [
-        F.lit(None).cast(spark_type(kernel.state_schema.field(n).type)).alias(STATE + n)
-        for n in names
-    ]
-    marked = events.select("*", *nothing)
-    if state.num_rows == 0:
-        return marked
-    renamed = state.rename_columns(
-        [n if n in kernel.keys else STATE + n for n in state.column_names]
-    )
-    stored = frames.of_table(f"state of {id(kernel)}", renamed)
-    if stored is None:
-        return marked
-    empty = [
-        F.lit(None).cast(spark_type(field.type)).alias(field.name)
-        for field in event_schema
-        if field.name not in kernel.keys
-    ]
-    return marked.unionByName(stored.select("*", *empty))
+def _state_rows(table: pa.Table, kernel: Kernel) -> pa.Table:
+    return table.select(_travelling_names(kernel)).rename_columns(kernel.state_schema.names)
 
 
-def _output_schema(kernel: Keyed) -> pa.Schema:
+def _output_schema(kernel: Kernel) -> pa.Schema:
     fields = list(kernel.output_schema)
     fields += [kernel.state_schema.field(name) for name in kernel.keys]
     fields += [kernel.state_schema.field(n).with_name(STATE + n) for n in _state_names(kernel)]
@@ -104,7 +112,7 @@ def _output_schema(kernel: Keyed) -> pa.Schema:
 
 
 def _worker(
-    kernel: Keyed, event_schema: pa.Schema, step: tuple[int, int]
+    kernel: Kernel, event_schema: pa.Schema, step: tuple[int, int]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     schema = _output_schema(kernel)
 
@@ -124,7 +132,7 @@ def _worker(
     return work
 
 
-def _touched(kernel: Keyed, events: pa.Table, state: pa.Table) -> pa.Table:
+def _touched(kernel: Kernel, events: pa.Table, state: pa.Table) -> pa.Table:
     """The state of the keys that occur in the events; the rest stays as it is."""
     if state.num_rows == 0 or events.num_rows == 0:
         return state.slice(0, 0)
@@ -135,10 +143,9 @@ def _touched(kernel: Keyed, events: pa.Table, state: pa.Table) -> pa.Table:
     return state.filter(pa.array(seen[codes[events.num_rows :]]))
 
 
-def _padded(part: pa.Table, is_state: bool, kernel: Keyed, schema: pa.Schema) -> pa.Table:
+def _padded(part: pa.Table, is_state: bool, kernel: Kernel, schema: pa.Schema) -> pa.Table:
     if is_state:
-        names = [n if n in kernel.keys else STATE + n for n in part.column_names]
-        part = part.rename_columns(names)
+        part = part.rename_columns(_travelling_names(kernel))
     columns = [
         part[field.name] if field.name in part.column_names else pa.nulls(part.num_rows, field.type)
         for field in schema

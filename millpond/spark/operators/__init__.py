@@ -1,0 +1,41 @@
+"""Running operators: each turns what its fragments read in a step into a page of output."""
+
+from __future__ import annotations
+
+from millpond.planning.physical import (
+    AggregateOperator,
+    ArrivalsOperator,
+    CountOperator,
+    DifferenceOperator,
+    JoinOperator,
+    Operator,
+    OutputOperator,
+    RowsWindowOperator,
+    SnapshotsOperator,
+)
+from millpond.spark.operators.join import RunningJoin
+from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
+from millpond.spark.operators.running import RunningOperator
+from millpond.spark.operators.streams import (
+    RunningArrivals,
+    RunningDifference,
+    RunningOutput,
+    RunningSnapshots,
+)
+from millpond.spark.surroundings import Surroundings
+
+_RUNNING: dict[type[Operator], type[RunningOperator]] = {
+    AggregateOperator: RunningAggregate,
+    CountOperator: RunningCount,
+    RowsWindowOperator: RunningRowsWindow,
+    JoinOperator: RunningJoin,
+    DifferenceOperator: RunningDifference,
+    ArrivalsOperator: RunningArrivals,
+    SnapshotsOperator: RunningSnapshots,
+    OutputOperator: RunningOutput,
+}
+
+
+def start(operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
+    """A running instance of a physical operator."""
+    return _RUNNING[type(operator)](operator, around, cursor)

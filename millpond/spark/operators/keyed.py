@@ -1,0 +1,176 @@
+"""Operators whose work is a kernel over their keys: groups, counts of rows, Rows windows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from millpond.planning.physical import (
+    AggregateOperator,
+    CountOperator,
+    Operator,
+    QueueRead,
+    RowsWindowOperator,
+)
+from millpond.planning.predicates import all_columns
+from millpond.schema import BEGINNING
+from millpond.spark.fragments import ENDED, STARTED, Outputs
+from millpond.spark.frames import Frame, union
+from millpond.spark.kernels.aggregate import AggregateKernel, AggregateSpec
+from millpond.spark.kernels.counts import CountKernel
+from millpond.spark.kernels.rows_window import RowsWindowKernel
+from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.surroundings import Surroundings
+from millpond.spark.synopses import GroupSynopsis
+from millpond.spark.types import ARROW
+from millpond.spark.workers import InWorkers, Kernel
+
+
+class RunningKeyed(RunningOperator):
+    """An operator whose work is a kernel over its keys."""
+
+    kernel: Kernel
+    synopsis: GroupSynopsis
+    event_schema: pa.Schema
+    """The columns the kernel reads."""
+
+    def __init__(self, operator: Operator, around: Surroundings, cursor: int) -> None:
+        self.synopsis = GroupSynopsis(self.kernel.state_schema, self.kernel.keys)
+        self._in_workers = InWorkers(self.kernel, self.event_schema, around)
+        super().__init__(operator, around, cursor)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The Arrow schema of the pages it writes."""
+        return self.kernel.output_schema
+
+    def events(self, after: int, until: int) -> Frame | None:
+        """What the kernel reads in this step."""
+        raise NotImplementedError
+
+    def run(self, after: int, until: int) -> pa.Table:
+        """The kernel, in the driver for small steps, in Spark's workers for large ones."""
+        rows = self.waiting(until) + sum(self._ends(i, until) for i in range(len(self.fragments)))
+        events = self.events(after, until)
+        if events is not None and self.kernel.keys and rows > self.around.limits.driver_rows:
+            output, state = self._in_workers.run(events, self.synopsis.all(), after, until)
+        else:
+            table = self.plans.collect(events, self.event_schema)
+            state = self.synopsis.query(table) if self.kernel.keys else self.synopsis.all()
+            output, state = self.kernel.run(table, state, after, until)
+        self.synopsis.insert(state)
+        return output
+
+    def close(self) -> None:
+        """Also gives up the place of the state."""
+        super().close()
+        self._in_workers.close()
+
+
+def _events_schema(
+    numbers: tuple[str, ...], prefixes: list[tuple[str, tuple[pa.DataType, ...]]]
+) -> pa.Schema:
+    fields = [
+        pa.field(f"{prefix}{i}", type_)
+        for prefix, types in prefixes
+        for i, type_ in enumerate(types)
+    ]
+    return pa.schema([pa.field(name, pa.int64()) for name in numbers] + fields)
+
+
+class RunningAggregate(RunningKeyed):
+    """GROUP BY and global aggregation."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(self, operator: AggregateOperator, around: Surroundings, cursor: int) -> None:
+        arguments = list(
+            dict.fromkeys(a.argument for a in operator.aggregates if a.argument is not None)
+        )
+        specs = tuple(
+            AggregateSpec(
+                a.function,
+                None if a.argument is None else arguments.index(a.argument),
+                ARROW[a.type],
+                None if a.argument is None else ARROW[a.argument.type],
+                a.distinct,
+                a.parameter,
+            )
+            for a in operator.aggregates
+        )
+        key_types = tuple(ARROW[key.type] for key in operator.keys)
+        self.kernel = AggregateKernel(key_types, specs, operator.is_append_only)
+        self._outputs = Outputs(
+            (
+                *((key, f"k{i}") for i, key in enumerate(operator.keys)),
+                *((argument, f"a{i}") for i, argument in enumerate(arguments)),
+            )
+        )
+        argument_types = tuple(ARROW[argument.type] for argument in arguments)
+        self.event_schema = _events_schema(
+            ("_ts", "_te", "_w"), [("k", key_types), ("a", argument_types)]
+        )
+        super().__init__(operator, around, cursor)
+
+    def has_work(self, until: int) -> bool:
+        """A global aggregate also speaks at the very beginning, of nothing."""
+        speaks_first = not self.kernel.keys and self.cursor < BEGINNING <= until
+        return speaks_first or super().has_work(until)
+
+    def events(self, after: int, until: int) -> Frame | None:
+        """Changes of the input, reduced to keys and arguments."""
+        return self.fragments[0].changes(after, until)
+
+    def outputs(self, index: int) -> Outputs:
+        """Keys and arguments."""
+        return self._outputs
+
+
+class RunningCount(RunningKeyed):
+    """DISTINCT, EXCEPT and INTERSECT."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(self, operator: CountOperator, around: Surroundings, cursor: int) -> None:
+        types = arrow_types(operator.schema)
+        self.kernel = CountKernel(types, operator.rule)
+        self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", types)]).append(
+            pa.field("_side", pa.int64())
+        )
+        super().__init__(operator, around, cursor)
+
+    def events(self, after: int, until: int) -> Frame | None:
+        """Changes of both inputs, each with its side."""
+        return union(*(fragment.changes(after, until) for fragment in self.fragments))
+
+    def outputs(self, index: int) -> Outputs:
+        """The row as key, and the side."""
+        columns = all_columns(self.operator.inputs[index])
+        side = F.lit(index).cast("long").alias("_side")
+        return Outputs(tuple((c, f"k{i}") for i, c in enumerate(columns)), extra=(side,))
+
+
+class RunningRowsWindow(RunningKeyed):
+    """Rows windows, partitioned or not."""
+
+    def __init__(self, operator: RowsWindowOperator, around: Surroundings, cursor: int) -> None:
+        types = arrow_types(operator.schema)
+        leaf = next(n for n in operator.input.walk() if isinstance(n, QueueRead))
+        key_types = tuple(ARROW[column.type] for column in operator.partition)
+        self._order = "_seq" if leaf.is_base else "_w"
+        self.kernel = RowsWindowKernel(
+            key_types, types, operator.rows, operator.slide_rows or 1, leaf.is_base
+        )
+        self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
+        self._partition = operator.partition
+        super().__init__(operator, around, cursor)
+
+    def events(self, after: int, until: int) -> Frame | None:
+        """The stream's elements, with their partition."""
+        return self.fragments[0].frame(STARTED, after, until)
+
+    def outputs(self, index: int) -> Outputs:
+        """Time, order, partition and row."""
+        keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
+        row = Outputs.all_of(self.operator.inputs[index]).expressions
+        return Outputs(keys + row, ("_ts", self._order))
