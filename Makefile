@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	done; \
 	test -x $(BIN)/pip || { echo 'make: Python 3.11 or newer is needed (set PYTHON=/path/to/python)' >&2; exit 1; }
 	@echo 'Installing into $(VENV) ...'
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
 demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic, about a minute

@@ -226,6 +226,61 @@ def test_the_strategy_may_change_at_any_time(engine):
     assert [row for _, _, row in results(engine, "q")] == [(0,), (1,), (2,)]
 
 
+def test_strategies_are_told_what_was_measured(engine, monkeypatch):
+    monkeypatch.setattr("millpond.spark.runtime.STATISTICS_SECONDS", 0.0)
+    engine.execute("CREATE QUERY q AS SELECT a FROM S WHERE a < 2")
+    version = engine.runtime.plan_version
+    for ts in range(3):
+        engine.push("S", [(ts, a) for a in range(8)])
+        engine.run_until_idle()
+    assert engine.runtime.plan_version > version
+    (operator,) = engine.runtime.plan().operators
+    assert operator.inputs[0].selectivity == 0.25
+    assert operator.inputs[0].cost_seconds > 0
+    assert operator.inputs[0].tuple_bytes == 28  # time, order of arrival, a
+
+
+# Plans that are run again.
+
+
+def test_a_plan_sees_the_pages_of_its_own_step_only(engine, monkeypatch):
+    """Sizes change from step to step and back, and so does the cheapest way to join."""
+    monkeypatch.setattr("millpond.spark.operators.join.BROADCAST_ROWS", 50)
+    engine.execute(JOIN)
+    expected = 0
+    for ts, rows in enumerate((1, 200, 1, 3000, 2)):
+        for stream in ("S", "T"):
+            engine.push(stream, [(100 * ts, a) for a in range(rows)])
+            engine.advance(stream, 100 * ts + 50)
+        engine.run_until_idle()
+        expected += rows
+        assert engine._log("pairs").rows == expected
+
+
+def test_what_a_query_held_goes_with_it(engine):
+    engine.execute(JOIN)
+    directory = engine._store.directory
+    engine.push("S", [(1, 1)])
+    engine.push("T", [(1, 1)])
+    engine.finish()
+    assert list(directory.iterdir()) != []
+    engine.execute("DROP QUERY pairs")
+    assert list(directory.iterdir()) == []
+
+
+def test_a_session_of_another_kind_keeps_its_settings(spark):
+    other = spark.newSession()
+    foreign = {"spark.sql.ansi.enabled": "false", "spark.sql.shuffle.partitions": "7"}
+    for key, value in foreign.items():
+        other.conf.set(key, value)
+    with Engine(spark=other) as engine:
+        engine.execute(STREAMS + "CREATE QUERY q AS SELECT t + 9223372036854775807 AS b FROM S")
+        engine.push("S", [(1, 1)])
+        with pytest.raises(MillpondError, match="leaves the range"):
+            engine.finish()
+    assert {key: other.conf.get(key) for key in foreign} == foreign
+
+
 # Results.
 
 

@@ -231,15 +231,18 @@ class Graph:
     epochs: dict[str, int] = field(default_factory=dict)
     """When each operator began: queries registered later see only what came later."""
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
+    _readers: dict[str, list[str]] = field(default_factory=dict)
     _next: int = 1
 
     def add(self, operator: Operator, epoch: int) -> str:
         """The id of the operator, new or already there."""
         key = (operator, epoch)
         if key not in self._ids:
-            self._ids[key] = f"op{self._next}"
-            self.operators[f"op{self._next}"] = operator
-            self.epochs[f"op{self._next}"] = epoch
+            identity = self._ids[key] = f"op{self._next}"
+            self.operators[identity] = operator
+            self.epochs[identity] = epoch
+            for queue in operator.queues():
+                self._readers.setdefault(queue, []).append(identity)
             self._next += 1
         return self._ids[key]
 
@@ -264,13 +267,14 @@ class Graph:
 
     def _forget(self, identity: str) -> Operator:
         operator = self.operators.pop(identity)
-        del self.epochs[identity]
-        self._ids = {key: value for key, value in self._ids.items() if value != identity}
+        del self._ids[operator, self.epochs.pop(identity)]
+        for queue in operator.queues():
+            self._readers[queue].remove(identity)
         return operator
 
     def readers(self, queue: str) -> list[str]:
         """The operators that read a queue."""
-        return [i for i, operator in self.operators.items() if queue in operator.queues()]
+        return self._readers.get(queue, [])
 
     def describe(self, wanted: set[str] | None = None, running: set[str] | None = None) -> str:
         """The operators as text, sources first."""
@@ -288,7 +292,8 @@ class Graph:
 
     def explain(self, name: str, plan: Node, epoch: int) -> str:
         """What adding a query would run, and which parts of it run already."""
-        trial = Graph(dict(self.operators), dict(self.epochs), dict(self._ids), self._next)
+        readers = {queue: list(operators) for queue, operators in self._readers.items()}
+        trial = Graph(dict(self.operators), dict(self.epochs), dict(self._ids), readers, self._next)
         output = trial.add_query(name, plan, epoch)
         return trial.describe(trial.upstream(output), set(self.operators))
 

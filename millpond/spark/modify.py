@@ -10,6 +10,7 @@ from millpond.cql.expressions import Expression
 from millpond.spark.expressions import lower
 from millpond.spark.failures import in_plain_words
 from millpond.spark.kernels.columns import integers
+from millpond.spark.session import for_steps
 
 
 def evaluate(
@@ -21,7 +22,7 @@ def evaluate(
     """The expressions over the rows (_ts, _w, c0…) that the predicate picks, each as often."""
     columns = [F.col(f"c{i}") for i in range(rows.num_columns - 2)]
     picked = [lower(expression, columns).alias(f"v{i}") for i, expression in enumerate(expressions)]
-    frame = session.createDataFrame(rows)
+    frame = for_steps(session).createDataFrame(rows)
     if predicate is not None:
         frame = frame.filter(lower(predicate, columns))
     with in_plain_words("the changed rows"):

@@ -7,6 +7,8 @@ once, by pyarrow, uncompressed, into a directory that is memory where the machin
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import itertools
 import os
 import shutil
@@ -31,6 +33,13 @@ ROW_GROUP_ROWS = 100_000
 """Larger pages are written in two parts or more, which two tasks can read at once."""
 
 
+PREFIX = "millpond-pages-"
+"""The names of page directories begin with this."""
+
+UNLOCKED_SECONDS = 10
+"""A directory that changed so recently may be about to be locked."""
+
+
 class Page:
     """Rows with their times; ``first`` and ``last`` are the smallest and largest ``_ts``."""
 
@@ -40,9 +49,11 @@ class Page:
         self._path: Path | None = None
         self._ends: tuple[Ints, Ints] | None = None
         self._is_sorted = is_sorted
+        self._is_free = False
         self.arrived_seconds = time.monotonic()
         self.rows: int = table.num_rows
         self.bytes: int = table.nbytes
+        store.bytes += self.bytes
         times = pc.min_max(table["_ts"])
         self.first: int = times["min"].as_py()
         self.last: int = times["max"].as_py()
@@ -120,6 +131,9 @@ class Page:
         if self._path is not None:
             self._path.unlink(missing_ok=True)
             self._path = None
+        if not self._is_free:
+            self._is_free = True
+            self._store.bytes -= self.bytes
         self._table = None
         self._ends = None
 
@@ -136,9 +150,13 @@ class PageStore:
     """The directory of the pages of one engine."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        parent = directory or _memory_directory()
-        self.directory = Path(tempfile.mkdtemp(prefix="millpond-", dir=parent))
+        parent = directory or _memory_directory() or Path(tempfile.gettempdir())
+        _remove_abandoned(parent)
+        self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self._lock = _locked(self.directory)
         self._numbers = itertools.count()
+        self.bytes = 0
+        """The bytes of all pages that are not free."""
 
     def page(self, table: pa.Table, is_sorted: bool = False) -> Page:
         """A new page of these rows."""
@@ -169,11 +187,40 @@ class PageStore:
     def close(self) -> None:
         """Removes everything."""
         shutil.rmtree(self.directory, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
-def _memory_directory() -> str | None:
+def _locked(directory: Path) -> int | None:
+    """The descriptor of a directory that is now ours until we close it or die; None if it is not.
+
+    The system gives such a lock up with the process that held it, however that ended.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Removes the directories of engines that were killed."""
+    for directory in parent.glob(PREFIX + "*"):
+        with contextlib.suppress(OSError):  # another engine may be quicker, or another user's
+            if time.time() - directory.stat().st_mtime < UNLOCKED_SECONDS:
+                continue
+            lock = _locked(directory)
+            if lock is not None:
+                shutil.rmtree(directory, ignore_errors=True)
+                os.close(lock)
+
+
+def _memory_directory() -> Path | None:
     """A directory in memory, if the machine has one with room; else the usual one."""
-    shared = "/dev/shm"  # noqa: S108 (memory, for files with names of their own)
+    shared = Path("/dev/shm")  # noqa: S108 (memory, for files with names of their own)
     if not os.access(shared, os.W_OK):
         return None
     room = shutil.disk_usage(shared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Callable
 
@@ -25,8 +26,12 @@ from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.pages import PageStore
 from millpond.spark.queues import Queue
+from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics
 from millpond.spark.surroundings import Limits, Surroundings
+
+STATISTICS_SECONDS = 1.0
+"""How often strategies are told the measured costs and selectivities."""
 
 Deliver = Callable[[str, pa.Table, int], None]
 """Takes a query's name, what it puts out (_ts, _w, c0…) and the time up to which it is complete."""
@@ -44,7 +49,6 @@ class SparkRuntime:
         deliver: Deliver,
         limits: Limits,
     ) -> None:
-        self.session = session
         self.queues = queues
         self.running: dict[str, RunningOperator] = {}
         self.statistics: dict[str, Statistics] = {}
@@ -52,11 +56,11 @@ class SparkRuntime:
         self._store = store
         self._deliver = deliver
         self._limits = limits
-        self._frames = Frames(session, store)
+        self._frames = Frames(for_steps(session), store)
         self._version = 0
         self._weights: dict[str, float] = {}
         self._changed: set[str] = set()
-        self._began = time.monotonic()
+        self._began = self._told = time.monotonic()
 
     # -- the graph -------------------------------------------------------------------------
 
@@ -76,6 +80,7 @@ class SparkRuntime:
                 identity, running.output_schema, self._store, operator.is_stream
             )
             self.statistics[identity] = Statistics()
+            self._changed.add(identity)
         self._version += 1
 
     def stop(self, identities: list[str]) -> None:
@@ -84,6 +89,7 @@ class SparkRuntime:
             self.running.pop(identity).close()
             self.queues.pop(identity).close()
             del self.statistics[identity]
+            self._changed.discard(identity)
         for queue in self.queues.values():
             queue.free()
         self._version += 1
@@ -97,7 +103,7 @@ class SparkRuntime:
 
     @property
     def plan_version(self) -> int:
-        """Grows with every change of the graph."""
+        """Grows with every change of the graph, and now and then with what was measured."""
         return self._version
 
     def plan(self) -> PlanSnapshot:
@@ -138,15 +144,15 @@ class SparkRuntime:
     def observe(self, complete: bool) -> Observation:
         """The operators whose queues changed."""
         self._pass_heartbeats()
-        wanted = list(self.running) if complete else [i for i in self.running if i in self._changed]
-        self._changed = set()
+        wanted = self.running if complete else sorted(self._changed, key=number)
         states = [self._state(identity) for identity in wanted]
+        self._changed = set()
         return Observation(time.monotonic() - self._began, states, self.queue_bytes)
 
     def _state(self, identity: str) -> OperatorState:
         running = self.running[identity]
         until = running.horizon
-        waiting = running.waiting(until)
+        waiting = running.waiting(running.cursor, until)
         arrived = min(
             (queue.oldest_arrival(reader.cursor) for queue, reader in running.subscriptions),
         )
@@ -161,7 +167,7 @@ class SparkRuntime:
     @property
     def queue_bytes(self) -> float:
         """The memory of all queues."""
-        return float(sum(queue.bytes for queue in self.queues.values()))
+        return float(self._store.bytes)
 
     # -- what strategies ask ---------------------------------------------------------------
 
@@ -184,12 +190,17 @@ class SparkRuntime:
 
     def _step(self, identity: str, until: int) -> None:
         running, queue = self.running[identity], self.queues[identity]
-        rows = running.waiting(until)
-        began = time.perf_counter()
-        with in_plain_words(running.operator.label()):
+        operator, measured = running.operator, self.statistics[identity]
+        after = running.cursor
+        measured.input_bytes = running.row_bytes or measured.input_bytes
+        began = time.monotonic()
+        with in_plain_words(operator.label()):
             output = running.step(until)
-        self.statistics[identity].record(rows, output, time.perf_counter() - began)
-        operator = running.operator
+        ended = time.monotonic()
+        measured.record(running.waiting(after, until), output, ended - began)
+        if ended - self._told > STATISTICS_SECONDS:
+            self._told = ended
+            self._version += 1
         if isinstance(operator, OutputOperator):
             self._deliver(operator.query, output, until)
         else:
@@ -207,12 +218,20 @@ class SparkRuntime:
         self._changed |= set(self._graph.readers(queue))
 
     def _pass_heartbeats(self) -> None:
-        """Moves operators that have nothing to do, so that no reader waits for a quiet input."""
-        for identity in self._graph.operators:
+        """Moves operators that have nothing to do, so that no reader waits for a quiet input.
+
+        Only what changed is looked at, inputs before their readers: those have higher numbers.
+        """
+        waiting = list(map(number, self._changed))
+        heapq.heapify(waiting)
+        while waiting:
+            identity = f"op{heapq.heappop(waiting)}"
             running = self.running[identity]
             until = running.horizon
             if until > running.cursor and not running.has_work(until):
                 self._step_idle(identity, running, until)
+                for reader in map(number, self._graph.readers(identity)):
+                    heapq.heappush(waiting, reader)
 
     def _step_idle(self, identity: str, running: RunningOperator, until: int) -> None:
         running.skip(until)

@@ -43,8 +43,22 @@ def spark_options(settings: Settings) -> dict[str, str]:
         "spark.sql.shuffle.partitions": partitions,
         **_MANY_SHORT_JOBS,
         **_QUIET,
-        **_MEANING,
+        **_STEPS,
     }
+
+
+def for_steps(session: SparkSession) -> SparkSession:
+    """The session if it has the settings that steps rely on, else a sibling of it that has them.
+
+    A session of the user's own keeps its settings; the sibling shares its Spark.
+    """
+    wanted = _STEPS | {"spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)}
+    if all(session.conf.get(key, None) == value for key, value in wanted.items()):
+        return session
+    sibling = session.newSession()
+    for key, value in wanted.items():
+        sibling.conf.set(key, value)
+    return sibling
 
 
 def cores(spark_master: str) -> int:
@@ -69,10 +83,6 @@ _LOCAL_NETWORK = {
 _MANY_SHORT_JOBS = {
     "spark.scheduler.mode": "FAIR",
     "spark.locality.wait": "0",
-    "spark.sql.adaptive.enabled": "false",
-    # Pages are listed by Millpond: a Spark job to list files would cost more than the step itself.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000000",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.worker.reuse": "true",
     "spark.cleaner.periodicGC.interval": "5min",
 }
@@ -86,7 +96,12 @@ _QUIET = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 
-_MEANING = {
+_STEPS = {
+    "spark.sql.adaptive.enabled": "false",
+    # A Spark job to list the files of a slot would cost more than the step itself.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What expressions mean.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.ansi.enabled": "true",

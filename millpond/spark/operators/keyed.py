@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from millpond.connectors.arrow import ARROW_TYPES
 from millpond.planning.physical import (
     AggregateOperator,
     CountOperator,
@@ -22,7 +23,6 @@ from millpond.spark.kernels.rows_window import RowsWindowKernel
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.synopses import GroupSynopsis
-from millpond.spark.types import ARROW
 from millpond.spark.workers import InWorkers, Kernel
 
 
@@ -50,7 +50,9 @@ class RunningKeyed(RunningOperator):
 
     def run(self, after: int, until: int) -> pa.Table:
         """The kernel, in the driver for small steps, in Spark's workers for large ones."""
-        rows = self.waiting(until) + sum(self._ends(i, until) for i in range(len(self.fragments)))
+        rows = self.waiting(after, until) + sum(
+            self._ends(i, until) for i in range(len(self.fragments))
+        )
         events = self.events(after, until)
         if events is not None and self.kernel.keys and rows > self.around.limits.driver_rows:
             output, state = self._in_workers.run(events, self.synopsis.all(), after, until)
@@ -91,14 +93,14 @@ class RunningAggregate(RunningKeyed):
             AggregateSpec(
                 a.function,
                 None if a.argument is None else arguments.index(a.argument),
-                ARROW[a.type],
-                None if a.argument is None else ARROW[a.argument.type],
+                ARROW_TYPES[a.type],
+                None if a.argument is None else ARROW_TYPES[a.argument.type],
                 a.distinct,
                 a.parameter,
             )
             for a in operator.aggregates
         )
-        key_types = tuple(ARROW[key.type] for key in operator.keys)
+        key_types = tuple(ARROW_TYPES[key.type] for key in operator.keys)
         self.kernel = AggregateKernel(key_types, specs, operator.is_append_only)
         self._outputs = Outputs(
             (
@@ -106,7 +108,7 @@ class RunningAggregate(RunningKeyed):
                 *((argument, f"a{i}") for i, argument in enumerate(arguments)),
             )
         )
-        argument_types = tuple(ARROW[argument.type] for argument in arguments)
+        argument_types = tuple(ARROW_TYPES[argument.type] for argument in arguments)
         self.event_schema = _events_schema(
             ("_ts", "_te", "_w"), [("k", key_types), ("a", argument_types)]
         )
@@ -156,7 +158,7 @@ class RunningRowsWindow(RunningKeyed):
     def __init__(self, operator: RowsWindowOperator, around: Surroundings, cursor: int) -> None:
         types = arrow_types(operator.schema)
         leaf = next(n for n in operator.input.walk() if isinstance(n, QueueRead))
-        key_types = tuple(ARROW[column.type] for column in operator.partition)
+        key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
         self._order = "_seq" if leaf.is_base else "_w"
         self.kernel = RowsWindowKernel(
             key_types, types, operator.rows, operator.slide_rows or 1, leaf.is_base

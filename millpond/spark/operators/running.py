@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millpond.connectors.arrow import ARROW_TYPES
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Outputs
@@ -16,7 +17,6 @@ from millpond.spark.kernels.aggregate import element_schema
 from millpond.spark.pages import Page
 from millpond.spark.queues import Queue, Reader
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.types import ARROW
 
 
 class RunningOperator:
@@ -55,9 +55,15 @@ class RunningOperator:
         """How far its inputs are complete."""
         return min(queue.heartbeat for queue, _ in self.subscriptions)
 
-    def waiting(self, until: int) -> int:
-        """About how many rows a step up to ``until`` would read."""
-        return sum(fragment.waiting(self.cursor, until) for fragment in self.fragments)
+    def waiting(self, after: int, until: int) -> int:
+        """How many rows lie in (after, until]; about, if no step has cut the pages there."""
+        return sum(fragment.waiting(after, until) for fragment in self.fragments)
+
+    @property
+    def row_bytes(self) -> float:
+        """The average size of the rows held by the queues it reads; 0 if they are empty."""
+        queues = [queue for queue, _ in self.subscriptions]
+        return sum(queue.bytes for queue in queues) / max(1, sum(queue.rows for queue in queues))
 
     def has_work(self, until: int) -> bool:
         """Whether a step up to ``until`` could put anything out."""
@@ -94,7 +100,7 @@ class RunningOperator:
 
     def limited(self, horizon: int, most: int) -> int:
         """The latest time up to which a step reads about ``most`` rows, or the horizon."""
-        if self.waiting(horizon) <= most:
+        if self.waiting(self.cursor, horizon) <= most:
             return horizon
         times: list[tuple[int, int, Page]] = []
         for queue in {id(queue): queue for queue, _ in self.subscriptions}.values():
@@ -126,4 +132,4 @@ class RunningOperator:
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:
     """The Arrow types of a schema's columns."""
-    return tuple(ARROW[type_] for type_ in schema.types)
+    return tuple(ARROW_TYPES[type_] for type_ in schema.types)
