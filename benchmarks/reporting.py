@@ -18,15 +18,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-STYLE: Any = {
-    "figure.figsize": (8.0, 4.8),
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "font.size": 10,
-}
+from millpond.lab.drawing import STYLE
 
 
 def options(description: str, rows_help: str) -> argparse.ArgumentParser:

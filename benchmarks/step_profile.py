@@ -60,15 +60,15 @@ class StepProfile:
         """Times what happens in the block."""
         gateway: Any = self._spark.sparkContext._gateway
         client, frames = gateway._gateway_client, cast("Any", DataFrame)
-        send, collect = client.send_command, frames.toArrow
+        send, collect = client.send_command, frames._collect_as_arrow
         client.send_command = self._timed_call(send)
-        frames.toArrow = self._timed_collection(collect)
+        frames._collect_as_arrow = self._timed_collection(collect)
         began = time.perf_counter()
         try:
             yield
         finally:
             self._add("whole", began)
-            frames.toArrow = collect
+            frames._collect_as_arrow = collect
             client.send_command = send
         self._read_books()
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 from millpond.connectors.arrow import Place, conform, positions
-from millpond.connectors.files import FilesRead, text_of
+from millpond.connectors.files import TextFiles, text_of
 from millpond.connectors.sinks import Results, TextSink, flat
-from millpond.connectors.sources import Declaration, Progress, cut_pages, files_of
+from millpond.connectors.sources import Declaration, files_of
 from millpond.errors import InputError
 
 
@@ -47,24 +47,12 @@ class _Form:
     header: bool | None
 
 
-class CsvSource:
+class CsvSource(TextFiles):
     """The rows of CSV files."""
 
-    ends = True
-
     def __init__(self, declaration: Declaration, files: list[Path], form: _Form) -> None:
-        self._declaration, self._files, self._form = declaration, files, form
-        self._read = FilesRead(files)
-
-    def pages(self) -> Iterator[pa.Table]:
-        """The rows of one file after the other."""
-        tables = itertools.chain.from_iterable(map(self._tables, self._files))
-        page_rows = self._declaration.settings.page_rows
-        return cut_pages(tables, self._declaration.schema, page_rows)
-
-    def progress(self) -> Progress:
-        """Bytes read."""
-        return self._read.progress()
+        super().__init__(declaration, files)
+        self._form = form
 
     def _tables(self, file: Path) -> Iterator[pa.Table]:
         names, has_header = self._columns(file)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
-from millpond.connectors.sources import Progress
+from millpond.connectors.sources import Declaration, Progress, cut_pages
 from millpond.errors import InputError
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -40,6 +41,30 @@ class FilesRead:
         """Bytes read so far, as they are on disk."""
         current = self._open_file.tell() if self._open_file and not self._open_file.closed else 0
         return Progress(self._bytes_before + current, self.total_bytes)
+
+
+class TextFiles:
+    """A source of the rows of text files, one file after the other."""
+
+    ends = True
+
+    def __init__(self, declaration: Declaration, files: list[Path]) -> None:
+        self._declaration, self._files = declaration, files
+        self._read = FilesRead(files)
+
+    def pages(self) -> Iterator[pa.Table]:
+        """The rows, in pages."""
+        tables = itertools.chain.from_iterable(map(self._tables, self._files))
+        page_rows = self._declaration.settings.page_rows
+        return cut_pages(tables, self._declaration.schema, page_rows)
+
+    def progress(self) -> Progress:
+        """Bytes read."""
+        return self._read.progress()
+
+    def _tables(self, file: Path) -> Iterator[pa.Table]:
+        """The rows of a file."""
+        raise NotImplementedError
 
 
 def uncompressed(raw: pa.NativeFile, file: Path) -> pa.NativeFile:

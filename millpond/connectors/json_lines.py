@@ -6,7 +6,6 @@ An absent key is NULL and an undeclared one is skipped. Times are ISO text. Resu
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +15,11 @@ import pyarrow as pa
 import pyarrow.json
 
 from millpond.connectors.arrow import ARROW_TYPES, Place, conform
-from millpond.connectors.files import FilesRead
+from millpond.connectors.files import TextFiles
 from millpond.connectors.json_text import json_results
 from millpond.connectors.rows import rows_to_arrow
 from millpond.connectors.sinks import Results, TextSink
-from millpond.connectors.sources import Declaration, Progress, cut_pages, files_of
+from millpond.connectors.sources import Declaration, files_of
 from millpond.errors import InputError
 from millpond.schema import Type
 
@@ -38,24 +37,8 @@ def sink(results: Results, file: str, *, append: bool = False) -> JsonSink:
     return JsonSink(results, file, append)
 
 
-class JsonSource:
+class JsonSource(TextFiles):
     """The objects of files, one a line."""
-
-    ends = True
-
-    def __init__(self, declaration: Declaration, files: list[Path]) -> None:
-        self._declaration, self._files = declaration, files
-        self._read = FilesRead(files)
-
-    def pages(self) -> Iterator[pa.Table]:
-        """The rows of one file after the other."""
-        tables = itertools.chain.from_iterable(map(self._tables, self._files))
-        page_rows = self._declaration.settings.page_rows
-        return cut_pages(tables, self._declaration.schema, page_rows)
-
-    def progress(self) -> Progress:
-        """Bytes read."""
-        return self._read.progress()
 
     def _tables(self, file: Path) -> Iterator[pa.Table]:
         with self._read.opened(file) as content:

@@ -90,11 +90,6 @@ class GroupSynopsis:
         self._compact()
         return self._chunks[0] if self._chunks else self.schema.empty_table()
 
-    def replace_all(self, rows: pa.Table) -> None:
-        """Forgets everything and takes these rows."""
-        self._chunks, self._starts, self._rows, self._index = [], [], 0, {}
-        self.insert(rows)
-
     def __len__(self) -> int:
         return len(self._index)
 

@@ -81,10 +81,3 @@ def test_a_synopsis_without_keys_holds_one_row_even_of_an_empty_group():
     for count in (3, 0):
         synopsis.insert(pa.table({"_n": [count]}))
         assert synopsis.all().to_pylist() == [{"_n": count}]
-
-
-def test_replacing_everything_forgets_the_rest():
-    synopsis = GroupSynopsis(SCHEMA, ["k0", "k1"])
-    synopsis.insert(rows([((1, 1.5), 1), ((2, 1.5), 1)], 0))
-    synopsis.replace_all(rows([((3, 1.5), 1)], 1))
-    assert contents(synopsis.all()) == {"(3, 1.5)": (1, [1])}

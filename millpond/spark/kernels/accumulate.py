@@ -114,7 +114,9 @@ def _parts(spec: Spec) -> list[str]:
     sums = [f"sum{i}" for i in range(exact_sum.LIMBS)]
     if spec.function in ("stddev", "variance"):
         return ["count", *sums, *(f"square{i}" for i in range(exact_sum.LIMBS))]
-    return ["count", *(sums if pa.types.is_floating(spec.argument_type) else ["sum"])]
+    if pa.types.is_floating(spec.argument_type):
+        return ["count", *sums]
+    return ["count", "low", "high"] if spec.function == "avg" else ["count", "sum"]
 
 
 def accumulate(index: int, spec: Spec, group: Group, is_append_only: bool) -> Values:
@@ -157,6 +159,8 @@ def _sums(
             totals = _limb_totals(name + "sum", limbs, group, of)
             total: Ints | Floats
             total = exact_sum.as_double(totals)
+        elif spec.function == "avg":
+            total = _wide_total(name, group, integers_of(column)[changes.row], weight, of)
         else:
             total = _integer_total(name, group, integers_of(column)[changes.row], weight, of)
         if spec.function == "avg":
@@ -184,6 +188,17 @@ def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Chan
         if np.any((high < -(2**31)) | (high >= 2**31)):
             raise InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
     return group.total(name + "sum", values * weight, of)
+
+
+def _wide_total(name: str, group: Group, values: Ints, weight: Ints, of: Changes | None) -> Floats:
+    """The running sum as doubles, from two halves of which none leaves its range."""
+    low = group.total(name + "low", (values & _LOW) * weight, of)
+    high = group.total(name + "high", (values >> 32) * weight, of) + (low >> 32)
+    low &= _LOW
+    for part, running in (("low", low), ("high", high)):
+        group.kept[name + part] = pa.array(running[group.timeline.is_last])
+    total: Floats = high * 2.0**32 + low
+    return total
 
 
 def _deviation(

@@ -62,10 +62,15 @@ def cuts():
 
 def run(kernel, history, event_schema, columns, until):
     """Feeds a history in steps; everything the kernel put out."""
+    return fed(kernel, event_schema, lambda *step: step_events(history, columns, *step), until)[0]
+
+
+def fed(kernel, event_schema, events_of, until):
+    """Feeds what ``events_of(after, end)`` answers in steps; all the output, and the synopsis."""
     synopsis = GroupSynopsis(kernel.state_schema, kernel.keys)
     outputs, after = [], BEGINNING - 1
     for end in until:
-        events = pa.Table.from_pylist(step_events(history, columns, after, end), event_schema)
+        events = pa.Table.from_pylist(events_of(after, end), event_schema)
         state = synopsis.query(events) if kernel.keys else synopsis.all()
         output, state = kernel.run(events, state, after, end)
         assert output.schema == kernel.output_schema
@@ -74,7 +79,7 @@ def run(kernel, history, event_schema, columns, until):
         synopsis.insert(state)
         outputs.append(output)
         after = end
-    return pa.concat_tables(outputs)
+    return pa.concat_tables(outputs), synopsis
 
 
 def step_events(history, columns, after, until):

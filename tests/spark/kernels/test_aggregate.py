@@ -231,6 +231,16 @@ def test_a_sum_is_refused_only_if_it_leaves_the_range():
             run(kernel, together, events, ["k0", "a0"], until)
 
 
+def test_a_mean_exists_where_the_sum_leaves_the_range():
+    kernel = AggregateKernel((), (spec("avg", pa.int64()),), True)
+    events = schema((), pa.int64())
+    for value in (2**63 - 1, -(2**63), -1, 2**32, -(2**40) - 3):
+        history = [Life((value,), 1 + n, 9) for n in range(4)]
+        for until in ([FOREVER - 1], [1, 3, FOREVER - 1]):
+            output = meaning(run(kernel, history, events, ["a0"], until))
+            assert [output[i] for i in (1, 4, 8)] == [{(float(value),): 1}] * 3
+
+
 def test_a_window_may_slide_for_long_without_drift():
     kernel = AggregateKernel((), (spec("sum", pa.float64()),), True)
     history = [Life((0.1 * (n % 7) - 0.3,), n, n + 3) for n in range(20)]

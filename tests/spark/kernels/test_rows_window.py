@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millpond.schema import BEGINNING, FOREVER
+from millpond.schema import FOREVER
 from millpond.spark.kernels.rows_window import RowsWindowKernel
-from millpond.spark.synopses import GroupSynopsis
-from tests.spark.kernels.histories import INSTANTS, LAST, check_times, cuts, meaning
+from tests.spark.kernels.histories import INSTANTS, LAST, cuts, fed, meaning
 
 TYPES = (pa.int32(), pa.string(), pa.bool_(), pa.float64())
 NAMES = ("c0", "c1", "c2", "c3")
@@ -47,19 +46,10 @@ def run(kernel, records, order, until):
     keys = [pa.field(n, t) for n, t in zip(kernel.keys, kernel.key_types, strict=True)]
     data = [pa.field(n, t) for n, t in zip(NAMES, TYPES, strict=True)]
     schema = pa.schema([*keys, *data, pa.field("_ts", pa.int64()), pa.field(order, pa.int64())])
-    synopsis = GroupSynopsis(kernel.state_schema, kernel.keys)
-    outputs, after = [], BEGINNING - 1
-    for end in until:
-        events = pa.Table.from_pylist([r for r in records if after < r["_ts"] <= end], schema)
-        state = synopsis.query(events) if kernel.keys else synopsis.all()
-        output, state = kernel.run(events, state, after, end)
-        assert output.schema == kernel.output_schema
-        assert state.schema == kernel.state_schema
-        check_times(output, after, end)
-        synopsis.insert(state)
-        outputs.append(output)
-        after = end
-    return meaning(pa.concat_tables(outputs)), synopsis
+    output, synopsis = fed(
+        kernel, schema, lambda after, end: [r for r in records if after < r["_ts"] <= end], until
+    )
+    return meaning(output), synopsis
 
 
 PARTITIONS = st.sampled_from([(), (0,), (1, 2), (3,)])
