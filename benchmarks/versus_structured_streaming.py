@@ -98,7 +98,7 @@ def run_millpond(
             engine.run_until_idle()
             page_seconds.append(time.perf_counter() - began)
         engine.finish()
-        return page_seconds, engine._log("q").rows
+        return page_seconds, engine.result_count("q")
 
 
 class Contest:

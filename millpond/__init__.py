@@ -1,6 +1,7 @@
 """Millpond: a data stream management system on Spark."""
 
-from millpond.engine import Engine, Plan, Query
+from millpond.display import Plan, Query
+from millpond.engine import Engine
 from millpond.errors import MillpondError
 
 __version__ = "0.1.0"

@@ -6,26 +6,14 @@ explaining need no Java.
 
 from __future__ import annotations
 
-import html
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.connectors import (
-    Progress,
-    Source,
-    arrow_schema,
-    open_sink,
-    open_source,
-    to_arrow,
-    to_ticks,
-)
+from millpond.connectors import arrow_schema, open_sink, open_source
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import Node, StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -41,74 +29,25 @@ from millpond.cql.statements import (
     Show,
     Update,
 )
-from millpond.errors import CqlError, InputError, MillpondError, StateError
-from millpond.intake import (
-    END,
-    RelationIntake,
-    StreamIntake,
-    relation_page_schema,
-    stream_page_schema,
-)
+from millpond.display import Plan, Query, kind_of, shown
+from millpond.errors import CqlError, MillpondError, StateError
+from millpond.inputs import Inputs, Report
+from millpond.intake import END, RelationIntake
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
-from millpond.schema import BEGINNING, FOREVER, Type
+from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
-from millpond.spark.kernels.columns import integers
 from millpond.spark.kernels.counts import net
-from millpond.spark.kernels.groups import Ints
 from millpond.spark.pages import PageStore
-from millpond.spark.queues import Queue, Reader
+from millpond.spark.queues import Queue
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millpond.spark.runtime import SparkRuntime
-
-Report = Callable[[str, Progress], None]
-"""Called while sources are read: the name of the input and how far it is."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A plan as text, shown as such in notebooks."""
-
-    query: str
-    stage: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return f"<b>{html.escape(self.query)}</b> ({self.stage})<pre>{html.escape(self.text)}</pre>"
-
-
-class Query:
-    """A handle on a registered query."""
-
-    def __init__(self, engine: Engine, name: str) -> None:
-        self._engine = engine
-        self.name = name
-
-    def results(self) -> pa.Table:
-        """What the query has put out."""
-        return self._engine.results(self.name)
-
-    def explain(self, stage: str = "physical") -> Plan:
-        """The query's plan."""
-        return self._engine.explain(self.name, stage)
-
-    def _repr_html_(self) -> str:
-        table = self.results()
-        shown = table.slice(max(0, table.num_rows - 20)).to_pandas().to_html(index=False)
-        entry = self._engine.query_entry(self.name)
-        return (
-            f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
-            f"<p>{table.num_rows} result elements, the last {min(20, table.num_rows)}:</p>{shown}"
-        )
 
 
 class Engine:
@@ -138,16 +77,10 @@ class Engine:
         self._keep_results = keep_results
         self._session = spark
         self._store = PageStore()
-        self._queues: dict[str, Queue] = {}
-        self._streams: dict[str, StreamIntake] = {}
-        self._relations: dict[str, RelationIntake] = {}
-        self._sources: dict[str, tuple[Source, Iterator[pa.Table]]] = {}
+        self.inputs = Inputs(self.catalog, self._store, self._arrived)
         self._logs: dict[str, ResultLog] = {}
         self._outputs: dict[str, str] = {}
         self._graph = Graph()
-        self._epoch = 0
-        self._since: dict[int, dict[str, int]] = {}
-        self._moved = False
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
         self._closed = False
@@ -197,13 +130,13 @@ class Engine:
         entry = action.entry
         match entry:
             case StreamEntry():
-                source = open_source(entry, self._settings_now(), self._directory)
+                source = open_source(entry, self.settings_now, self._directory)
                 apply(action, self.catalog)
-                self._add_stream(entry, source)
+                self.inputs.add_stream(entry, source)
             case RelationEntry():
-                source = open_source(entry, self._settings_now(), self._directory)
+                source = open_source(entry, self.settings_now, self._directory)
                 apply(action, self.catalog)
-                self._add_relation(entry, source)
+                self.inputs.add_relation(entry, source)
             case QueryEntry():
                 plan = optimise(entry.plan)
                 sink = open_sink(entry, self._directory) if entry.sink else None
@@ -212,39 +145,11 @@ class Engine:
             case ViewEntry():
                 apply(action, self.catalog)
 
-    def _settings_now(self) -> Settings:
+    @property
+    def settings_now(self) -> Settings:
+        """The settings with the tick that SET may have changed."""
         tick = f"{self.catalog.tick_microseconds} microseconds"
         return self.settings.with_option("tick", tick)
-
-    def _add_stream(self, entry: StreamEntry, source: Source) -> None:
-        name = f"stream:{entry.name.lower()}"
-        queue = Queue(name, stream_page_schema(entry.schema), self._store, True)
-        self._queues[name] = queue
-        tick = self.catalog.tick_microseconds
-        self._streams[entry.name.lower()] = StreamIntake(entry, queue, tick)
-        if entry.source.name != "push":
-            self._sources[entry.name.lower()] = (source, source.pages())
-
-    def _add_relation(self, entry: RelationEntry, source: Source) -> None:
-        queue = self._relation_queue(entry, "")
-        queue.readers.append(Reader(BEGINNING - 1, lambda page: page.last, needs_content=True))
-        self._relations[entry.name.lower()] = RelationIntake(entry, [queue])
-        if entry.source.name != "push":
-            self._sources[entry.name.lower()] = (source, source.pages())
-            if not entry.has_changes:
-                self._read_content(entry.name.lower())
-
-    def _relation_queue(self, entry: RelationEntry, suffix: str) -> Queue:
-        name = f"relation:{entry.name.lower()}{suffix}"
-        queue = Queue(name, relation_page_schema(entry.schema), self._store, False)
-        self._queues[name] = queue
-        return queue
-
-    def _read_content(self, name: str) -> None:
-        """A relation without timestamps is there from the beginning."""
-        _, pages = self._sources.pop(name)
-        for page in pages:
-            self._change(name, page, self._change_time(self._relations[name]), 1)
 
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
         log = ResultLog(
@@ -259,31 +164,11 @@ class Engine:
             self._activate(entry, plan)
 
     def _activate(self, entry: QueryEntry, plan: Node) -> None:
-        if self._moved:
-            self._begin_epoch()
-        output = self._graph.add_query(entry.name, plan, self._epoch)
+        output = self._graph.add_query(entry.name, plan, self.inputs.epoch())
         self._outputs[entry.name.lower()] = output
         if self._runtime is not None:
             self._start_operators()
             self._runtime.set_weight(entry.name, entry.weight)
-
-    def _begin_epoch(self) -> None:
-        """Queries registered from now on see what comes from now on."""
-        self._epoch += 1
-        self._moved = False
-        self._since[self._epoch] = {
-            intake.queue.name: intake.queue.heartbeat for intake in self._streams.values()
-        }
-        for intake in self._relations.values():
-            queue = self._relation_queue(intake.entry, f"@{self._epoch}")
-            content, promised = intake.content(), intake.queue.heartbeat
-            settled = integers(content["_ts"]) <= promised
-            columns = content.column_names[3:]
-            now = net(content.filter(pa.array(settled)), columns, END)
-            queue.append(_content_at_beginning(now, columns))
-            queue.append(content.filter(pa.array(~settled)))
-            queue.advance(promised)
-            intake.queues.append(queue)
 
     def _in_timestamps(self, plan: Node) -> bool:
         """Whether the times of a query's inputs are moments rather than counts."""
@@ -300,19 +185,12 @@ class Engine:
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
         entry = self.catalog.get(name)
-        kinds = {StreamEntry: "stream", RelationEntry: "relation", ViewEntry: "view"}
-        kind = kinds.get(type(entry), "query")
-        apply(Drop(kind, name), self.catalog)
+        apply(Drop(kind_of(entry), name), self.catalog)
         key = name.lower()
         if isinstance(entry, QueryEntry):
             self._deactivate(key)
             self._logs.pop(key).close()
-        self._sources.pop(key, None)
-        if self._streams.pop(key, None):
-            self._queues.pop(f"stream:{key}").close()
-        relation = self._relations.pop(key, None)
-        for queue in relation.queues if relation else []:
-            self._queues.pop(queue.name).close()
+        self.inputs.drop(key)
 
     def _deactivate(self, key: str) -> None:
         output = self._outputs.pop(key, None)
@@ -323,6 +201,7 @@ class Engine:
             self._runtime.stop(
                 [identity for identity in removed if identity in self._runtime.running]
             )
+        self.inputs.forget_epochs(set(self._graph.epochs.values()))
 
     def _alter(self, action: AlterQuery) -> None:
         entry = self.query_entry(action.name)
@@ -348,36 +227,19 @@ class Engine:
     # -- relations -------------------------------------------------------------------------
 
     def _insert(self, action: Insert) -> None:
-        intake = self._relation(action.relation)
-        table = to_arrow(list(action.rows), intake.entry.schema, intake.entry.name)
-        self._change(action.relation.lower(), table, self._change_time(intake), 1)
-
-    def _change(self, name: str, rows: pa.Table, at: int, weight: int) -> None:
-        count = rows.num_rows
-        intake = self._relations[name]
-        times, weights = np.full(count, at), np.full(count, weight)
-        intake.change(rows, times.astype(np.int64), weights.astype(np.int64))
-        self._arrived(intake.queues, moved=at > BEGINNING)  # what is there from the start, all see
-
-    def _change_time(self, intake: RelationIntake) -> int:
-        """The current time: the largest any input has reached, and after every promise."""
-        reached = [i.largest for i in self._streams.values() if i.largest is not None]
-        promised = [i.queue.heartbeat for i in self._streams.values()]
-        promised += [queue.heartbeat for queue in intake.queues]
-        after = max(promised, default=BEGINNING - 1) + 1
-        now = max([*reached, after, intake.last_change])
-        return max(now, 0) if now > BEGINNING else BEGINNING
+        self.inputs.relation(action.relation)
+        self.inputs.push(action.relation, list(action.rows))
 
     def _modify(
         self, name: str, predicate: Expression | None, new: tuple[Expression, ...] | None
     ) -> None:
         """DELETE, and UPDATE as removal and insertion, decided by Spark on the present content."""
-        intake = self._relation(name)
+        intake = self.inputs.relation(name)
         old, changed = self._evaluate(intake, predicate, new)
-        at = self._change_time(intake)
-        self._change(name.lower(), old, at, -1)
+        at = self.inputs.change_time(intake)
+        self.inputs.change(intake, old, at, -1)
         if changed is not None:
-            self._change(name.lower(), changed, at, 1)
+            self.inputs.change(intake, changed, at, 1)
 
     def _evaluate(
         self,
@@ -407,74 +269,25 @@ class Engine:
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
         """
         self._check_open()
-        key = name.lower()
-        if key in self._streams:
-            intake = self._streams[key]
-            intake.accept(to_arrow(rows, intake.entry.schema, intake.entry.name))
-            self._arrived([intake.queue])
-            return
-        relation = self._relation(name)
-        table = to_arrow(rows, relation.entry.schema, relation.entry.name)
-        self._change(key, table, self._change_time(relation), 1)
+        self.inputs.push(name, rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         self._check_open()
-        intake, listed = self._relation(name), list(changes)
-        signs = {"+": 1, "-": -1}
-        for ts, op, _ in listed:
-            if op not in signs:
-                raise InputError(f"relation {name}: op must be '+' or '-', not {op!r}")
-            if ts is not None and not hasattr(ts, "isoformat") and not isinstance(ts, int):
-                raise InputError(f"relation {name}: {ts!r} is not a time")
-        times = [BEGINNING if ts is None else self._ticks(ts) for ts, _, _ in listed]
-        table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
-        weights = np.array([signs[op] for _, op, _ in listed], dtype=np.int64)
-        self._apply_changes(intake, table, np.array(times, dtype=np.int64), weights)
-
-    def _apply_changes(
-        self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints
-    ) -> None:
-        if rows.num_rows == 0:
-            return
-        intake.change(rows, times, weights)
-        for queue in intake.queues:
-            queue.advance(int(times.max()) - 1)
-        self._arrived(intake.queues)
-
-    def _ticks(self, ts: Any) -> int:
-        if isinstance(ts, int):
-            return ts
-        ticks = to_ticks(pa.array([ts], pa.timestamp("us")), self.catalog.tick_microseconds)
-        return int(ticks[0].as_py())
+        self.inputs.push_changes(name, changes)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         self._check_open()
-        key, ticks = name.lower(), self._ticks(timestamp)
-        is_stream = key in self._streams
-        queues = [self._streams[key].queue] if is_stream else self._relation(name).queues
-        for queue in queues:
-            queue.advance(min(ticks, END))
-        self._arrived(queues)
-
-    def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
-        self._moved = self._moved or moved
-        if self._runtime is not None:
-            for queue in queues:
-                self._runtime.arrived(queue.name)
-
-    def _relation(self, name: str) -> RelationIntake:
-        if name.lower() in self._relations:
-            return self._relations[name.lower()]
-        known = ", ".join(sorted([*self._streams, *self._relations])) or "none"
-        raise StateError(f'no stream or relation "{name}"; known: {known}')
+        self.inputs.advance(name, timestamp)
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
-        if stream.lower() not in self._streams:
-            raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self._streams))}')
-        return self._streams[stream.lower()].late
+        return self.inputs.late(stream)
+
+    def _arrived(self, queue: Queue) -> None:
+        if self._runtime is not None:
+            self._runtime.arrived(queue.name)
 
     # -- running ---------------------------------------------------------------------------
 
@@ -501,7 +314,7 @@ class Engine:
                 seed=self.settings.seed,
             )
             self._runtime = SparkRuntime(
-                self.spark, self._graph, self._queues, self._store, self._deliver, limits
+                self.spark, self._graph, self.inputs.queues, self._store, self._deliver, limits
             )
             self._start_operators()
             for entry in self.catalog.of_kind(QueryEntry):
@@ -510,7 +323,7 @@ class Engine:
 
     def _start_operators(self) -> None:
         if self._runtime is not None:
-            self._runtime.start(self._since, BEGINNING - 1)
+            self._runtime.start(self.inputs.since, BEGINNING - 1)
 
     def _deliver(self, query: str, table: pa.Table, until: int) -> None:
         self._logs[query.lower()].add(table, until)
@@ -520,78 +333,24 @@ class Engine:
         self._check_open()
         if not self._outputs:
             return
-        self._promise()
+        self.inputs.promise(self.settings)
         if self._loop is None:
             self._loop = SchedulingLoop(self.runtime, make(self.settings.strategy))
         self._loop.run()
 
-    def _promise(self) -> None:
-        """Heartbeats on demand: from the wall clock, and from the streams for quiet relations."""
-        for intake in self._streams.values():
-            if intake.entry.timestamp_column is None and intake.queue.heartbeat < END:
-                self._raise([intake.queue], intake.now_ticks() - 1)
-        if self.settings.clock == "wall":
-            self._time_out()
-        reached = max((i.queue.heartbeat for i in self._streams.values()), default=BEGINNING)
-        for relation in self._relations.values():
-            if not relation.entry.has_changes:
-                self._raise(relation.queues, max(reached, relation.last_change))
-            relation.queue.readers[0].cursor = relation.queue.heartbeat
-
-    def _time_out(self) -> None:
-        """On a wall clock, a stream that stays quiet too long follows the others."""
-        reached = max((i.queue.heartbeat for i in self._streams.values()), default=BEGINNING)
-        now = time.monotonic()
-        for intake in self._streams.values():
-            quiet = now - intake.last_arrival_seconds
-            if quiet > self.settings.heartbeat_timeout_seconds:
-                self._raise([intake.queue], reached)
-
-    def _raise(self, queues: list[Queue], heartbeat: int) -> None:
-        for queue in queues:
-            if heartbeat > queue.heartbeat:
-                queue.advance(heartbeat)
-                if self._runtime is not None:
-                    self._runtime.arrived(queue.name)
-
     def run_sources(self, report: Report | None = None) -> None:
         """Reads every source to its end, always the one that is furthest behind, and works."""
-        while self._sources:
-            name = min(self._sources, key=self._reached)
-            self._read(name, report)
+        while self.inputs.sources:
+            self.inputs.read(report)
             self.run_until_idle()
         self.run_until_idle()
-
-    def _reached(self, name: str) -> int:
-        if name in self._streams:
-            return self._streams[name].queue.heartbeat
-        return self._relations[name].queue.heartbeat
-
-    def _read(self, name: str, report: Report | None) -> None:
-        """One page of one source; at its end the promise that nothing will follow."""
-        source, pages = self._sources[name]
-        page = next(pages, None)
-        if report is not None:
-            report(self.catalog.entries[name].name, source.progress())
-        if page is None:
-            del self._sources[name]
-            self.advance(name, END)
-        elif name in self._streams:
-            self._streams[name].accept(page)
-            self._arrived([self._streams[name].queue])
-        else:
-            times = np.asarray(page["ts"]).astype(np.int64)
-            weights = np.asarray(page["weight"]).astype(np.int64)
-            rows = page.select(page.column_names[2:])
-            self._apply_changes(self._relations[name], rows, times, weights)
 
     def finish(self, report: Report | None = None) -> None:
         """Reads all sources, ends all inputs, and works until nothing can follow."""
         self._check_open()
-        if self._sources:
+        if self.inputs.sources:
             self.run_sources(report)
-        for name in [*self._streams, *self._relations]:
-            self.advance(name, END)
+        self.inputs.end()
         self.run_until_idle()
 
     # -- results ---------------------------------------------------------------------------
@@ -627,6 +386,10 @@ class Engine:
             raise StateError(f'no query "{query}"; known: {known}')
         return self._logs[query.lower()]
 
+    def result_count(self, query: str) -> int:
+        """How many elements a query has put out so far, kept or not."""
+        return self._log(query).rows
+
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(name)
@@ -658,47 +421,11 @@ class Engine:
         if entry.name.lower() in self._outputs:
             output = self._outputs[entry.name.lower()]
             return self._graph.describe(self._graph.upstream(output))
-        return self._graph.explain(entry.name, plan, self._epoch + self._moved)
+        return self._graph.explain(entry.name, plan, self.inputs.next_epoch)
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
-        rows = list(self._shown(kind.lower()))
-        return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
-
-    def _shown(self, kind: str) -> Iterator[dict[str, Any]]:
-        if kind == "settings":
-            for key, value, meaning in self._settings_now().listing():
-                yield {"setting": key, "value": value, "meaning": meaning}
-            return
-        kinds = {
-            "streams": StreamEntry,
-            "relations": RelationEntry,
-            "views": ViewEntry,
-            "queries": QueryEntry,
-        }
-        for name, wanted in kinds.items():
-            for entry in self.catalog.of_kind(wanted):
-                if kind in (name, "all", entry.name.lower()):
-                    yield self._described(entry, name)
-
-    def _described(self, entry: Any, kind: str) -> dict[str, Any]:
-        described: dict[str, Any] = {"name": entry.name, "kind": kind.rstrip("s")}
-        if kind == "queries":
-            log = self._logs[entry.name.lower()]
-            state = "active" if entry.active else "inactive"
-            detail = f"{state}, weight {entry.weight:g}, {log.rows} result elements"
-            return described | {
-                "kind": "query",
-                "columns": str(entry.plan.schema),
-                "detail": detail,
-            }
-        detail = ""
-        if kind == "streams":
-            intake = self._streams[entry.name.lower()]
-            detail = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
-        elif kind == "relations":
-            detail = str(entry.source)
-        return described | {"columns": str(entry.schema), "detail": detail}
+        return shown(self, kind.lower())
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()
@@ -726,15 +453,3 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _content_at_beginning(rows: pa.Table, columns: list[str]) -> pa.Table:
-    """A relation's net content as elements that hold from the beginning."""
-    count = rows.num_rows
-    arrays = [
-        pa.array(np.full(count, BEGINNING)),
-        pa.array(np.full(count, FOREVER)),
-        rows["_w"],
-        *(rows[name] for name in columns),
-    ]
-    return pa.Table.from_arrays(arrays, names=["_ts", "_te", "_w", *columns])

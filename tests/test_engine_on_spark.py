@@ -186,6 +186,22 @@ def test_a_query_sees_what_comes_after_its_registration(engine):
     assert content[2][1:] == (1, (3,))
 
 
+def test_the_past_of_dropped_queries_is_forgotten(engine):
+    """Each moment at which queries are registered has its own view of a relation."""
+    engine.execute("CREATE RELATION R (a INT); CREATE QUERY q AS SELECT S.a FROM S, R")
+    for ts in range(3):
+        engine.execute(f"INSERT INTO R VALUES ({ts})")
+        engine.push("S", [(ts, ts)])
+        engine.execute(f"CREATE QUERY q{ts} AS SELECT S.a FROM S, R")
+        engine.run_until_idle()
+    assert len(engine.inputs.relation("R").queues) == 4
+    engine.execute("DROP QUERY q0; DROP QUERY q1")
+    assert [q.name for q in engine.inputs.relation("R").queues] == ["relation:r", "relation:r@3"]
+    engine.push("S", [(5, 5)])
+    engine.finish()
+    assert results(engine, "q2") == [(2, 3, (2,)), (5, 3, (5,))]
+
+
 def test_equal_queries_share_their_operators_and_survive_each_other(engine):
     text = "SELECT a, count(*) AS n FROM S [RANGE 3] GROUP BY a"
     engine.execute(f"CREATE QUERY one AS {text}; CREATE QUERY two AS {text};")
@@ -254,7 +270,7 @@ def test_a_plan_sees_the_pages_of_its_own_step_only(engine, monkeypatch):
             engine.advance(stream, 100 * ts + 50)
         engine.run_until_idle()
         expected += rows
-        assert engine._log("pairs").rows == expected
+        assert engine.result_count("pairs") == expected
 
 
 def test_what_a_query_held_goes_with_it(engine):

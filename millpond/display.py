@@ -1,0 +1,108 @@
+"""What an engine shows of itself: plans and queries in notebooks, and the answers of SHOW."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+
+KINDS = {
+    "stream": StreamEntry,
+    "relation": RelationEntry,
+    "view": ViewEntry,
+    "query": QueryEntry,
+}
+"""What the catalog holds; SHOW knows each by its plural."""
+
+SHOWN_ROWS = 20
+"""How many of its last results a query shows in a notebook."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan as text, shown as such in notebooks."""
+
+    query: str
+    stage: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<b>{html.escape(self.query)}</b> ({self.stage})<pre>{html.escape(self.text)}</pre>"
+
+
+class Query:
+    """A handle on a registered query."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    def results(self) -> pa.Table:
+        """What the query has put out."""
+        return self._engine.results(self.name)
+
+    def explain(self, stage: str = "physical") -> Plan:
+        """The query's plan."""
+        return self._engine.explain(self.name, stage)
+
+    def _repr_html_(self) -> str:
+        table = self.results()
+        last = min(SHOWN_ROWS, table.num_rows)
+        rows = table.slice(table.num_rows - last).to_pandas().to_html(index=False)
+        entry = self._engine.query_entry(self.name)
+        return (
+            f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
+            f"<p>{table.num_rows} result elements, the last {last}:</p>{rows}"
+        )
+
+
+def kind_of(entry: Any) -> str:
+    """The word for a catalog entry, "query" for what is none."""
+    found = (kind for kind, entries in KINDS.items() if isinstance(entry, entries))
+    return next(found, "query")
+
+
+def shown(engine: Engine, what: str) -> pa.Table:
+    """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
+    rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
+    return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
+
+
+def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
+    for key, value, meaning in engine.settings_now.listing():
+        yield {"setting": key, "value": value, "meaning": meaning}
+
+
+def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
+    for kind, entries in KINDS.items():
+        plural = "queries" if kind == "query" else kind + "s"
+        for entry in engine.catalog.of_kind(entries):
+            if what in (plural, "all", entry.name.lower()):
+                schema = entry.plan.schema if isinstance(entry, QueryEntry) else entry.schema
+                detail = _detail(engine, entry)
+                yield {"name": entry.name, "kind": kind, "columns": str(schema), "detail": detail}
+
+
+def _detail(engine: Engine, entry: Any) -> str:
+    match entry:
+        case QueryEntry():
+            state = "active" if entry.active else "inactive"
+            count = engine.result_count(entry.name)
+            return f"{state}, weight {entry.weight:g}, {count} result elements"
+        case StreamEntry():
+            intake = engine.inputs.streams[entry.name.lower()]
+            return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+        case RelationEntry():
+            return str(entry.source)
+    return ""
