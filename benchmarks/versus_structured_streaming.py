@@ -3,10 +3,11 @@
     python -m benchmarks.versus_structured_streaming [--quick] [--out DIR] [--rows N]
 
 Both sides read the same Parquet files on the same file system, reading time included, and are
-warmed up on pages of the same shape. The peer runs as installed, and again with the quickest of
-several settings ("tuned"); ratios are to the first, those to the second stand beside. Millpond
-is exact at every instant; the peer's aggregate moves in hops of a tenth of the window. The peer's
-noop sink drops rows where they arise, Millpond's results are complete in the driver and counted.
+warmed up for equally long on pages of the same shape, in a session with Millpond's settings, which
+serve both. The peer runs as installed, and again with the quickest of several settings ("tuned");
+ratios are to the first, those to the second stand beside. Millpond is exact at every instant; the
+peer's aggregate moves in hops of a tenth of the window. The peer's noop sink drops rows where they
+arise, Millpond's results are complete in the driver and counted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,9 @@ from millpond.spark.session import create_session
 
 SMALL_PAGE_ROWS = 1_000
 SMALL_PAGES_GOAL = 2.0
+RUNS = 3
+QUICK_SECONDS = 3.0
+"""A quick contest is not repeated if a run takes longer."""
 
 
 @dataclass
@@ -112,7 +117,7 @@ class Contest:
         self.rows = chosen.rows or (1_000_000 if chosen.quick else 2_000_000)
         self.page_rows = min(chosen.page_rows, self.rows)
         self.is_quick = chosen.quick
-        self.repeats = 1 if chosen.quick else 3
+        self.warm_seconds = 6.0 if chosen.quick else 20.0
         self.small_pages = chosen.small_pages or (25 if chosen.quick else 200)
         self.doing: Callable[[str], None] = note
 
@@ -128,33 +133,41 @@ class Contest:
         return directories
 
     def variant(self, case: Case, directories: list[Path]) -> str:
-        """Warms the peer up and finds its quickest settings (when quick: the usual ones)."""
+        """The peer's quickest settings (when quick: the usual ones)."""
         if self.is_quick:
-            self._peer(case, directories, peer.RAW)
-            self._peer(case, directories, peer.TUNED)
             return peer.TUNED
         names = peer.VARIANTS if case.is_stateful else peer.STATELESS
         self._peer(case, directories, next(iter(names)))
         runs = {name: self._peer(case, directories, name) for name in names}
         return min(runs, key=lambda name: statistics.median(runs[name].batch_seconds))
 
+    def warm(self, run: Callable[[], object]) -> None:
+        """Runs until the time for warming up is over, at least once."""
+        began = time.perf_counter()
+        run()
+        while time.perf_counter() - began < self.warm_seconds:
+            run()
+
     def _peer(self, case: Case, directories: list[Path], variant: str) -> peer.Run:
         return peer.run(self.spark, case.build, directories, variant, self.scratch)
 
     def contest(self, case: Case, rows: int, page_rows: int, warm_pages: int) -> Outcome:
-        """All sides, warm, one after the other as often as is asked for."""
+        """All sides, warm, one after the other: three times, when quick only if that is quick."""
         warm = self.pages(case, warm_pages * page_rows, page_rows)
         measured = self.pages(case, rows, page_rows)
         self.doing(f"{case.name}, pages of {page_rows:,}: warming up")
         variant = self.variant(case, warm)
-        for _ in range(2 if self.is_quick else len(peer.VARIANTS)):
-            run_millpond(case, warm, self.settings, self.spark)
+        for chosen in {peer.RAW, variant}:
+            self.warm(partial(self._peer, case, warm, chosen))
+        self.warm(partial(run_millpond, case, warm, self.settings, self.spark))
         ours, raw, tuned = Side(), Side(), Side()
-        for number in range(self.repeats):
-            self.doing(f"{case.name}, pages of {page_rows:,}: run {number + 1}")
+        self.doing(f"{case.name}, pages of {page_rows:,}: measuring")
+        for _ in range(RUNS):
             self._measure_ours(case, measured, ours)
             self._measure_peer(case, measured, peer.RAW, raw)
             self._measure_peer(case, measured, variant, tuned)
+            if self.is_quick and raw.seconds > QUICK_SECONDS:
+                break
         if case.same_rows and ours.rows_out != raw.rows_out:
             note(f"{case.name}: {ours.rows_out} rows here, {raw.rows_out} there: not the same!")
         return Outcome(ours, raw, tuned, variant)
@@ -260,7 +273,7 @@ def main() -> None:
     report = Report("versus_structured_streaming", chosen.out)
     cases = [*CASES, *([] if chosen.quick and not chosen.cases else [HOPPING])]
     wanted = chosen.cases or [*(case.name for case in cases), "small-pages"]
-    turns = (len(wanted) + 2 * ("small-pages" in wanted)) * (2 if chosen.quick else 4)
+    turns = (len(wanted) + 2 * ("small-pages" in wanted)) * 2
     with scratch_directory() as scratch, progress(turns) as doing:
         contest = Contest(chosen, report, scratch)
         contest.doing = doing
