@@ -61,7 +61,8 @@ class GroupSynopsis:
         """The rows of those of these keys that are known."""
         if not self._index:
             return self.schema.empty_table()
-        found = {self._index[key] for key in set(self._tuples(keys)) if key in self._index}
+        different = keys.group_by(self._keys, use_threads=False).aggregate([])
+        found = {self._index[key] for key in self._tuples(different) if key in self._index}
         return self._take(sorted(found))
 
     def insert(self, rows: pa.Table) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from millpond.spark.kernels.aggregate import element_schema, emit
 from millpond.spark.kernels.columns import flat, integers
 from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
-from millpond.spark.kernels.timeline import Changes, Elements, Timeline, marks_at
+from millpond.spark.kernels.timeline import Changes, Elements, Timeline, marks_at, order_of
 
 RULES: dict[str, Callable[[Ints, Ints], Ints]] = {
     "distinct": lambda left, right: (left > 0).astype(np.int64),
@@ -102,7 +102,7 @@ def changes_of(table: pa.Table, columns: list[str], until: int) -> pa.Table:
     ending = np.flatnonzero(end <= until)
     time = np.concatenate([start, end[ending]])
     signed = np.concatenate([weight, -weight[ending]])
-    order = np.lexsort((signed, time))
+    order = order_of(time, signed)
     rows = pa.array(np.concatenate([np.arange(len(start)), ending])[order])
     arrays = [pa.array(time[order]), pa.array(signed[order])]
     return pa.Table.from_arrays(
@@ -130,7 +130,7 @@ def net_of(changes: Changes, table: pa.Table, columns: list[str]) -> pa.Table:
         starts = np.append(0, timeline.last[:-1] + 1)
         weight = np.add.reduceat(changes.weight, starts)
     some = np.flatnonzero(weight != 0)
-    some = some[np.lexsort((weight[some], timeline.time[some]))]
+    some = some[order_of(timeline.time[some], weight[some])]
     rows = pa.array(changes.row[timeline.last[some]])
     arrays = [pa.array(timeline.time[some]), pa.array(weight[some])]
     return pa.Table.from_arrays(

@@ -126,15 +126,32 @@ def still_eligible(code: Ints, end: Ints, value: Ints, until: int) -> Bools:
     """
     keep = np.zeros(len(code), dtype=np.bool_)
     alive = np.flatnonzero(end > until)
-    order = alive[np.lexsort((-value[alive], -end[alive], code[alive]))]
-    if len(order) == 0:
-        return keep
-    codes, values = code[order], value[order]
-    new_group = np.append(True, codes[1:] != codes[:-1])
-    group = np.cumsum(new_group) - 1
-    dense = np.unique(values, return_inverse=True)[1].astype(np.int64)
-    lifted = dense + group * (int(dense.max()) + 1)
-    best = np.maximum.accumulate(lifted)
-    before = np.append(-1, best[:-1])
-    keep[order[new_group | (lifted > before)]] = True
+    order = alive[order_of(code[alive], end[alive])]
+    codes, ends, values = code[order], end[order], value[order]
+    ending_together: Ints = np.cumsum(_differs(codes) | _differs(ends), dtype=np.int64)
+    best_of_later = _greatest_before(values[::-1], codes[::-1])[::-1]
+    best_of_same_end = _greatest_before(values, ending_together)
+    keep[order[(values > best_of_later) & (values >= best_of_same_end)]] = True
     return keep
+
+
+def _differs(numbers: Ints) -> Bools:
+    """Whether each number differs from the one before it; the first one does."""
+    return np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]
+
+
+def _greatest_before(value: Ints, run: Ints) -> Ints:
+    """The greatest value before each place within its run of equal numbers, or NOTHING.
+
+    Each turn doubles how far back every place has looked.
+    """
+    starts = np.flatnonzero(_differs(run))
+    best = np.append(NOTHING, value[:-1])[: len(value)]
+    best[starts] = NOTHING
+    longest = int(np.diff(np.append(starts, len(run))).max(initial=0))
+    reach = 1
+    while reach < longest:
+        same = run[reach:] == run[:-reach]
+        best[reach:] = np.maximum(best[reach:], np.where(same, best[:-reach], NOTHING))
+        reach *= 2
+    return best

@@ -35,6 +35,25 @@ def _codes(column: pa.ChunkedArray) -> Ints:
     return np.asarray(encoded.indices).astype(np.int64)
 
 
+def stable_order(keys: Ints) -> Ints:
+    """The stable order of integers: by 16 bits at a time where few passes do, for numpy sorts those
+    by radix, several times faster than whole integers.
+
+    >>> stable_order(np.array([70_000, 3, 70_000, -5])).tolist()
+    [3, 1, 0, 2]
+    """
+    low, high = int(keys.min(initial=0)), int(keys.max(initial=0))
+    passes = -(-(high - low).bit_length() // 16)
+    if len(keys) < 1_000 or passes > 3:
+        return np.argsort(keys, kind="stable")
+    rest = keys - low
+    order = np.argsort(rest.astype(np.uint16), kind="stable")
+    for place in range(1, passes):
+        digits = (rest >> (16 * place)).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+    return order
+
+
 def first_rows(codes: Ints) -> Ints:
     """For each code from zero up, the first row that has it."""
     rows = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from millpond.schema import FOREVER
 from millpond.spark.kernels.aggregate import element_schema
 from millpond.spark.kernels.columns import flat, integers
-from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows, stable_order
+from millpond.spark.kernels.timeline import order_of
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class RowsWindowKernel:
 
     def _order(self, events: pa.Table, codes: Ints) -> Ints:
         if self.is_base:
-            return np.lexsort((integers(events["_seq"]), integers(events["_ts"]), codes))
+            arrived = stable_order(integers(events["_seq"]))
+            return arrived[order_of(codes[arrived], integers(events["_ts"])[arrived])]
         table = events.select(["_ts", *self.columns]).append_column("_code", pa.array(codes))
         keys = [(name, "ascending", "at_start") for name in ("_code", "_ts", *self.columns)]
         return np.asarray(pc.sort_indices(table, sort_keys=keys)).astype(np.int64)

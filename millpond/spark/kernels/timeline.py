@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.kernels.groups import Bools, Ints
+from millpond.spark.kernels.groups import Bools, Ints, stable_order
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,16 @@ class Changes:
         return Changes(row[order], code[order], time[order], weight[order])
 
 
-def order_of(code: Ints, time: Ints) -> Ints:
-    """The stable order by group, then time."""
-    if len(code) == 0:
+def order_of(first: Ints, then: Ints) -> Ints:
+    """The stable order by one number, usually the group, then by another, usually the time."""
+    if len(first) == 0:
         return np.zeros(0, dtype=np.int64)
-    low, high = int(time.min()), int(time.max())
-    span = high - low + 1
-    if span < 2**62 and (int(code.max()) + 1) * span < 2**62:
-        return np.argsort(code * span + (time - low), kind="stable")
-    return np.lexsort((time, code))
+    low, high = int(first.min()), int(first.max())
+    then_low, then_high = int(then.min()), int(then.max())
+    span = then_high - then_low + 1
+    if (high - low + 1) * span < 2**62:
+        return stable_order((first - low) * span + (then - then_low))
+    return np.lexsort((then, first))
 
 
 @dataclass(frozen=True)
