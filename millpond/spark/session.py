@@ -70,10 +70,21 @@ def for_steps(session: SparkSession) -> SparkSession:
 
 def hadoop_options(session: SparkSession) -> list[dict[str, Any]]:
     """Hadoop's configuration in the driver: each entry with key, value and the file it is from."""
+    java: Any = session._jsparkSession
+    java.sessionState().newHadoopConf()  # loads what would be loaded later
+    return _listed(session, _hadoop(session))
+
+
+def default_hadoop_options(session: SparkSession) -> list[dict[str, Any]]:
+    """The configuration as Hadoop brings it."""
     jvm: Any = session._jvm
-    session._jsparkSession.sessionState().newHadoopConf()  # loads what would be loaded later
+    return _listed(session, jvm.org.apache.hadoop.conf.Configuration())
+
+
+def _listed(session: SparkSession, configuration: Any) -> list[dict[str, Any]]:
+    jvm: Any = session._jvm
     text = jvm.java.io.StringWriter()
-    jvm.org.apache.hadoop.conf.Configuration.dumpConfiguration(_hadoop(session), text)
+    jvm.org.apache.hadoop.conf.Configuration.dumpConfiguration(configuration, text)
     options: list[dict[str, Any]] = json.loads(text.toString())["properties"]
     return options
 
