@@ -69,14 +69,14 @@ class InWorkers:
         return output, _state_rows(table.filter(is_state), kernel)
 
     def _with_state(self, events: Frame, state: pa.Table) -> DataFrame:
-        """Events and state rows in one frame, each with NULLs in the other's columns."""
+        """Events and state rows in one frame, each with nothing in the other's columns."""
         keys, schema = self._kernel.keys, self._kernel.state_schema
         names = _state_names(self._kernel)
-        marked = events.build().select("*", *(_null(schema.field(n), STATE + n) for n in names))
+        marked = events.build().select("*", *(_nothing(schema.field(n), STATE + n) for n in names))
         stored = self._slot.table(state.rename_columns(_travelling_names(self._kernel)))
         if stored is None:
             return marked
-        absent = [_null(f, f.name) for f in self._event_schema if f.name not in keys]
+        absent = [_nothing(f, f.name) for f in self._event_schema if f.name not in keys]
         return marked.unionByName(stored.build().select("*", *absent))
 
     def close(self) -> None:
@@ -84,8 +84,10 @@ class InWorkers:
         self._slot.close()
 
 
-def _null(field: pa.Field, name: str) -> Column:
-    return F.lit(None).cast(spark_type(field.type)).alias(name)
+def _nothing(field: pa.Field, name: str) -> Column:
+    """No value: NULL or, because Spark is slow at writing those, an empty list."""
+    empty = F.array() if pa.types.is_list(field.type) else F.lit(None)
+    return empty.cast(spark_type(field.type)).alias(name)
 
 
 def _inverted(mask: pa.ChunkedArray) -> pa.ChunkedArray:
