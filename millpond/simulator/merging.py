@@ -16,7 +16,7 @@ from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.distributions import Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield
+from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, new_state
 from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
@@ -77,7 +77,7 @@ class MergingStep:
                 size += waits * inlet.tuple_bytes
                 oldest = min(oldest, inlet.oldest())
         ready = amount > 0 and oldest <= self.bound()
-        return OperatorState(self.id, amount, size, oldest, ready)
+        return new_state((self.id, amount, size, oldest, ready, False, None))
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""

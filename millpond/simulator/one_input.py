@@ -11,7 +11,7 @@ from millpond.errors import StateError
 from millpond.simulator.distributions import Distribution, Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield
+from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, new_state
 from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
@@ -62,7 +62,8 @@ class OneInputStep:
             return self._idle
         amount = float(tail - cursor) if buffer.mass is None else buffer.amount(cursor, tail)
         oldest = buffer.view[cursor - buffer.first]
-        return OperatorState(self.id, amount, amount * inlet.tuple_bytes, oldest, True)
+        size = amount * inlet.tuple_bytes
+        return new_state((self.id, amount, size, oldest, True, False, None))
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""

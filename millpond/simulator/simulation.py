@@ -106,7 +106,7 @@ class Simulation:
         self._note_start(operator, start, seconds)
         if self.conditions.processors == 1:
             self._advance(start + seconds)
-            self._end(operator, Running(processor, start))
+            self._end(operator, processor, start)
         else:
             self._running[operator] = Running(processor, start)
             heappush(self._ends, (start + seconds, operator))
@@ -124,7 +124,7 @@ class Simulation:
             return False
         _, operator = heappop(self._ends)
         self._advance(next_end)
-        self._end(operator, self._running.pop(operator))
+        self._end(operator, *self._running.pop(operator))
         return True
 
     def _state(self, operator: int) -> OperatorState:
@@ -155,25 +155,19 @@ class Simulation:
         if wait > record.longest_wait_seconds.get(operator, -1.0):
             record.longest_wait_seconds[operator] = wait
 
-    def _end(self, operator: int, running: Running) -> None:
-        self._free.append(running.processor)
+    def _end(self, operator: int, processor: Processor, start_seconds: float) -> None:
+        self._free.append(processor)
         step = self.wiring.units[operator]
         if not isinstance(step, VirtualStep) and step.took_one():
-            taken = 1.0
-            change = self._end_one(step)
+            taken, change = 1.0, self._end_one(step)
         else:
-            releases, yields = step.finish()
-            taken = sum(release.taken for release in releases if not release.inlet.is_pipe)
-            change = sum(self._deliver(made, running.start_seconds) for made in yields)
-            change -= sum(self._release(release) for release in releases)
-            self._changed.update(self.wiring.affected[operator])
+            taken, change = self._end_several(step, start_seconds)
         if change:
             self.queue_bytes += change
             self.recorder.change(self.now_seconds, change)
         if self.conditions.trace:
-            self.recorder.record.trace.append(
-                Execution(running.start_seconds, self.now_seconds, operator, taken)
-            )
+            step_traced = Execution(start_seconds, self.now_seconds, operator, taken)
+            self.recorder.record.trace.append(step_traced)
         if self.now_seconds >= self.meter.next_seconds:
             self.meter.close_window(self.now_seconds)
             self._snapshot = None
@@ -188,17 +182,35 @@ class Simulation:
         arrival, made = step.finish_one()
         self.recorder.record.tuples_served += 1
         change = 0.0 if shared and min(cursors) == before else -inlet.tuple_bytes
+        if not made:
+            self._changed.update(wiring.affected_by_taking[operator])
+            return change
         self._changed.update(wiring.affected[operator])
-        if made and operator in wiring.delivers:
+        if operator in wiring.delivers:
             for _ in range(made):
                 self.recorder.output_one(operator, self.now_seconds, arrival)
         copies = wiring.copies[operator]
-        if made and copies:
+        if copies:
             buffer = wiring.buffers[operator]
             for _ in range(made):
                 buffer.append_one(arrival)
             change += made * copies * wiring.bytes[operator]
         return change
+
+    def _end_several(
+        self, step: MemberStep | VirtualStep, start_seconds: float
+    ) -> tuple[float, float]:
+        """End any step; returns the tuples it took from queues, and the change in bytes."""
+        taken = change = 0.0
+        releases, yields = step.finish()
+        for made in yields:
+            change += self._deliver(made, start_seconds)
+        for release in releases:
+            change -= self._release(release)
+            if not release.inlet.is_pipe:
+                taken += release.taken
+        self._changed.update(self.wiring.affected[step.id])
+        return taken, change
 
     def _release(self, release: Release) -> float:
         """Bytes that leave the queues with the tuples a step took."""

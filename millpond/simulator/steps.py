@@ -7,8 +7,9 @@ slice; the tuple keeps its size until its work is complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +20,8 @@ from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 SLACK = 1 + 1e-9
 """How much longer than its slice work may be, so that rounding never costs a time unit."""
+new_state: Callable[[tuple[Any, ...]], OperatorState] = partial(tuple.__new__, OperatorState)
+"""From all seven values: more than twice as fast as calling the class, and millions are made."""
 
 
 class Yield(NamedTuple):

@@ -59,6 +59,7 @@ class Wiring:
         self.unit_of: dict[int, int] = {}
         self.copies: dict[Source, int] = {}
         self.affected: dict[Source, tuple[int, ...]] = {}
+        self.affected_by_taking: dict[Source, tuple[int, ...]] = {}
         self.place(self.all_edges())
         for name in plan.streams:
             if not len(self.buffers[name].arrival):
@@ -88,13 +89,13 @@ class Wiring:
                 self._connect(inlet, (inlet.source, member.id) in direct)
         self._set_overheads()
         self._make_units()
-        self.affected = self._all_affected()
+        self._set_affected()
         self.copies = {source: self._copies(source) for source in self.buffers}
 
     def look_far(self) -> None:
         """From now on what waits far upstream may decide whether a merging operator is ready."""
         self._far = True
-        self.affected = self._all_affected()
+        self._set_affected()
 
     def _copies(self, source: Source) -> int:
         """How often a tuple of a stream or operator is stored in queues."""
@@ -133,7 +134,10 @@ class Wiring:
         """The time up to which all inputs of an operator are complete."""
         if not operator.ordered:
             return math.inf
-        return min(self.complete_until(each.source) for each in operator.inputs)
+        bound = math.inf
+        for each in operator.inputs:
+            bound = min(bound, self.complete_until(each.source))
+        return bound
 
     def complete_until(self, source: Source) -> float:
         """The time up to which no more tuples can come out of a stream or operator."""
@@ -220,13 +224,18 @@ class Wiring:
             for unit, group in groups.items()
         }
 
-    def _all_affected(self) -> dict[Source, tuple[int, ...]]:
-        """For each stream and unit the units whose state may change when it yields or moves on."""
+    def _set_affected(self) -> None:
+        """For each stream and unit the units whose state may change when it yields or moves on.
+
+        A unit that took tuples and yielded none changes others only if they look far.
+        """
         found: dict[Source, set[int]] = {}
         for source in self.buffers:
             key = self.unit_of[source] if isinstance(source, int) else source
             found.setdefault(key, set()).update(self._affected(source))
-        return {source: tuple(sorted(units)) for source, units in found.items()}
+        self.affected = {source: tuple(sorted(units)) for source, units in found.items()}
+        alone: dict[Source, tuple[int, ...]] = {unit: (unit,) for unit in self.units}
+        self.affected_by_taking = self.affected if self._far else alone
 
     def _affected(self, source: Source) -> set[int]:
         found: set[int] = {self.unit_of[source]} if isinstance(source, int) else set()
