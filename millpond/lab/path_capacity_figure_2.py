@@ -14,6 +14,7 @@ from millpond.lab.path_capacity_workload import (
     STRATEGIES,
     Phases,
     in_phase,
+    plot_over_time,
     record_of,
 )
 
@@ -47,14 +48,8 @@ def measure(seeds: Sequence[int], phases: Phases) -> Tables:
 
 def plot(tables: Tables, figure: Figure) -> None:
     """Mean latency of the outputs in each bin."""
-    axes = figure.subplots()
-    table = tables["latency over time"]
-    for name in STRATEGIES:
-        axes.plot(table["seconds"], table[name], label=name)
-    axes.set_yscale("log")
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel(f"mean tuple latency in {BIN_SECONDS:g} s (s)")
-    axes.legend()
+    label = f"mean tuple latency in {BIN_SECONDS:g} s (s)"
+    plot_over_time(tables["latency over time"], figure, label).set_yscale("log")
 
 
 def check(tables: Tables) -> Sequence[Claim]:

@@ -16,7 +16,7 @@ from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.distributions import Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, new_state
+from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, cut, new_state
 from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
@@ -88,16 +88,9 @@ class MergingStep:
         if len(batch.arrival) == 0:
             raise StateError(f"operator {self.id} has nothing to take yet; choose a ready one")
         ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
-        count = len(ends)
-        if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
-            full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
-            if self.preemptive:
-                before = float(ends[full - 1]) if full else -self.done_seconds
-                self._count, self.done_seconds = full, max(0.0, slice_seconds - before)
-                return self._spend(slice_seconds)
-            count = max(1, full)
-        self._count, self.done_seconds = count, 0.0
-        return self._spend(float(ends[count - 1]))
+        whole = cut(ends, slice_seconds, self.done_seconds, self.preemptive)
+        self._count, self.done_seconds = whole.tuples, whole.done_seconds
+        return self._spend(whole.seconds)
 
     def _only_side(self, max_tuples: int | None) -> int | None:
         """The input of the one whole tuple that can be taken, when it is no more than one."""

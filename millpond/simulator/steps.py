@@ -47,6 +47,34 @@ class Tally:
     made: float = 0.0
 
 
+class Cut(NamedTuple):
+    """How far a step comes: whole tuples, seconds, and seconds spent on the tuple behind them."""
+
+    tuples: int
+    seconds: float
+    done_seconds: float
+
+
+def cut(
+    ends: FloatArray, slice_seconds: float | None, done_seconds: float, preemptive: bool
+) -> Cut:
+    """Cut work that would end tuple by tuple at `ends`, of which `done_seconds` were done before.
+
+    >>> cut(np.array([1.0, 2.0, 3.0]), 2.5, 0.0, preemptive=True)
+    Cut(tuples=2, seconds=2.5, done_seconds=0.5)
+    >>> cut(np.array([1.0, 2.0, 3.0]), 2.5, 0.0, preemptive=False)
+    Cut(tuples=2, seconds=2.0, done_seconds=0.0)
+    """
+    count = len(ends)
+    if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
+        full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
+        if preemptive:
+            before = float(ends[full - 1]) if full else -done_seconds
+            return Cut(full, slice_seconds, max(0.0, slice_seconds - before))
+        count = max(1, full)
+    return Cut(count, float(ends[count - 1]), 0.0)
+
+
 class Step(Protocol):
     """Something at work that can be scheduled: looked at, begun, finished."""
 
