@@ -35,6 +35,7 @@ class Wiring:
     """Everything tuples flow through."""
 
     def __init__(self, plan: SimulatedPlan, arrivals: Arrivals, conditions: Conditions) -> None:
+        _refuse_misfits(plan, arrivals)
         self.plan, self.conditions = plan, conditions
         self.now_seconds = 0.0
         self.readers = readers_of(plan)
@@ -250,6 +251,18 @@ class Wiring:
             seen.update(fresh)
             pending.extend(fresh)
         return found
+
+
+def _refuse_misfits(plan: SimulatedPlan, arrivals: Arrivals) -> None:
+    """Refuse a plan with nothing to run, and arrivals that nobody reads."""
+    if not plan.operators:
+        raise StrategyError("the plan has no operators; add at least one before simulating it")
+    for name in arrivals:
+        if name not in plan.streams:
+            known = ", ".join(plan.streams)
+            raise StrategyError(
+                f'arrivals for stream "{name}", which the plan has not; it has {known}'
+            )
 
 
 def _stream_buffer(

@@ -16,6 +16,18 @@ from tests.simulator.plans import STRATEGIES, arrivals, plans, two_operators
 FLUID = Conditions(tuples="fluid")
 
 
+def test_a_plan_without_operators_is_refused() -> None:
+    plan = SimulatedPlan()
+    plan.stream("s")
+    with pytest.raises(StrategyError, match="the plan has no operators; add at least one"):
+        simulate(plan, make("chain"), {"s": [1.0]})
+
+
+def test_arrivals_for_a_stream_that_the_plan_has_not_are_refused() -> None:
+    with pytest.raises(StrategyError, match='stream "t", which the plan has not; it has s'):
+        simulate(two_operators(), make("chain"), {"t": [1.0]})
+
+
 def test_memory_counts_arrivals_of_the_same_instant() -> None:
     record = simulate(two_operators(), make("fifo", slice_seconds=1.0), {"s": [1, 2]}, FLUID)
     assert record.memory.at([0.5, 1, 2, 3, 4, 5]).round(9).tolist() == [0, 1, 1.2, 1, 0.2, 0]
