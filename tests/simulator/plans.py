@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 from hypothesis import strategies as st
 
+from millpond.scheduling.registry import BUILT_IN, find, make
+from millpond.scheduling.strategy import Strategy
 from millpond.simulator import SimulatedPlan
 
-STRATEGIES = ("fifo", "round-robin", "greedy", "chain", "fifo-chain")
+STRATEGIES = tuple(BUILT_IN)
+SERVICES: tuple[dict[str, object], ...] = ({}, {"max_tuples": 1}, {"slice_seconds": 0.25})
+
+
+def strategy(place: int) -> Strategy:
+    """The strategy of that place in the list, with one of the services that it knows."""
+    name, service = STRATEGIES[place], SERVICES[place % len(SERVICES)]
+    known = signature(find(name)).parameters
+    cures = "inner_settings" in known
+    return make(name, **{key: each for key, each in service.items() if key in known or cures})
 
 
 def two_operators() -> SimulatedPlan:

@@ -9,9 +9,11 @@ from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError, StrategyError
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
+from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, Simulation, Window, simulate
 from millpond.simulator.record import Record
-from tests.simulator.plans import STRATEGIES, arrivals, plans, two_operators
+from millpond.snapshot import Observation, PlanSnapshot
+from tests.simulator.plans import STRATEGIES, arrivals, plans, strategy, two_operators
 
 FLUID = Conditions(tuples="fluid")
 
@@ -171,11 +173,7 @@ def test_bad_settings_are_refused(make_conditions: object, message: str) -> None
 
 def _runs(plan: SimulatedPlan, times: dict[str, np.ndarray], **conditions: object) -> list[Record]:
     settled = Conditions(**conditions)  # type: ignore[arg-type]
-    settings_of = [{}, {"max_tuples": 1}, {"slice_seconds": 0.25}]
-    return [
-        simulate(plan, make(name, **settings_of[place % 3]), times, settled)
-        for place, name in enumerate(STRATEGIES)
-    ]
+    return [simulate(plan, strategy(place), times, settled) for place in range(len(STRATEGIES))]
 
 
 @settings(max_examples=20, deadline=None)
@@ -205,14 +203,46 @@ def test_arrival_order_is_kept_at_every_output(
         assert (record.output_latency_seconds >= -1e-9).all()
 
 
+class _Watched:
+    """Passes everything on to a strategy, and notes when it idles although an operator is ready."""
+
+    def __init__(self, inner: Strategy) -> None:
+        self.inner, self.ready, self.idled = inner, set[int](), 0
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        self.ready.clear()
+        self.inner.plan_changed(plan)
+
+    def observe(self, observation: Observation) -> None:
+        for state in observation.changed:
+            self.ready.discard(state.operator)
+            if state.ready:
+                self.ready.add(state.operator)
+        self.inner.observe(observation)
+
+    def decide(self) -> Decision | None:
+        decision = self.inner.decide()
+        self.idled += decision is None and bool(self.ready)
+        return decision
+
+
 @settings(max_examples=20, deadline=None)
 @given(plans(), arrivals())
 def test_the_processor_never_idles_while_something_is_ready(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
 ) -> None:
-    # Without joins the busy periods of one processor depend on the work alone.
-    if any(len(operator.inputs) > 1 for operator in plan.operators):
-        return
+    for place, name in enumerate(STRATEGIES):
+        watched = _Watched(strategy(place))
+        simulate(plan, watched, times)
+        assert (name, watched.idled) == (name, 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(plans(), arrivals())
+def test_without_joins_the_work_alone_says_when_all_is_done(
+    plan: SimulatedPlan, times: dict[str, np.ndarray]
+) -> None:
+    assume(all(len(operator.inputs) == 1 for operator in plan.operators))
     finished = {round(record.finished_seconds, 6) for record in _runs(plan, times)}
     assert len(finished) == 1
 
