@@ -53,9 +53,9 @@ def plot(tables: Tables, figure: Figure) -> None:
         axes.plot(peak, latency, "o", color="0.35", ms=4)
         offset = (4, -11 if below else 4)
         axes.annotate(names, (peak, latency), offset, textcoords="offset points", size=8)
-    _curve(axes, [each for each in found if each.strategy == "threshold"], "tab:orange")
-    _curve(axes, [each for each in found if each.strategy == "auto" and each.budget], "tab:blue")
-    _curve(axes, [each for each in found if each.strategy == "auto" and each.goal], "tab:green")
+    for name, color in (("threshold", "tab:orange"), ("auto", "tab:blue")):
+        _curve(axes, [each for each in found if each.label == f"{name} {each.budget:g}"], color)
+    _curve(axes, [each for each in found if each.goal], "tab:green")
     axes.set_xlim(0.8, None)
     axes.set_ylim(0.8, None)
     axes.axvspan(0.8, 1, color="0.9")

@@ -70,10 +70,14 @@ def test_broken_budgets_and_bounds_are_noticed() -> None:
         (each.label, each.strategy, each.budget, each.goal, 0, each.budget or 2.0, 2.0)
         for each in plane.contestants()
     ]
+    rows += [
+        (f"{plane.AS_LEAN} threshold {budget:g}", "auto", budget, 0.0, 0, budget, 2.1)
+        for budget in (*plane.TIGHT, *plane.WIDE)
+    ]
     names = ("label", "strategy", "budget", "goal", "seed", "peak", "latency")
     tables = {"runs": dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))}
-    claims = plane.check(tables)
-    assert not any(claim.holds for claim in claims[1:])
+    expected = [True, False, *[False] * len(plane.WIDE), *[True] * len(plane.TIGHT), False]
+    assert [claim.holds for claim in plane.check(tables)] == expected
     tables["runs"]["peak"][0] = 0.9
     assert not plane.check(tables)[0].holds
     spots = plane_picture.spots(tables)
