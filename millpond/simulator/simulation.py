@@ -24,7 +24,7 @@ from millpond.simulator.inlets import Release
 from millpond.simulator.measuring import Meter
 from millpond.simulator.picture import plan_snapshot, stream_rate
 from millpond.simulator.plan import SimulatedPlan
-from millpond.simulator.record import Execution, Record, Recorder
+from millpond.simulator.record import Execution, Record, Recorder, Waits
 from millpond.simulator.steps import MemberStep, Yield
 from millpond.simulator.virtual import VirtualStep
 from millpond.simulator.wiring import Arrivals, Wiring
@@ -67,12 +67,14 @@ class Simulation:
         self._ends: list[tuple[float, int]] = []
         self._free = [Processor() for _ in range(conditions.processors)]
         self._waiting_since: dict[int, float] = {}
+        self._busy_until: dict[int, float] = {}
         self._structure = 0
         self._snapshot: PlanSnapshot | None = None
         for name in self._streams:
             buffer = self.wiring.buffers[name]
             size = self.wiring.bytes[name] * self.wiring.copies[name]
-            self.recorder.arrivals(buffer.arrival, np.full(len(buffer.arrival), size))
+            mass = np.ones(len(buffer.arrival)) if buffer.mass is None else buffer.mass
+            self.recorder.arrivals(buffer.arrival, size * mass)
 
     def plan(self) -> PlanSnapshot:
         """The plan with its true or last measured averages."""
@@ -133,8 +135,15 @@ class Simulation:
         if operator in self._running:
             return state._replace(ready=False, running=True)
         if state.ready and operator not in self._waiting_since:
-            self._waiting_since[operator] = self.now_seconds
+            self._waiting_since[operator] = self._ready_since(operator, state)
         return state._replace(waiting=step.reveal()) if self.conditions.clairvoyant else state
+
+    def _ready_since(self, operator: int, state: OperatorState) -> float:
+        """Now, unless a tuple arrived while nobody looked, on a stream and not behind a step."""
+        if operator not in self.wiring.at_streams:
+            return self.now_seconds
+        idle_since = self._busy_until.get(operator, 0.0)
+        return min(self.now_seconds, max(state.oldest_arrival_seconds, idle_since))
 
     def _switch(self, processor: Processor, decision: RunOperator) -> float:
         record, conditions, seconds = self.recorder.record, self.conditions, 0.0
@@ -151,9 +160,15 @@ class Simulation:
         record = self.recorder.record
         record.executions += 1
         record.busy_seconds += start_seconds - self.now_seconds + seconds
+        self._busy_until[operator] = start_seconds + seconds
         wait = start_seconds - self._waiting_since.pop(operator, start_seconds)
-        if wait > record.longest_wait_seconds.get(operator, -1.0):
-            record.longest_wait_seconds[operator] = wait
+        waits = record.waits.get(operator)
+        if waits is None:
+            waits = record.waits[operator] = Waits()
+        waits.steps += 1
+        waits.total_seconds += wait
+        if wait > waits.longest_seconds:
+            waits.longest_seconds = wait
 
     def _end(self, operator: int, processor: Processor, start_seconds: float) -> None:
         self._free.append(processor)
@@ -262,6 +277,7 @@ class Simulation:
         before, self.queue_bytes = self.queue_bytes, self.wiring.queued_bytes()
         self.recorder.change(self.now_seconds, self.queue_bytes - before)
         self._waiting_since.clear()
+        self._busy_until.clear()
         self._changed.clear()
         self._structure += 1
         self._snapshot = None

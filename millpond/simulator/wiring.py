@@ -25,8 +25,11 @@ from millpond.simulator.plan import SimulatedOperator, SimulatedPlan, Source
 from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
 from millpond.snapshot import FloatArray
+from millpond.workloads import SizedArrivals
 
-Arrivals: TypeAlias = Mapping[str, Sequence[float] | FloatArray]
+StreamArrivals: TypeAlias = Sequence[float] | FloatArray | SizedArrivals
+Arrivals: TypeAlias = Mapping[str, StreamArrivals]
+"""When tuples come on each stream; fluid ones may have sizes, by which their cost grows too."""
 PARKED = 2**62
 """The cursor of a reader that is fed by a pipe instead."""
 
@@ -58,6 +61,7 @@ class Wiring:
         self.open_streams_above = self._streams_above()
         self.units: dict[int, MemberStep | VirtualStep] = {}
         self.unit_of: dict[int, int] = {}
+        self.at_streams: frozenset[int] = frozenset()
         self.copies: dict[Source, int] = {}
         self.affected: dict[Source, tuple[int, ...]] = {}
         self.affected_by_taking: dict[Source, tuple[int, ...]] = {}
@@ -90,6 +94,7 @@ class Wiring:
                 self._connect(inlet, (inlet.source, member.id) in direct)
         self._set_overheads()
         self._make_units()
+        self.at_streams = self._units_at_streams()
         self._set_affected()
         self.copies = {source: self._copies(source) for source in self.buffers}
 
@@ -225,6 +230,18 @@ class Wiring:
             for unit, group in groups.items()
         }
 
+    def _units_at_streams(self) -> frozenset[int]:
+        """The units with one queue, and that before a stream: ready once a tuple arrives."""
+        sources: dict[int, list[Source]] = {}
+        for operator, member in self.members.items():
+            queued = [inlet.source for inlet in member.inlets if not inlet.is_pipe]
+            sources.setdefault(self.unit_of[operator], []).extend(queued)
+        return frozenset(
+            unit
+            for unit, before in sources.items()
+            if len(before) == 1 and isinstance(before[0], str)
+        )
+
     def _set_affected(self) -> None:
         """For each stream and unit the units whose state may change when it yields or moves on.
 
@@ -266,12 +283,20 @@ def _refuse_misfits(plan: SimulatedPlan, arrivals: Arrivals) -> None:
 
 
 def _stream_buffer(
-    name: str, arrivals: FloatArray | Sequence[float] | None, readers: int, fluid: bool
+    name: str, arrivals: StreamArrivals | None, readers: int, fluid: bool
 ) -> TupleBuffer:
-    times = np.asarray(() if arrivals is None else arrivals, dtype=np.float64)
+    sizes = arrivals.sizes if isinstance(arrivals, SizedArrivals) else None
+    if sizes is not None and not fluid:
+        raise StrategyError(
+            f'arrivals of stream "{name}" have sizes, which whole tuples cannot have; give their '
+            'times alone, or simulate with Conditions(tuples="fluid")'
+        )
+    given = arrivals.times if isinstance(arrivals, SizedArrivals) else arrivals
+    times = np.asarray(() if given is None else given, dtype=np.float64)
     if len(times) > 1 and (np.diff(times) < 0).any():
         raise StrategyError(f'arrivals of stream "{name}" are not in order of time; sort them')
-    return TupleBuffer.of_arrivals(times, np.ones(len(times)) if fluid else None, readers)
+    mass = (np.ones(len(times)) if sizes is None else sizes) if fluid else None
+    return TupleBuffer.of_arrivals(times, mass, readers)
 
 
 def _connected(operators: list[int], edges: set[tuple[Source, int]]) -> dict[int, int]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -11,8 +13,9 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, Simulation, Window, simulate
-from millpond.simulator.record import Record
+from millpond.simulator.record import Record, Waits
 from millpond.snapshot import Observation, PlanSnapshot
+from millpond.workloads import Trace
 from tests.simulator.plans import STRATEGIES, arrivals, plans, strategy, two_operators
 
 FLUID = Conditions(tuples="fluid")
@@ -33,6 +36,27 @@ def test_arrivals_for_a_stream_that_the_plan_has_not_are_refused() -> None:
 def test_memory_counts_arrivals_of_the_same_instant() -> None:
     record = simulate(two_operators(), make("fifo", slice_seconds=1.0), {"s": [1, 2]}, FLUID)
     assert record.memory.at([0.5, 1, 2, 3, 4, 5]).round(9).tolist() == [0, 1, 1.2, 1, 0.2, 0]
+
+
+def test_fluid_tuples_of_a_trace_have_sizes(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text("time,size\n10,1\n11,3\n99,5\n")
+    sized = Trace(str(tmp_path / "trace.csv")).sized_until(50.0)
+    record = simulate(two_operators(), make("chain", slice_seconds=1.0), {"s": sized}, FLUID)
+    assert record.memory.at([0, 1, 4]).round(9).tolist() == [1, 3.2, 0.8]
+    assert record.busy_seconds == pytest.approx((1 + 3) * 2)
+    with pytest.raises(StrategyError, match='"s" have sizes, which whole tuples cannot have'):
+        simulate(two_operators(), make("chain"), {"s": sized})
+
+
+def test_waiting_times_of_each_operator_are_recorded() -> None:
+    plan = SimulatedPlan()
+    plan.path("q", plan.stream("s"), [(1.0, 1.0)])
+    record = simulate(plan, make("fifo", max_tuples=1), {"s": [0, 0, 5]})
+    assert record.waits[0] == Waits(steps=3, total_seconds=0.0, longest_seconds=0.0)
+    plan.path("other", plan.stream("t"), [(4.0, 1.0)])
+    record = simulate(plan, make("fifo"), {"s": [1.0, 8.0], "t": [0.0]})
+    assert record.waits[0] == Waits(steps=2, total_seconds=3.0, longest_seconds=3.0)
+    assert (record.waits[0].mean_seconds, record.longest_wait_seconds) == (1.5, {0: 3.0, 1: 0.0})
 
 
 def test_latency_runs_from_arrival_to_the_end_of_the_last_step() -> None:
