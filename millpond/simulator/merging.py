@@ -144,6 +144,10 @@ class MergingStep:
     def _merge(self, max_tuples: int | None) -> _Batch:
         bound = self.bound()
         heads = [_until(inlet, bound, max_tuples) for inlet in self.inlets]
+        sides = [side for side, (head, _) in enumerate(heads) if len(head)]
+        if len(sides) == 1:
+            head, mass = heads[sides[0]]
+            return _Batch(head, np.full(len(head), sides[0]), mass)
         arrival = np.concatenate([head for head, _ in heads])
         of_side = np.repeat(np.arange(len(heads)), [len(head) for head, _ in heads])
         order = np.argsort(arrival, kind="stable")[:max_tuples]

@@ -8,6 +8,7 @@ changed are looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -84,8 +85,7 @@ class Simulation:
 
     def observe(self, complete: bool) -> Observation:
         """The operators that changed since the last call, or all of them."""
-        changed = self.wiring.units if complete else self._changed
-        states = [self._state(operator) for operator in changed]
+        states = self._states(self.wiring.units if complete else self._changed)
         self._changed.clear()
         return Observation(self.now_seconds, states, self.queue_bytes)
 
@@ -129,14 +129,24 @@ class Simulation:
         self._end(operator, *self._running.pop(operator))
         return True
 
-    def _state(self, operator: int) -> OperatorState:
-        step = self.wiring.units[operator]
-        state = step.state()
-        if operator in self._running:
-            return state._replace(ready=False, running=True)
-        if state.ready and operator not in self._waiting_since:
-            self._waiting_since[operator] = self._ready_since(operator, state)
-        return state._replace(waiting=step.reveal()) if self.conditions.clairvoyant else state
+    def _states(self, operators: Iterable[int]) -> list[OperatorState]:
+        units, since, clairvoyant = (
+            self.wiring.units,
+            self._waiting_since,
+            self.conditions.clairvoyant,
+        )
+        states = []
+        for operator in operators:
+            state = units[operator].state()
+            if operator in self._running:
+                states.append(state._replace(ready=False, running=True))
+                continue
+            if state.ready and operator not in since:
+                since[operator] = self._ready_since(operator, state)
+            if clairvoyant:
+                state = state._replace(waiting=units[operator].reveal())
+            states.append(state)
+        return states
 
     def _ready_since(self, operator: int, state: OperatorState) -> float:
         """Now, unless a tuple arrived while nobody looked, on a stream and not behind a step."""
