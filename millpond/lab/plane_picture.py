@@ -56,6 +56,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     for name, color in (("threshold", "tab:orange"), ("auto", "tab:blue")):
         _curve(axes, [each for each in found if each.label == f"{name} {each.budget:g}"], color)
     _curve(axes, [each for each in found if each.goal], "tab:green")
+    axes.margins(x=0.12)
     axes.set_xlim(0.8, None)
     axes.set_ylim(0.8, None)
     axes.axvspan(0.8, 1, color="0.9")
@@ -63,7 +64,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     axes.annotate("no schedule reaches the grey", (1.2, 0.85), size=9, color="0.4")
     axes.set_xlabel("peak memory over the least possible")
     axes.set_ylabel("mean latency over the least possible")
-    axes.legend(loc="upper right")
+    axes.legend(loc="upper center")
 
 
 def _gathered(found: list[Spot]) -> list[Named]:
@@ -93,6 +94,7 @@ def _curve(axes: Axes, mine: list[Spot], color: str) -> None:
     peaks, latencies = [each.peak for each in in_order], [each.latency for each in in_order]
     axes.plot(peaks, latencies, "o-", color=color, label=f"{mine[0].strategy}, by {of}")
     for each in in_order:
-        place = (5, -10) if each.strategy == "auto" else (5, 5)
+        below = each.strategy == "auto"
+        place, side = ((-5, -10), "right") if below else ((5, 5), "left")
         text, spot = f"{each.budget or each.goal:g}", (each.peak, each.latency)
-        axes.annotate(text, spot, place, textcoords="offset points", size=8, color=color)
+        axes.annotate(text, spot, place, textcoords="offset points", size=8, color=color, ha=side)
