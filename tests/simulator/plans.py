@@ -31,7 +31,7 @@ def two_operators() -> SimulatedPlan:
 
 @st.composite
 def plans(draw: st.DrawFn) -> SimulatedPlan:
-    """Random plans: shared operators, joins and unions over two streams."""
+    """Random plans of two queries: shared operators, joins and unions over two streams."""
     plan = SimulatedPlan()
     sources: list[int | str] = [plan.stream("r"), plan.stream("s", tuple_bytes=2.0)]
     for number in range(draw(st.integers(1, 6))):
@@ -46,7 +46,9 @@ def plans(draw: st.DrawFn) -> SimulatedPlan:
             sources.append(plan.join(f"o{number}", left, right, cost, selectivity / 2))
         else:
             sources.append(plan.union(f"o{number}", left, right, cost_seconds=cost))
-    plan.query("q", len(plan.operators) - 1)
+    plan.query("last", len(plan.operators) - 1)
+    other = draw(st.integers(0, len(plan.operators) - 1))
+    plan.query("other", other, weight=draw(st.sampled_from([0.5, 1.0, 4.0])))
     return plan
 
 
