@@ -5,30 +5,34 @@ what one step changes: the operator that ran and those behind it. One JSON line 
 `growth` is the time of a decision with the most operators over that with the fewest. Seconds are
 those of the processor, so that other work on the machine does not count.
 
-    python benchmarks/scheduling_decisions.py [--strategies chain fifo] [--operators 10 100]
+    python -m benchmarks.scheduling_decisions [--quick] [--out DIR] [--strategies chain fifo]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from benchmarks.reporting import Report, progress
 from millpond.decisions import PlaceQueues, RunOperator
 from millpond.scheduling.registry import make, names
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import SimulatedPlan, Simulation
 from millpond.snapshot import Observation, OperatorState, PlanSnapshot, WaitingTuples
 
+OPERATORS = (10, 100, 1000, 10_000)
 PATH_OPERATORS = 10
 GROWTH_GOAL = 8.0
 """Ten thousand operators against ten: O(log n) allows 4, and caches are colder."""
 
 
 def plan_of(operators: int) -> SimulatedPlan:
+    """Paths of ten operators with random costs and selectivities."""
     generator = np.random.default_rng(operators)
     plan = SimulatedPlan()
     for number in range(operators // PATH_OPERATORS):
@@ -76,6 +80,7 @@ class Crowd:
 
 
 def decisions_per_second(name: str, operators: int, seconds: float) -> float:
+    """The rate of turns once the strategy has warmed up."""
     strategy, crowd = make(name), Crowd(Simulation(plan_of(operators), {}))
     crowd.start(strategy)
     for _ in range(min(1000, 3 * operators)):
@@ -88,21 +93,49 @@ def decisions_per_second(name: str, operators: int, seconds: float) -> float:
     return turns / (time.process_time() - start)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter, within five minutes")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write the picture and lines there")
     parser.add_argument("--strategies", nargs="*", default=names())
-    parser.add_argument("--operators", nargs="*", type=int, default=[10, 100, 1000, 10_000])
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each case")
-    options = parser.parse_args()
-    for name in options.strategies:
-        rates = {n: decisions_per_second(name, n, options.seconds) for n in options.operators}
-        for operators, rate in rates.items():
-            case = f"{name}, {operators} operators"
-            line = {"benchmark": "scheduling_decisions", "case": case, "value": round(rate)}
-            print(json.dumps(line | {"unit": "decisions/s"}), flush=True)
-        growth = rates[min(rates)] / rates[max(rates)]
-        line = {"benchmark": "scheduling_decisions", "case": f"{name}, growth"}
-        print(json.dumps(line | {"ratio": round(growth, 2), "goal": GROWTH_GOAL}), flush=True)
+    parser.add_argument("--operators", nargs="*", type=int, default=OPERATORS)
+    parser.add_argument("--seconds", type=float, help="for each case; 1, or 0.3 with --quick")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure every strategy with every number of operators."""
+    chosen = arguments()
+    seconds = chosen.seconds or (0.3 if chosen.quick else 1.0)
+    report = Report("scheduling_decisions", chosen.out)
+    rates: dict[str, dict[int, float]] = {}
+    with progress(len(chosen.strategies)) as start:
+        for name in chosen.strategies:
+            start(name)
+            mine = {n: decisions_per_second(name, n, seconds) for n in chosen.operators}
+            for operators, rate in mine.items():
+                report.value(f"{name}, {operators} operators", round(rate), "decisions/s")
+            growth = mine[min(mine)] / mine[max(mine)]
+            sizes = f"{max(mine)} operators over {min(mine)}"
+            report.ratio(f"{name}, growth", growth, GROWTH_GOAL, at_most=True, what=sizes)
+            rates[name] = mine
+    report.draw("rates", lambda figure: plot(figure, rates))
+    report.close()
+
+
+def plot(figure: Figure, rates: Mapping[str, Mapping[int, float]]) -> None:
+    """Decisions a second over the number of operators, a line a strategy."""
+    axes = figure.subplots()
+    for name, mine in rates.items():
+        axes.plot(list(mine), list(mine.values()), marker="o", lw=1, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("operators")
+    axes.set_ylabel("decisions a second")
+    axes.legend(ncols=2, fontsize=7)
 
 
 if __name__ == "__main__":

@@ -4,18 +4,19 @@ The plan is the Path Capacity paper's size: 16 queries, 116 operators, 5 self-si
 queries joining up to five of them. Strategies serve single tuples, time slices, or all that waits.
 One JSON line a case; seconds are those of the processor, so that other work does not count.
 
-    python benchmarks/simulator_speed.py [--hours 0.2] [--day]
+    python -m benchmarks.simulator_speed [--quick] [--day] [--out DIR] [--hours 0.5]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import time
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.reporting import Report, progress
 from millpond.scheduling.registry import make
 from millpond.simulator import Record, SimulatedPlan, simulate
 from millpond.workloads import SelfSimilar
@@ -65,6 +66,7 @@ def _leg(
 
 
 def run(name: str, settings: dict[str, object], seconds: float) -> tuple[Record, float]:
+    """Simulate so long; returns what was measured and the processor's seconds."""
     process = SelfSimilar(TUPLES_PER_SECOND, on_seconds=5.0, off_seconds=20.0)
     arrivals = {f"s{number}": process.until(seconds, number) for number in range(STREAMS)}
     start = time.process_time()
@@ -72,35 +74,56 @@ def run(name: str, settings: dict[str, object], seconds: float) -> tuple[Record,
     return record, time.process_time() - start
 
 
-def report(name: str, settings: dict[str, object], hours: float) -> None:
+def measure(report: Report, name: str, settings: dict[str, object], hours: float) -> None:
+    """One case: its speed, and how long a day takes or would take."""
     record, took = run(name, settings, 3600 * hours)
-    words = ", ".join([name, *(f"{key} {value}" for key, value in settings.items())])
-    line = {
-        "benchmark": "simulator_speed",
-        "case": words,
-        "value": round(record.executions / took),
-        "unit": "operator executions/s",
-        "goal": EXECUTIONS_GOAL,
-        "simulated_hours": hours,
-        "executions": record.executions,
-        "tuples_per_second": round(record.tuples_served / took),
-        "load": round(record.busy_seconds / (3600 * hours), 2),
-    }
-    print(json.dumps(line), flush=True)
-    peak_mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    day = {"benchmark": "simulator_speed", "case": f"{words}: a simulated day"}
-    day |= {"value": round(took * 24 / hours, 1), "unit": "s", "goal": DAY_GOAL_SECONDS}
-    day |= {"extrapolated": hours < 24, "peak_rss_mebibytes": peak_mebibytes}
-    print(json.dumps(day), flush=True)
+    case = ", ".join([name, *(f"{key} {value}" for key, value in settings.items())])
+    report.value(
+        case,
+        round(record.executions / took),
+        "operator executions/s",
+        goal=EXECUTIONS_GOAL,
+        met=record.executions / took >= EXECUTIONS_GOAL,
+        simulated_hours=hours,
+        executions=record.executions,
+        tuples_per_second=round(record.tuples_served / took),
+        load=round(record.busy_seconds / (3600 * hours), 2),
+    )
+    day_seconds = took * 24 / hours
+    report.value(
+        f"{case}: a simulated day",
+        day_seconds,
+        "s",
+        goal=DAY_GOAL_SECONDS,
+        met=day_seconds <= DAY_GOAL_SECONDS,
+        extrapolated=hours < 24,
+        peak_rss_mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter, within five minutes")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write the lines there")
+    parser.add_argument("--hours", type=float, help="simulated; 0.5, or 0.1 with --quick")
+    parser.add_argument("--day", action="store_true", help="a whole day, Chain only")
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hours", type=float, default=0.5, help="simulated time of each case")
-    parser.add_argument("--day", action="store_true", help="a whole day, Chain only")
-    options = parser.parse_args()
-    for name, settings in (("chain", {}),) if options.day else CASES:
-        report(name, dict(settings), 24.0 if options.day else options.hours)
+    """Measure every case, or the one of a whole day."""
+    chosen = arguments()
+    hours = 24.0 if chosen.day else chosen.hours or (0.1 if chosen.quick else 0.5)
+    cases: tuple[tuple[str, dict[str, object]], ...] = (("chain", {}),) if chosen.day else CASES
+    report = Report("simulator_speed", chosen.out)
+    with progress(len(cases)) as start:
+        for name, settings in cases:
+            start(name)
+            measure(report, name, settings, hours)
+    report.close()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from millpond.lab.chain_bursts import Setting, at_most, plot_queues, run_setting
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.chain_bursts import Setting, queue_size_experiment
 from millpond.simulator import SimulatedPlan
 
 
@@ -28,32 +25,15 @@ def plan() -> SimulatedPlan:
 
 SETTING = Setting(plan, {"r": 70.0, "s": 70.0})
 
-
-def run(seeds: Sequence[int]) -> Tables:
-    """Queue sizes under all strategies."""
-    return run_setting(SETTING, seeds)
-
-
-def check(tables: Tables) -> Sequence[Claim]:
-    """Chain far ahead of Greedy and FIFO, ahead of Round-robin."""
-    return [
-        *at_most(tables, "chain", "greedy", 0.7),
-        *at_most(tables, "chain", "fifo", 0.7),
-        *at_most(tables, "chain", "round-robin", 0.8),
-    ]
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = queue_size_experiment(
     name="chain-window-join",
-    paper="Chain",
     title="Queue size, sliding-window join",
     claim=(
         "Greedy gives the join before the very selective selection a low priority and does much "
         "worse than Chain, as does FIFO; Round-robin does badly on the bursts."
     ),
-    run=run,
-    plot=plot_queues,
-    check=check,
+    setting=SETTING,
+    limits=(("chain", "greedy", 0.7), ("chain", "fifo", 0.7), ("chain", "round-robin", 0.8)),
     note=(
         "Chosen: selection 2 ms and 0.9 on R; join 2 ms, both semijoins 1; selections 1 ms and "
         "0.1, 20 ms and 0.8; 70 tuples a second on each stream. The join takes its inputs in "

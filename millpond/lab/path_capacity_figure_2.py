@@ -14,6 +14,7 @@ from millpond.lab.path_capacity_workload import (
     STRATEGIES,
     Phases,
     in_phase,
+    plot_over_time,
     record_of,
 )
 
@@ -47,14 +48,8 @@ def measure(seeds: Sequence[int], phases: Phases) -> Tables:
 
 def plot(tables: Tables, figure: Figure) -> None:
     """Mean latency of the outputs in each bin."""
-    axes = figure.subplots()
-    table = tables["latency over time"]
-    for name in STRATEGIES:
-        axes.plot(table["seconds"], table[name], label=name)
-    axes.set_yscale("log")
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel(f"mean tuple latency in {BIN_SECONDS:g} s (s)")
-    axes.legend()
+    label = f"mean tuple latency in {BIN_SECONDS:g} s (s)"
+    plot_over_time(tables["latency over time"], figure, label).set_yscale("log")
 
 
 def check(tables: Tables) -> Sequence[Claim]:
@@ -70,7 +65,10 @@ def check(tables: Tables) -> Sequence[Claim]:
     gaps = [chain - mine for mine, chain in zip(means[STRATEGIES[0]], means["chain"], strict=True)]
     text = "Chain's latency above Path Capacity's, from the first to the last phase"
     measured = " ".join(f"{gap:.2f}" for gap in gaps[:-1]) + " s"
-    return [*claims, Claim(text, "grows with the load", measured, gaps[-2] > 3 * gaps[0])]
+    return [
+        *claims,
+        Claim(text, "grows, to three times at least", measured, gaps[-2] > 3 * gaps[0]),
+    ]
 
 
 EXPERIMENT = Experiment(
@@ -91,6 +89,7 @@ EXPERIMENT = Experiment(
         "or three seeds each, and this one kept because it shows the paper's order. Over the whole "
         "run Path Capacity was best in all seven. Simplified Segment against Chain is not robust: "
         "ahead on every seed only here; where the second operator of a path is selective too, or "
-        "leaves are less selective under overload, Chain was ahead."
+        "leaves are less selective under overload, Chain was ahead. The paper says that the gap "
+        "grows; by how much at least was set after the first runs."
     ),
 )

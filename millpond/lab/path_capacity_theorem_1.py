@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from millpond.lab.chain_instances import Instance
 from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.path_capacity_excess import (
+    Counterexample,
+    Measure,
+    counterexample_claims,
+    measured_excess,
+    none_above,
+    plot_excess,
+    some_above,
+)
 from millpond.lab.path_capacity_instances import (
     batch,
     least_total_latency,
     over_time,
     run_instance,
-    same_random,
     total_latency,
     with_whole_arrivals,
 )
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INSTANCES_A_SEED = 80
 WAITING = "all tuples wait"
@@ -33,7 +38,6 @@ BY_OUTPUT = "all tuples wait, latency over output tuples"
 RAISED = "the same, weight = outputs a tuple"
 HOLDS = (WAITING, WHOLE, RAISED)
 FAILS = (ANY, BY_OUTPUT)
-Measure: TypeAlias = Callable[[np.random.Generator], float | None]
 
 
 def run(seeds: Sequence[int]) -> Tables:
@@ -45,13 +49,7 @@ def run(seeds: Sequence[int]) -> Tables:
         BY_OUTPUT: _by_output,
         RAISED: _raised,
     }
-    table: dict[str, list[str | float]] = {"setting": [], "excess": []}
-    for offset, (setting, measure) in enumerate(measures.items()):
-        found = [measure(each) for each in same_random(seeds, INSTANCES_A_SEED, offset)]
-        kept = [excess for excess in found if excess is not None]
-        table["setting"] += [setting] * len(kept)
-        table["excess"] += kept
-    return {"excess": table, "counterexamples": _counterexamples()}
+    return measured_excess(measures, _counterexamples(), seeds, INSTANCES_A_SEED, offset=0)
 
 
 def strategy() -> Strategy:
@@ -88,27 +86,27 @@ def _raised(generator: np.random.Generator) -> float:
     return _by_output(generator, raised=True)
 
 
-def _counterexamples() -> dict[str, list[str | float]]:
+def _counterexamples() -> list[Counterexample]:
     late = Instance((((0.0, 1.0), (5.0, 0.0)), ((0.0, 1.0), (3.0, 0.0))), ((0,), (4,)))
     unequal = Instance((((0.0, 1.0), (1.0, 0.0)), ((0.0, 1.0), (2.0, 0.0))), ((0,), (0,)))
     few = run_instance(unequal, strategy(), (0.1, 1.0))
-    return {
-        "what": [
+    return [
+        (
             "a 5 s tuple with 1 s left is put off for one of 3 s",
-            "a 1 s path with 0.1 outputs a tuple goes before one of 2 s with 1",
-            "a 4 s path goes before two of 5 s that share 4 s",
-        ],
-        "path capacity": [
             total_latency(run_instance(late, strategy())),
-            total_latency(few, by_output=True),
-            _fork(rival_weight=1.0),
-        ],
-        "better": [
             least_total_latency(late),
+        ),
+        (
+            "a 1 s path with 0.1 outputs a tuple goes before one of 2 s with 1",
+            total_latency(few, by_output=True),
             least_total_latency(unequal, (0.1, 1.0)),
+        ),
+        (
+            "a 4 s path goes before two of 5 s that share 4 s",
+            _fork(rival_weight=1.0),
             _fork(rival_weight=0.5),
-        ],
-    }
+        ),
+    ]
 
 
 def _fork(rival_weight: float) -> float:
@@ -122,44 +120,13 @@ def _fork(rival_weight: float) -> float:
     return total_latency(simulate(plan, make("path-capacity"), arrivals, Conditions()))
 
 
-def plot(tables: Tables, figure: Figure) -> None:
-    """The excess of every instance, sorted."""
-    axes = figure.subplots()
-    for setting in (*HOLDS, *FAILS):
-        values = _of(tables, setting)
-        axes.plot(np.linspace(0, 1, len(values)), np.sort(values), label=setting)
-    axes.set_xlabel("share of the instances")
-    axes.set_ylabel("total latency above the optimum (s)")
-    axes.legend()
-
-
-def _of(tables: Tables, setting: str) -> list[float]:
-    table = tables["excess"]
-    return [
-        value
-        for name, value in zip(table["setting"], table["excess"], strict=True)
-        if name == setting
-    ]
-
-
 def check(tables: Tables) -> Sequence[Claim]:
     """Optimal under the assumptions; not without any one of them."""
-    claims = []
-    for setting in HOLDS:
-        values = _of(tables, setting)
-        worst = max(values)
-        text = f"{setting}: excess over the optimum at worst, {len(values)} instances"
-        claims.append(Claim(text, "0", f"{worst:.1e}", bool(values) and worst < 1e-9))
-    for setting in FAILS:
-        values = _of(tables, setting)
-        above = sum(value > 1e-9 for value in values)
-        measured = f"above in {above} of {len(values)}, by {max(values):.2f} s at worst"
-        claims.append(Claim(f"{setting}: not optimal", "above the optimum", measured, above > 0))
-    rows = tables["counterexamples"]
-    for what, mine, better in zip(rows["what"], rows["path capacity"], rows["better"], strict=True):
-        measured = f"{mine:g} s against {better:g} s"
-        claims.append(Claim(f"counterexample: {what}", "worse", measured, mine > better))
-    return claims
+    return [
+        *(none_above(tables, setting, "") for setting in HOLDS),
+        *(some_above(tables, setting, "s") for setting in FAILS),
+        *counterexample_claims(tables, " s"),
+    ]
 
 
 EXPERIMENT = Experiment(
@@ -173,7 +140,7 @@ EXPERIMENT = Experiment(
         "of these. Where outputs are counted, capacity times outputs a tuple is the right priority."
     ),
     run=run,
-    plot=plot,
+    plot=partial(plot_excess, label="total latency above the optimum (s)"),
     check=check,
     note=(
         "The optimum is over all schedules that work on any tuple in any unit of time, with the "

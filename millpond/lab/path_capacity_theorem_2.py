@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from millpond.lab.chain_instances import Instance
 from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.path_capacity_excess import (
+    ROUNDING,
+    Counterexample,
+    Measure,
+    counterexample_claims,
+    excess_in,
+    measured_excess,
+    none_above,
+    plot_excess,
+    some_above,
+)
 from millpond.lab.path_capacity_instances import (
     batch,
     flat,
     least_path_based_sizes,
     over_time,
     run_instance,
-    same_random,
     sizes_at_instants,
     with_whole_arrivals,
 )
@@ -23,32 +33,22 @@ from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, simulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 INSTANCES_A_SEED = 50
 WAITING = "whole tuples, all wait"
 WHOLE = "whole tuples, none half served when others arrive"
 SHRINKING = "tuples shrink on their way, all wait"
 ANY = "whole tuples, any arrivals"
-Measure: TypeAlias = Callable[[np.random.Generator], float | None]
 
 
 def run(seeds: Sequence[int]) -> Tables:
-    """The largest excess at any instant over all path-based schedules."""
+    """The largest excess at any instant over all path-based schedules, and counterexamples."""
     measures: dict[str, Measure] = {
         WAITING: _waiting,
         WHOLE: _whole,
         SHRINKING: _shrinking,
         ANY: _any,
     }
-    table: dict[str, list[str | float]] = {"setting": [], "excess": []}
-    for offset, (setting, measure) in enumerate(measures.items()):
-        found = [measure(each) for each in same_random(seeds, INSTANCES_A_SEED, 10 + offset)]
-        kept = [excess for excess in found if excess is not None]
-        table["setting"] += [setting] * len(kept)
-        table["excess"] += kept
-    return {"excess": table, "counterexamples": _counterexamples()}
+    return measured_excess(measures, _counterexamples(), seeds, INSTANCES_A_SEED, offset=10)
 
 
 def strategy() -> Strategy:
@@ -80,18 +80,26 @@ def _any(generator: np.random.Generator) -> float:
     return excess(flat(over_time(generator, queries=3, tuples=5)))
 
 
-def _counterexamples() -> dict[str, list[str | float]]:
+def _counterexamples() -> list[Counterexample]:
     late = Instance((((0.0, 1.0), (9.0, 0.0)), ((0.0, 1.0), (1.0, 0.0))), ((0,), (1,)))
     inner = Instance((((0.0, 1.0), (3.0, 0.0)), ((0.0, 1.0), (1.0, 0.1), (4.0, 0.0))), ((0,), (0,)))
-    return {
-        "what": [
+    return [
+        (
             "at 2 s, when a 9 s tuple arrived at 0 and one of 1 s at 1",
+            _at(late, 2),
+            _least(late, 2),
+        ),
+        (
             "at 1 s, when a 3 s path frees all at its end, one of 4 s nine tenths after 1 s",
+            _at(inner, 1),
+            _least(inner, 1),
+        ),
+        (
             "at 3 s, when a 2 s path takes tuples of 2 bytes, one of 3 s tuples of 2.9",
-        ],
-        "path capacity": [_at(late, 2), _at(inner, 1), _unequal_sizes(1.0)],
-        "another": [_least(late, 2), _least(inner, 1), _unequal_sizes(2.0)],
-    }
+            _unequal_sizes(1.0),
+            _unequal_sizes(2.0),
+        ),
+    ]
 
 
 def _at(instance: Instance, instant: int) -> float:
@@ -111,48 +119,22 @@ def _unequal_sizes(large_weight: float) -> float:
     return float(record.memory.at(3.0))
 
 
-def plot(tables: Tables, figure: Figure) -> None:
-    """The excess of every instance, sorted."""
-    axes = figure.subplots()
-    for setting in (WAITING, WHOLE, SHRINKING, ANY):
-        values = _of(tables, setting)
-        axes.plot(np.linspace(0, 1, len(values)), np.sort(values), label=setting)
-    axes.set_xlabel("share of the instances")
-    axes.set_ylabel("largest excess over the optimum (tuples)")
-    axes.legend()
-
-
-def _of(tables: Tables, setting: str) -> list[float]:
-    table = tables["excess"]
+def check(tables: Tables) -> Sequence[Claim]:
+    """Exact for whole tuples, within one tuple while they shrink, false with later arrivals."""
     return [
-        value
-        for name, value in zip(table["setting"], table["excess"], strict=True)
-        if name == setting
+        *(none_above(tables, setting, ", every instant") for setting in (WAITING, WHOLE)),
+        _within_one_tuple(tables),
+        some_above(tables, ANY, "tuples"),
+        *counterexample_claims(tables),
     ]
 
 
-def check(tables: Tables) -> Sequence[Claim]:
-    """Exact for whole tuples, within one tuple while they shrink, false with later arrivals."""
-    claims = []
-    for setting in (WAITING, WHOLE):
-        values = _of(tables, setting)
-        text = f"{setting}: excess at worst, {len(values)} instances, every instant"
-        holds = bool(values) and max(values) < 1e-9
-        claims.append(Claim(text, "0", f"{max(values):.1e}", holds))
-    values = _of(tables, SHRINKING)
-    above = sum(value > 1e-9 for value in values)
+def _within_one_tuple(tables: Tables) -> Claim:
+    values = excess_in(tables, SHRINKING)
+    above = sum(value > ROUNDING for value in values)
     measured = f"{max(values):.3f} tuples, above 0 in {above} of {len(values)}"
     text = f"{SHRINKING}: excess at worst"
-    claims.append(Claim(text, "above 0, below one tuple", measured, 0 < max(values) < 1))
-    values = _of(tables, ANY)
-    above = sum(value > 1e-9 for value in values)
-    measured = f"above in {above} of {len(values)}, by {max(values):.2f} tuples at worst"
-    claims.append(Claim(f"{ANY}: not the least", "above 0", measured, above > 0))
-    rows = tables["counterexamples"]
-    for what, mine, other in zip(rows["what"], rows["path capacity"], rows["another"], strict=True):
-        measured = f"{mine:g} against {other:g}"
-        claims.append(Claim(f"counterexample: {what}", "more", measured, mine > other))
-    return claims
+    return Claim(text, "above 0, below one tuple", measured, 0 < max(values) < 1)
 
 
 EXPERIMENT = Experiment(
@@ -166,7 +148,7 @@ EXPERIMENT = Experiment(
         "unequal sizes or later arrivals the theorem is false."
     ),
     run=run,
-    plot=plot,
+    plot=partial(plot_excess, label="largest excess over the optimum (tuples)"),
     check=check,
     note=(
         "The least is over all schedules that carry each tuple through once begun, idle as they "

@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from millpond.lab.experiment import Table
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
 from millpond.snapshot import FloatArray
 from millpond.workloads import SelfSimilar
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 RATES = (1.2, 1.6, 2.0, 2.4, 2.8)
 """Mean tuples a second of the five streams at load one."""
@@ -171,6 +177,17 @@ def in_phase(record: Record, phases: Phases, phase: int) -> FloatArray:
     )
     found: FloatArray = record.output_latency_seconds[inside]
     return found
+
+
+def plot_over_time(table: Table, figure: Figure, label: str) -> Axes:
+    """A curve for each strategy, from a table with a column of seconds."""
+    axes = figure.subplots()
+    for name in STRATEGIES:
+        axes.plot(table["seconds"], table[name], label=name)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel(label)
+    axes.legend()
+    return axes
 
 
 NOTE = (

@@ -15,11 +15,12 @@ from millpond.lab.unified_outliers import (
     by_level,
     by_percent,
     claims,
+    costs,
     draw,
     excess,
     strategy,
 )
-from millpond.simulator import Conditions, Normal, Outliers, SimulatedPlan, simulate
+from millpond.simulator import Conditions, SimulatedPlan, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,17 +34,10 @@ def run(seeds: Sequence[int], percents: Sequence[int] = PERCENTS) -> Tables:
 def latency_milliseconds(name: str, share: float, seed: int) -> float:
     """Two operators with 300 waiting tuples each, τ_A ~ N(1, 0.2²) and τ_B ~ N(5, 1²) ms."""
     plan = SimulatedPlan()
-    usual = Normal(1.0 * MILLISECOND, 0.2 * MILLISECOND)
-    outlier = Normal(6.0 * MILLISECOND, 1.0 * MILLISECOND)
-    costs: dict[str, Outliers | Normal] = {
-        "A": Outliers(usual, outlier, share),
-        "B": Normal(5.0 * MILLISECOND, 1.0 * MILLISECOND),
-    }
-    for operator, cost in costs.items():
-        plan.query(
-            f"q{operator}", plan.operator(operator, plan.stream(f"s{operator}"), cost, SELECTIVITY)
-        )
-    arrivals = {f"s{operator}": [0.0] * TUPLES for operator in costs}
+    cheap, dear = costs(6.0, share)
+    plan.query("qA", plan.operator("A", plan.stream("sA"), cheap, SELECTIVITY))
+    plan.query("qB", plan.operator("B", plan.stream("sB"), dear, SELECTIVITY))
+    arrivals = {stream: [0.0] * TUPLES for stream in plan.streams}
     conditions = Conditions(seed=seed, clairvoyant=True)
     record = simulate(plan, strategy(name, "latency"), arrivals, conditions)
     return record.mean_latency_seconds / MILLISECOND

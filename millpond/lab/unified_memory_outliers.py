@@ -15,10 +15,11 @@ from millpond.lab.unified_outliers import (
     TUPLES,
     by_level,
     claims,
+    costs,
     draw,
     strategy,
 )
-from millpond.simulator import Conditions, Normal, Outliers, SimulatedPlan, simulate
+from millpond.simulator import Conditions, SimulatedPlan, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,11 +33,9 @@ def run(seeds: Sequence[int], percents: Sequence[int] = PERCENTS) -> Tables:
 def summed_size(name: str, share: float, seed: int) -> float:
     """A path with 300 waiting tuples, τ_1 ~ N(1, 0.2²) and τ_2 ~ N(5, 1²) ms; O1 halves tuples."""
     plan = SimulatedPlan()
-    usual = Normal(1.0 * MILLISECOND, 0.2 * MILLISECOND)
-    outlier = Normal(10.0 * MILLISECOND, 1.0 * MILLISECOND)
-    costs = Outliers(usual, outlier, share), Normal(5 * MILLISECOND, 1 * MILLISECOND)
-    first = plan.operator("O1", plan.stream("s"), costs[0], SELECTIVITY, output_bytes=0.5)
-    plan.query("q", plan.operator("O2", first, costs[1], SELECTIVITY))
+    cheap, dear = costs(10.0, share)
+    first = plan.operator("O1", plan.stream("s"), cheap, SELECTIVITY, output_bytes=0.5)
+    plan.query("q", plan.operator("O2", first, dear, SELECTIVITY))
     conditions = Conditions(seed=seed, clairvoyant=True)
     record = simulate(plan, strategy(name, "memory"), {"s": [0.0] * TUPLES}, conditions)
     every = np.arange(0.0, record.finished_seconds, MILLISECOND)

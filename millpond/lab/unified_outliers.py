@@ -10,6 +10,7 @@ import numpy as np
 from millpond.lab.experiment import Claim, Table
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
+from millpond.simulator import Normal, Outliers
 from millpond.snapshot import FloatArray
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ def strategy(name: str, objective: str) -> Strategy:
             return make("chain", max_tuples=1)
         return make("component-based", max_tuples=1)
     return make("round-robin", max_tuples=ROUND_ROBINS[name])
+
+
+def costs(outlier_milliseconds: float, share: float) -> tuple[Outliers, Normal]:
+    """Of the cheap operator, N(1, 0.2²) ms but for its outliers, and the dear one, N(5, 1²) ms."""
+    usual = Normal(1.0 * MILLISECOND, 0.2 * MILLISECOND)
+    outlier = Normal(outlier_milliseconds * MILLISECOND, 1.0 * MILLISECOND)
+    dear = Normal(5.0 * MILLISECOND, 1.0 * MILLISECOND)
+    return Outliers(usual, outlier, share), dear
 
 
 def by_level(

@@ -4,11 +4,13 @@ Beyond the papers. A chart may weigh both objectives of the Unified paper at onc
 tuple is (1 - λ) times the outputs it still owes plus λ times the bytes it still takes, each in
 units of the plan's mean. The steepest descent on that chart is the best index for that weighing:
 with λ = 0 tuples are carried through, with λ = 1 Auto is Chain. Auto climbs a ladder of a few λ as
-memory nears the budget. How early it starts it learns: it keeps as much memory in reserve as past
-bursts still needed once it had started to save, and no more.
+memory nears the budget, and the sooner the faster it rises. How early it starts it learns: it keeps
+as much memory in reserve as the worst burst still needed once it had started to save.
 """
 
 from __future__ import annotations
+
+import math
 
 from millpond.decisions import Decision, Service
 from millpond.errors import StrategyError
@@ -17,13 +19,15 @@ from millpond.scheduling.ready_queue import ReadyQueue
 from millpond.snapshot import Observation, PlanSnapshot
 
 MEBIBYTE = 2**20
-FIRST_RESERVE = 0.4
+FIRST_RESERVE = 0.8
 """The share of the budget kept in reserve before anything was learnt."""
-LEAST_RESERVE, MOST_RESERVE = 0.05, 0.8
-FORGETTING = 0.9
-"""What remains of an old reserve after a burst that needed less."""
-CAUTION = 1.2
-"""How much more is kept in reserve than the last burst needed."""
+LEAST_RESERVE, MOST_RESERVE = 0.05, 0.95
+RELAXING = 0.9
+"""What remains of a reserve after a burst, unless the worst burst needed more."""
+FORGETTING = 0.997
+"""What remains of the worst burst's need after one that needed less."""
+CAUTION = 1.3
+"""How much more is kept in reserve than the worst burst needed."""
 RELIEF = 0.92
 """How far below a rung's mark memory must fall before Auto steps down from it."""
 
@@ -33,13 +37,15 @@ class Auto:
 
     Without a goal Auto is as fast as the budget allows. With one, it is as lean as the goal allows:
     it saves memory even while there is plenty, fully as long as no waiting tuple is half that old,
-    not at all once one is older than the goal.
+    not at all once one is older than the goal. While memory rises, its lead over its mean of about
+    the last `trend_seconds` counts twice.
     """
 
     def __init__(
         self,
         memory_bytes: float = 64 * MEBIBYTE,
         latency_goal_seconds: float | None = None,
+        trend_seconds: float = 1.0,
         max_tuples: int | None = None,
         slice_seconds: float | None = None,
     ) -> None:
@@ -49,15 +55,19 @@ class Auto:
             raise StrategyError(
                 f"latency_goal_seconds is {latency_goal_seconds}; give more than 0, or none"
             )
+        if not trend_seconds > 0:
+            raise StrategyError(f"trend_seconds is {trend_seconds}; give more than 0")
         self.memory_bytes = memory_bytes
         self.latency_goal_seconds = latency_goal_seconds
+        self.trend_seconds = trend_seconds
         self.service = Service(max_tuples, slice_seconds)
         self.reserve_bytes = FIRST_RESERVE * memory_bytes
         self._ladder = Ladder()
         self._ages = ReadyQueue()
         self._pressed = 0
         self._spare = 0
-        self._entry_bytes = self._top_bytes = 0.0
+        self._entry_bytes = self._top_bytes = self._worst_need_bytes = 0.0
+        self._mean_bytes = self._looked_seconds = 0.0
 
     @property
     def rung(self) -> int:
@@ -76,7 +86,7 @@ class Auto:
     def observe(self, observation: Observation) -> None:
         """Note what waits, and climb up or down."""
         self._ladder.observe(observation.changed, self.rung)
-        self._watch_memory(observation.queue_bytes)
+        self._watch_memory(observation.now_seconds, observation.queue_bytes)
         if self.latency_goal_seconds is not None:
             self._watch_ages(observation, self.latency_goal_seconds)
 
@@ -85,26 +95,36 @@ class Auto:
         best = self._ladder.best(self.rung)
         return None if best is None else self.service.run(best)
 
-    def _watch_memory(self, queue_bytes: float) -> None:
-        if self._pressed == 0 and queue_bytes >= self._mark(1):
+    def _watch_memory(self, now_seconds: float, queue_bytes: float) -> None:
+        foreseen = queue_bytes + self._lead(now_seconds, queue_bytes)
+        if self._pressed == 0 and foreseen >= self._mark(1):
             self._entry_bytes = self._top_bytes = queue_bytes
         self._top_bytes = max(self._top_bytes, queue_bytes)
         before = self._pressed
-        while self._pressed < self._ladder.last and queue_bytes >= self._mark(self._pressed + 1):
+        while self._pressed < self._ladder.last and foreseen >= self._mark(self._pressed + 1):
             self._pressed += 1
-        while self._pressed and queue_bytes < RELIEF * self._mark(self._pressed):
+        while self._pressed and foreseen < RELIEF * self._mark(self._pressed):
             self._pressed -= 1
         if before and not self._pressed:
             self._learn()
+
+    def _lead(self, now_seconds: float, queue_bytes: float) -> float:
+        """How far memory is above its mean of late, which fades exponentially."""
+        passed = now_seconds - self._looked_seconds
+        self._looked_seconds = now_seconds
+        fresh = 1 - math.exp(-passed / self.trend_seconds)
+        self._mean_bytes += fresh * (queue_bytes - self._mean_bytes)
+        return max(0.0, queue_bytes - self._mean_bytes)
 
     def _mark(self, rung: int) -> float:
         """The memory from which a rung is used: the reserve divided evenly."""
         return self.memory_bytes - self.reserve_bytes * (1 - (rung - 1) / self._ladder.last)
 
     def _learn(self) -> None:
-        """Keep in reserve what the burst that is over took after saving began."""
-        needed = CAUTION * (self._top_bytes - self._entry_bytes)
-        reserve = max(needed, FORGETTING * self.reserve_bytes)
+        """Keep in reserve what the worst burst so far took after saving began."""
+        need = self._top_bytes - self._entry_bytes
+        self._worst_need_bytes = max(need, FORGETTING * self._worst_need_bytes)
+        reserve = max(CAUTION * self._worst_need_bytes, RELAXING * self.reserve_bytes)
         low, high = LEAST_RESERVE * self.memory_bytes, MOST_RESERVE * self.memory_bytes
         self.reserve_bytes = min(high, max(low, reserve))
 

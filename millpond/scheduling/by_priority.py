@@ -30,6 +30,7 @@ class ByPriority:
         self.stay = stay
         self._priority: Mapping[int, float] = {}
         self._depth: Mapping[int, int] = {}
+        self._step: Mapping[int, Decision] = {}
         self._ready = ReadyQueue()
         self._last: int | None = None
 
@@ -45,6 +46,7 @@ class ByPriority:
         """Work the priorities out anew."""
         self._priority = self.priorities(plan)
         self._depth = plan.depth
+        self._step = {operator: self.service.run(operator) for operator in plan.by_id}
         self._ready.clear()
 
     def observe(self, observation: Observation) -> None:
@@ -62,7 +64,7 @@ class ByPriority:
             return None
         if self.stay:
             best = self._last = self._last_unless_lower(best)
-        return self.service.run(best)
+        return self._step[best]
 
     def _last_unless_lower(self, best: int) -> int:
         last = self._last

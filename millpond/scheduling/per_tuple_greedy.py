@@ -6,17 +6,26 @@ frees the most bytes in a second (memory). One expensive tuple holds back all th
 
 from __future__ import annotations
 
+from millpond.scheduling.component_partition import Objective
 from millpond.scheduling.maximum_slope_segment import MaximumSlopeSegment
 from millpond.scheduling.progress_chart import slope
-from millpond.snapshot import OperatorState
+from millpond.snapshot import OperatorState, PlanSnapshot
 
 
 class PerTupleGreedy(MaximumSlopeSegment):
     """Serves the queue whose first tuple alone is the best."""
 
+    def __init__(self, objective: Objective = "latency", max_tuples: int | None = 1) -> None:
+        super().__init__(objective, max_tuples)
+        self._weight: dict[int, float] = {}
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        """Note what the queries of each operator weigh, too."""
+        super().plan_changed(plan)
+        self._weight = {each.id: each.weight for each in plan.operators}
+
     def rank(self, state: OperatorState) -> float:
-        """The first tuple's cost, inverted, or the bytes it frees in a second."""
-        chart = self._charts[state.operator]
-        seconds, fall = chart.steps(state)
+        """The first tuple's cost, inverted, or the bytes it frees in a second; by weight."""
+        seconds, fall = self._charts[state.operator].steps(state)
         gain = 1.0 if self.objective == "latency" else float(fall[0])
-        return chart.weight * slope((0.0, gain), (float(seconds[0]), 0.0))
+        return self._weight[state.operator] * slope((0.0, gain), (float(seconds[0]), 0.0))

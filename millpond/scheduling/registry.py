@@ -57,7 +57,14 @@ def make(name: str, **settings: object) -> Strategy:
     except TypeError as fault:
         known = ", ".join(inspect.signature(factory).parameters) or "none"
         raise StrategyError(f'strategy "{name}": {fault}; its settings: {known}') from None
-    return factory(**settings)
+    try:
+        return factory(**settings)
+    except TypeError as fault:
+        given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        raise StrategyError(
+            f'strategy "{name}" cannot be made with {given or "no settings"}: {fault}; '
+            "give numbers where numbers are due"
+        ) from fault
 
 
 def find(name: str) -> Callable[..., Strategy]:

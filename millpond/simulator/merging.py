@@ -16,7 +16,7 @@ from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.distributions import Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield
+from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, cut, new_state
 from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
@@ -77,7 +77,7 @@ class MergingStep:
                 size += waits * inlet.tuple_bytes
                 oldest = min(oldest, inlet.oldest())
         ready = amount > 0 and oldest <= self.bound()
-        return OperatorState(self.id, amount, size, oldest, ready)
+        return new_state((self.id, amount, size, oldest, ready, False, None))
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""
@@ -88,16 +88,9 @@ class MergingStep:
         if len(batch.arrival) == 0:
             raise StateError(f"operator {self.id} has nothing to take yet; choose a ready one")
         ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
-        count = len(ends)
-        if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
-            full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
-            if self.preemptive:
-                before = float(ends[full - 1]) if full else -self.done_seconds
-                self._count, self.done_seconds = full, max(0.0, slice_seconds - before)
-                return self._spend(slice_seconds)
-            count = max(1, full)
-        self._count, self.done_seconds = count, 0.0
-        return self._spend(float(ends[count - 1]))
+        whole = cut(ends, slice_seconds, self.done_seconds, self.preemptive)
+        self._count, self.done_seconds = whole.tuples, whole.done_seconds
+        return self._spend(whole.seconds)
 
     def _only_side(self, max_tuples: int | None) -> int | None:
         """The input of the one whole tuple that can be taken, when it is no more than one."""
@@ -151,6 +144,10 @@ class MergingStep:
     def _merge(self, max_tuples: int | None) -> _Batch:
         bound = self.bound()
         heads = [_until(inlet, bound, max_tuples) for inlet in self.inlets]
+        sides = [side for side, (head, _) in enumerate(heads) if len(head)]
+        if len(sides) == 1:
+            head, mass = heads[sides[0]]
+            return _Batch(head, np.full(len(head), sides[0]), mass)
         arrival = np.concatenate([head for head, _ in heads])
         of_side = np.repeat(np.arange(len(heads)), [len(head) for head, _ in heads])
         order = np.argsort(arrival, kind="stable")[:max_tuples]

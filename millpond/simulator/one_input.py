@@ -11,7 +11,7 @@ from millpond.errors import StateError
 from millpond.simulator.distributions import Distribution, Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield
+from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, cut, new_state
 from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
@@ -62,7 +62,8 @@ class OneInputStep:
             return self._idle
         amount = float(tail - cursor) if buffer.mass is None else buffer.amount(cursor, tail)
         oldest = buffer.view[cursor - buffer.first]
-        return OperatorState(self.id, amount, amount * inlet.tuple_bytes, oldest, True)
+        size = amount * inlet.tuple_bytes
+        return new_state((self.id, amount, size, oldest, True, False, None))
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""
@@ -96,16 +97,9 @@ class OneInputStep:
     def _begin_each(self, cursor: int, count: int, slice_seconds: float | None) -> float:
         ends = self._work(cursor, count, slice_seconds) - self.done_seconds
         self._ends, self._offset = ends, self.step_cost
-        count = len(ends)
-        if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
-            full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
-            if self.preemptive:
-                before = float(ends[full - 1]) if full else -self.done_seconds
-                self._count, self.done_seconds = full, max(0.0, slice_seconds - before)
-                return slice_seconds
-            count = max(1, full)
-        self._count, self.done_seconds = count, 0.0
-        return float(ends[count - 1])
+        whole = cut(ends, slice_seconds, self.done_seconds, self.preemptive)
+        self._count, self.done_seconds = whole.tuples, whole.done_seconds
+        return whole.seconds
 
     def _work(self, cursor: int, count: int, slice_seconds: float | None) -> FloatArray:
         """Cumulated cost of the first `count` tuples, or of enough of them to fill the slice."""

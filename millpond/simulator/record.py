@@ -50,6 +50,20 @@ def _without_drift(values: FloatArray) -> FloatArray:
     return np.where(near, 0.0, values)
 
 
+@dataclass(slots=True)
+class Waits:
+    """How long an operator was ready before each of its steps."""
+
+    steps: int = 0
+    total_seconds: float = 0.0
+    longest_seconds: float = 0.0
+
+    @property
+    def mean_seconds(self) -> float:
+        """The mean over its steps."""
+        return self.total_seconds / self.steps if self.steps else 0.0
+
+
 class Execution(NamedTuple):
     """One step in the trace."""
 
@@ -69,13 +83,18 @@ class Record:
     thread_switches: int = 0
     busy_seconds: float = 0.0
     finished_seconds: float = 0.0
-    longest_wait_seconds: dict[int, float] = field(default_factory=dict)
+    waits: dict[int, Waits] = field(default_factory=dict)
     trace: list[Execution] = field(default_factory=list)
     memory: StepFunction = field(default_factory=lambda: StepFunction(np.empty(0), np.empty(0)))
     output_seconds: FloatArray = field(default_factory=lambda: np.empty(0))
     output_latency_seconds: FloatArray = field(default_factory=lambda: np.empty(0))
     output_mass: FloatArray = field(default_factory=lambda: np.empty(0))
     output_operator: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def longest_wait_seconds(self) -> dict[int, float]:
+        """The longest that each operator was ready before it ran."""
+        return {operator: waits.longest_seconds for operator, waits in self.waits.items()}
 
     @property
     def peak_bytes(self) -> float:
@@ -100,10 +119,16 @@ class Record:
         return float(np.average(self.output_latency_seconds, weights=self.output_mass))
 
     def latency_percentile_seconds(self, percent: float) -> float:
-        """The latency that `percent` of all outputs do not exceed."""
-        if not len(self.output_latency_seconds):
+        """The latency that `percent` of all outputs, by mass, do not exceed."""
+        latency, mass = self.output_latency_seconds, self.output_mass
+        if not len(latency):
             return 0.0
-        return float(np.percentile(self.output_latency_seconds, percent))
+        if mass.min() == mass.max():
+            return float(np.percentile(latency, percent))
+        order = np.argsort(latency)
+        share = np.cumsum(mass[order]) / mass.sum()
+        place = int(np.searchsorted(share, percent / 100 * (1 - 1e-12)))
+        return float(latency[order[min(place, len(latency) - 1)]])
 
     def throughput(self, bin_seconds: float, until_seconds: float | None = None) -> FloatArray:
         """Outputs in each bin of time, by mass."""

@@ -8,6 +8,7 @@ changed are looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from millpond.simulator.inlets import Release
 from millpond.simulator.measuring import Meter
 from millpond.simulator.picture import plan_snapshot, stream_rate
 from millpond.simulator.plan import SimulatedPlan
-from millpond.simulator.record import Execution, Record, Recorder
+from millpond.simulator.record import Execution, Record, Recorder, Waits
 from millpond.simulator.steps import MemberStep, Yield
 from millpond.simulator.virtual import VirtualStep
 from millpond.simulator.wiring import Arrivals, Wiring
@@ -67,12 +68,14 @@ class Simulation:
         self._ends: list[tuple[float, int]] = []
         self._free = [Processor() for _ in range(conditions.processors)]
         self._waiting_since: dict[int, float] = {}
+        self._busy_until: dict[int, float] = {}
         self._structure = 0
         self._snapshot: PlanSnapshot | None = None
         for name in self._streams:
             buffer = self.wiring.buffers[name]
             size = self.wiring.bytes[name] * self.wiring.copies[name]
-            self.recorder.arrivals(buffer.arrival, np.full(len(buffer.arrival), size))
+            mass = np.ones(len(buffer.arrival)) if buffer.mass is None else buffer.mass
+            self.recorder.arrivals(buffer.arrival, size * mass)
 
     def plan(self) -> PlanSnapshot:
         """The plan with its true or last measured averages."""
@@ -82,8 +85,7 @@ class Simulation:
 
     def observe(self, complete: bool) -> Observation:
         """The operators that changed since the last call, or all of them."""
-        changed = self.wiring.units if complete else self._changed
-        states = [self._state(operator) for operator in changed]
+        states = self._states(self.wiring.units if complete else self._changed)
         self._changed.clear()
         return Observation(self.now_seconds, states, self.queue_bytes)
 
@@ -106,7 +108,7 @@ class Simulation:
         self._note_start(operator, start, seconds)
         if self.conditions.processors == 1:
             self._advance(start + seconds)
-            self._end(operator, Running(processor, start))
+            self._end(operator, processor, start)
         else:
             self._running[operator] = Running(processor, start)
             heappush(self._ends, (start + seconds, operator))
@@ -124,17 +126,34 @@ class Simulation:
             return False
         _, operator = heappop(self._ends)
         self._advance(next_end)
-        self._end(operator, self._running.pop(operator))
+        self._end(operator, *self._running.pop(operator))
         return True
 
-    def _state(self, operator: int) -> OperatorState:
-        step = self.wiring.units[operator]
-        state = step.state()
-        if operator in self._running:
-            return state._replace(ready=False, running=True)
-        if state.ready and operator not in self._waiting_since:
-            self._waiting_since[operator] = self.now_seconds
-        return state._replace(waiting=step.reveal()) if self.conditions.clairvoyant else state
+    def _states(self, operators: Iterable[int]) -> list[OperatorState]:
+        units, since, clairvoyant = (
+            self.wiring.units,
+            self._waiting_since,
+            self.conditions.clairvoyant,
+        )
+        states = []
+        for operator in operators:
+            state = units[operator].state()
+            if operator in self._running:
+                states.append(state._replace(ready=False, running=True))
+                continue
+            if state.ready and operator not in since:
+                since[operator] = self._ready_since(operator, state)
+            if clairvoyant:
+                state = state._replace(waiting=units[operator].reveal())
+            states.append(state)
+        return states
+
+    def _ready_since(self, operator: int, state: OperatorState) -> float:
+        """Now, unless a tuple arrived while nobody looked, on a stream and not behind a step."""
+        if operator not in self.wiring.at_streams:
+            return self.now_seconds
+        idle_since = self._busy_until.get(operator, 0.0)
+        return min(self.now_seconds, max(state.oldest_arrival_seconds, idle_since))
 
     def _switch(self, processor: Processor, decision: RunOperator) -> float:
         record, conditions, seconds = self.recorder.record, self.conditions, 0.0
@@ -151,29 +170,29 @@ class Simulation:
         record = self.recorder.record
         record.executions += 1
         record.busy_seconds += start_seconds - self.now_seconds + seconds
+        self._busy_until[operator] = start_seconds + seconds
         wait = start_seconds - self._waiting_since.pop(operator, start_seconds)
-        if wait > record.longest_wait_seconds.get(operator, -1.0):
-            record.longest_wait_seconds[operator] = wait
+        waits = record.waits.get(operator)
+        if waits is None:
+            waits = record.waits[operator] = Waits()
+        waits.steps += 1
+        waits.total_seconds += wait
+        if wait > waits.longest_seconds:
+            waits.longest_seconds = wait
 
-    def _end(self, operator: int, running: Running) -> None:
-        self._free.append(running.processor)
+    def _end(self, operator: int, processor: Processor, start_seconds: float) -> None:
+        self._free.append(processor)
         step = self.wiring.units[operator]
         if not isinstance(step, VirtualStep) and step.took_one():
-            taken = 1.0
-            change = self._end_one(step)
+            taken, change = 1.0, self._end_one(step)
         else:
-            releases, yields = step.finish()
-            taken = sum(release.taken for release in releases if not release.inlet.is_pipe)
-            change = sum(self._deliver(made, running.start_seconds) for made in yields)
-            change -= sum(self._release(release) for release in releases)
-            self._changed.update(self.wiring.affected[operator])
+            taken, change = self._end_several(step, start_seconds)
         if change:
             self.queue_bytes += change
             self.recorder.change(self.now_seconds, change)
         if self.conditions.trace:
-            self.recorder.record.trace.append(
-                Execution(running.start_seconds, self.now_seconds, operator, taken)
-            )
+            step_traced = Execution(start_seconds, self.now_seconds, operator, taken)
+            self.recorder.record.trace.append(step_traced)
         if self.now_seconds >= self.meter.next_seconds:
             self.meter.close_window(self.now_seconds)
             self._snapshot = None
@@ -188,17 +207,35 @@ class Simulation:
         arrival, made = step.finish_one()
         self.recorder.record.tuples_served += 1
         change = 0.0 if shared and min(cursors) == before else -inlet.tuple_bytes
+        if not made:
+            self._changed.update(wiring.affected_by_taking[operator])
+            return change
         self._changed.update(wiring.affected[operator])
-        if made and operator in wiring.delivers:
+        if operator in wiring.delivers:
             for _ in range(made):
                 self.recorder.output_one(operator, self.now_seconds, arrival)
         copies = wiring.copies[operator]
-        if made and copies:
+        if copies:
             buffer = wiring.buffers[operator]
             for _ in range(made):
                 buffer.append_one(arrival)
             change += made * copies * wiring.bytes[operator]
         return change
+
+    def _end_several(
+        self, step: MemberStep | VirtualStep, start_seconds: float
+    ) -> tuple[float, float]:
+        """End any step; returns the tuples it took from queues, and the change in bytes."""
+        taken = change = 0.0
+        releases, yields = step.finish()
+        for made in yields:
+            change += self._deliver(made, start_seconds)
+        for release in releases:
+            change -= self._release(release)
+            if not release.inlet.is_pipe:
+                taken += release.taken
+        self._changed.update(self.wiring.affected[step.id])
+        return taken, change
 
     def _release(self, release: Release) -> float:
         """Bytes that leave the queues with the tuples a step took."""
@@ -250,6 +287,7 @@ class Simulation:
         before, self.queue_bytes = self.queue_bytes, self.wiring.queued_bytes()
         self.recorder.change(self.now_seconds, self.queue_bytes - before)
         self._waiting_since.clear()
+        self._busy_until.clear()
         self._changed.clear()
         self._structure += 1
         self._snapshot = None

@@ -7,8 +7,9 @@ slice; the tuple keeps its size until its work is complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +20,8 @@ from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 SLACK = 1 + 1e-9
 """How much longer than its slice work may be, so that rounding never costs a time unit."""
+new_state: Callable[[tuple[Any, ...]], OperatorState] = partial(tuple.__new__, OperatorState)
+"""From all seven values: more than twice as fast as calling the class, and millions are made."""
 
 
 class Yield(NamedTuple):
@@ -42,6 +45,34 @@ class Tally:
     seconds: float = 0.0
     taken: float = 0.0
     made: float = 0.0
+
+
+class Cut(NamedTuple):
+    """How far a step comes: whole tuples, seconds, and seconds spent on the tuple behind them."""
+
+    tuples: int
+    seconds: float
+    done_seconds: float
+
+
+def cut(
+    ends: FloatArray, slice_seconds: float | None, done_seconds: float, preemptive: bool
+) -> Cut:
+    """Cut work that would end tuple by tuple at `ends`, of which `done_seconds` were done before.
+
+    >>> cut(np.array([1.0, 2.0, 3.0]), 2.5, 0.0, preemptive=True)
+    Cut(tuples=2, seconds=2.5, done_seconds=0.5)
+    >>> cut(np.array([1.0, 2.0, 3.0]), 2.5, 0.0, preemptive=False)
+    Cut(tuples=2, seconds=2.0, done_seconds=0.0)
+    """
+    count = len(ends)
+    if slice_seconds is not None and ends[-1] > slice_seconds * SLACK:
+        full = int(np.searchsorted(ends, slice_seconds * SLACK, side="right"))
+        if preemptive:
+            before = float(ends[full - 1]) if full else -done_seconds
+            return Cut(full, slice_seconds, max(0.0, slice_seconds - before))
+        count = max(1, full)
+    return Cut(count, float(ends[count - 1]), 0.0)
 
 
 class Step(Protocol):

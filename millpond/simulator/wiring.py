@@ -25,8 +25,11 @@ from millpond.simulator.plan import SimulatedOperator, SimulatedPlan, Source
 from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
 from millpond.snapshot import FloatArray
+from millpond.workloads import SizedArrivals
 
-Arrivals: TypeAlias = Mapping[str, Sequence[float] | FloatArray]
+StreamArrivals: TypeAlias = Sequence[float] | FloatArray | SizedArrivals
+Arrivals: TypeAlias = Mapping[str, StreamArrivals]
+"""When tuples come on each stream; fluid ones may have sizes, by which their cost grows too."""
 PARKED = 2**62
 """The cursor of a reader that is fed by a pipe instead."""
 
@@ -35,6 +38,7 @@ class Wiring:
     """Everything tuples flow through."""
 
     def __init__(self, plan: SimulatedPlan, arrivals: Arrivals, conditions: Conditions) -> None:
+        _refuse_misfits(plan, arrivals)
         self.plan, self.conditions = plan, conditions
         self.now_seconds = 0.0
         self.readers = readers_of(plan)
@@ -57,8 +61,10 @@ class Wiring:
         self.open_streams_above = self._streams_above()
         self.units: dict[int, MemberStep | VirtualStep] = {}
         self.unit_of: dict[int, int] = {}
+        self.at_streams: frozenset[int] = frozenset()
         self.copies: dict[Source, int] = {}
         self.affected: dict[Source, tuple[int, ...]] = {}
+        self.affected_by_taking: dict[Source, tuple[int, ...]] = {}
         self.place(self.all_edges())
         for name in plan.streams:
             if not len(self.buffers[name].arrival):
@@ -88,13 +94,14 @@ class Wiring:
                 self._connect(inlet, (inlet.source, member.id) in direct)
         self._set_overheads()
         self._make_units()
-        self.affected = self._all_affected()
+        self.at_streams = self._units_at_streams()
+        self._set_affected()
         self.copies = {source: self._copies(source) for source in self.buffers}
 
     def look_far(self) -> None:
         """From now on what waits far upstream may decide whether a merging operator is ready."""
         self._far = True
-        self.affected = self._all_affected()
+        self._set_affected()
 
     def _copies(self, source: Source) -> int:
         """How often a tuple of a stream or operator is stored in queues."""
@@ -133,7 +140,10 @@ class Wiring:
         """The time up to which all inputs of an operator are complete."""
         if not operator.ordered:
             return math.inf
-        return min(self.complete_until(each.source) for each in operator.inputs)
+        bound = math.inf
+        for each in operator.inputs:
+            bound = min(bound, self.complete_until(each.source))
+        return bound
 
     def complete_until(self, source: Source) -> float:
         """The time up to which no more tuples can come out of a stream or operator."""
@@ -220,13 +230,30 @@ class Wiring:
             for unit, group in groups.items()
         }
 
-    def _all_affected(self) -> dict[Source, tuple[int, ...]]:
-        """For each stream and unit the units whose state may change when it yields or moves on."""
+    def _units_at_streams(self) -> frozenset[int]:
+        """The units with one queue, and that before a stream: ready once a tuple arrives."""
+        sources: dict[int, list[Source]] = {}
+        for operator, member in self.members.items():
+            queued = [inlet.source for inlet in member.inlets if not inlet.is_pipe]
+            sources.setdefault(self.unit_of[operator], []).extend(queued)
+        return frozenset(
+            unit
+            for unit, before in sources.items()
+            if len(before) == 1 and isinstance(before[0], str)
+        )
+
+    def _set_affected(self) -> None:
+        """For each stream and unit the units whose state may change when it yields or moves on.
+
+        A unit that took tuples and yielded none changes others only if they look far.
+        """
         found: dict[Source, set[int]] = {}
         for source in self.buffers:
             key = self.unit_of[source] if isinstance(source, int) else source
             found.setdefault(key, set()).update(self._affected(source))
-        return {source: tuple(sorted(units)) for source, units in found.items()}
+        self.affected = {source: tuple(sorted(units)) for source, units in found.items()}
+        alone: dict[Source, tuple[int, ...]] = {unit: (unit,) for unit in self.units}
+        self.affected_by_taking = self.affected if self._far else alone
 
     def _affected(self, source: Source) -> set[int]:
         found: set[int] = {self.unit_of[source]} if isinstance(source, int) else set()
@@ -243,13 +270,33 @@ class Wiring:
         return found
 
 
+def _refuse_misfits(plan: SimulatedPlan, arrivals: Arrivals) -> None:
+    """Refuse a plan with nothing to run, and arrivals that nobody reads."""
+    if not plan.operators:
+        raise StrategyError("the plan has no operators; add at least one before simulating it")
+    for name in arrivals:
+        if name not in plan.streams:
+            known = ", ".join(plan.streams)
+            raise StrategyError(
+                f'arrivals for stream "{name}", which the plan has not; it has {known}'
+            )
+
+
 def _stream_buffer(
-    name: str, arrivals: FloatArray | Sequence[float] | None, readers: int, fluid: bool
+    name: str, arrivals: StreamArrivals | None, readers: int, fluid: bool
 ) -> TupleBuffer:
-    times = np.asarray(() if arrivals is None else arrivals, dtype=np.float64)
+    sizes = arrivals.sizes if isinstance(arrivals, SizedArrivals) else None
+    if sizes is not None and not fluid:
+        raise StrategyError(
+            f'arrivals of stream "{name}" have sizes, which whole tuples cannot have; give their '
+            'times alone, or simulate with Conditions(tuples="fluid")'
+        )
+    given = arrivals.times if isinstance(arrivals, SizedArrivals) else arrivals
+    times = np.asarray(() if given is None else given, dtype=np.float64)
     if len(times) > 1 and (np.diff(times) < 0).any():
         raise StrategyError(f'arrivals of stream "{name}" are not in order of time; sort them')
-    return TupleBuffer.of_arrivals(times, np.ones(len(times)) if fluid else None, readers)
+    mass = (np.ones(len(times)) if sizes is None else sizes) if fluid else None
+    return TupleBuffer.of_arrivals(times, mass, readers)
 
 
 def _connected(operators: list[int], edges: set[tuple[Source, int]]) -> dict[int, int]:

@@ -17,7 +17,7 @@ from millpond.workloads.flows import Pareto, ParetoOnOff, PoissonFlows, SelfSimi
 from millpond.workloads.hurst import counts_per_bin, hurst_estimate
 from millpond.workloads.process import CHUNK_ARRIVALS, ArrivalProcess, FloatArray
 from millpond.workloads.steady import Constant, Poisson
-from millpond.workloads.trace import Trace
+from millpond.workloads.trace import SizedArrivals, Trace
 
 __all__ = [
     "CHUNK_ARRIVALS",
@@ -32,6 +32,7 @@ __all__ = [
     "Poisson",
     "PoissonFlows",
     "SelfSimilar",
+    "SizedArrivals",
     "Trace",
     "counts_per_bin",
     "hurst_estimate",

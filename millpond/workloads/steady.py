@@ -12,8 +12,8 @@ from millpond.workloads.process import CHUNK_ARRIVALS, ArrivalProcess, FloatArra
 
 
 @dataclass(frozen=True)
-class Constant(ArrivalProcess):
-    """One arrival every 1 / ``arrivals_per_second``, the first at once."""
+class Steady(ArrivalProcess):
+    """A process with one rate."""
 
     arrivals_per_second: float
 
@@ -25,6 +25,11 @@ class Constant(ArrivalProcess):
         """The one rate there is."""
         return self.arrivals_per_second
 
+
+@dataclass(frozen=True)
+class Constant(Steady):
+    """One arrival every 1 / ``arrivals_per_second``, the first at once."""
+
     def arrivals(self, seed: int = 0) -> Iterator[FloatArray]:
         """The arrival times; ``seed`` changes nothing."""
         for first in itertools.count(0, CHUNK_ARRIVALS):
@@ -32,18 +37,8 @@ class Constant(ArrivalProcess):
 
 
 @dataclass(frozen=True)
-class Poisson(ArrivalProcess):
+class Poisson(Steady):
     """Independent arrivals: exponential gaps with mean 1 / ``arrivals_per_second``."""
-
-    arrivals_per_second: float
-
-    def __post_init__(self) -> None:
-        require_positive(self, "arrivals_per_second")
-
-    @property
-    def mean_arrivals_per_second(self) -> float:
-        """The rate of the process."""
-        return self.arrivals_per_second
 
     def arrivals(self, seed: int = 0) -> Iterator[FloatArray]:
         """The arrival times."""

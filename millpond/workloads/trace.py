@@ -6,11 +6,19 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from millpond.errors import InputError
 from millpond.workloads.process import CHUNK_ARRIVALS, ArrivalProcess, FloatArray
+
+
+class SizedArrivals(NamedTuple):
+    """Arrival times, and how large each tuple is."""
+
+    times: FloatArray
+    sizes: FloatArray
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,17 @@ class Trace(ArrivalProcess):
         """The recorded times, counted from the first; ``seed`` changes nothing."""
         for times, _ in self.records():
             yield times
+
+    def sized_until(self, seconds: float) -> SizedArrivals:
+        """All recorded arrivals before ``seconds``, with their sizes."""
+        chunks = []
+        for times, sizes in self.records():
+            end = np.searchsorted(times, seconds)
+            chunks.append((times[:end], sizes[:end]))
+            if times[-1] >= seconds:
+                break
+        columns = [np.concatenate(column) for column in zip(*chunks, strict=True)]
+        return SizedArrivals(*columns) if columns else SizedArrivals(np.empty(0), np.empty(0))
 
     def records(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """The recorded times, counted from the first, with the sizes (1 where there is none)."""

@@ -59,7 +59,7 @@ def test_theorems_hold_under_their_assumptions_and_fail_without(
     tables = experiment.run([0])  # type: ignore[attr-defined]
     claims = experiment.check(tables)  # type: ignore[attr-defined]
     assert [claim for claim in claims if not claim.holds] == []
-    experiment.plot(tables, Figure())  # type: ignore[attr-defined]
+    experiment.EXPERIMENT.plot(tables, Figure())  # type: ignore[attr-defined]
 
 
 def test_the_least_latency_finishes_what_is_nearly_done() -> None:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
-from millpond.lab import plane
+from millpond.lab import plane, plane_picture
 from millpond.lab.plane_bounds import latency_floor, memory_floor
 from millpond.scheduling.registry import BUILT_IN, make
 from millpond.simulator import Conditions, simulate
@@ -46,4 +47,39 @@ def test_no_schedule_beats_the_bounds(
 
 
 def test_every_strategy_is_on_the_plane() -> None:
-    assert {name for name, _ in plane.contestants().values()} == set(BUILT_IN)
+    assert {each.strategy for each in plane.contestants()} == set(BUILT_IN)
+
+
+def test_budgets_and_goals_are_multiples_of_the_bounds() -> None:
+    streams = {query: np.linspace(0.0, 1.0, 40) for query in plane.CHARTS}
+    least = plane.bounds(streams)
+    lean, swift = (
+        plane.measured(
+            plane.Contestant("", "auto", {"slice_seconds": 0.004}, budget), streams, least
+        )
+        for budget in (1.1, 100.0)
+    )
+    assert 1 <= lean.memory < 1.3
+    assert 1 <= swift.latency_seconds < 1.1
+    assert swift.memory > 1.5 * lean.memory
+    assert lean.latency_seconds > 1.1 * swift.latency_seconds
+
+
+def test_broken_budgets_and_bounds_are_noticed() -> None:
+    rows = [
+        (each.label, each.strategy, each.budget, each.goal, 0, each.budget or 2.0, 2.0)
+        for each in plane.contestants()
+    ]
+    rows += [
+        (f"{plane.AS_LEAN} threshold {budget:g}", "auto", budget, 0.0, 0, budget, 2.1)
+        for budget in (*plane.TIGHT, *plane.WIDE)
+    ]
+    names = ("label", "strategy", "budget", "goal", "seed", "peak", "latency")
+    tables = {"runs": dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))}
+    expected = [True, False, *[False] * len(plane.WIDE), *[True] * len(plane.TIGHT), False]
+    assert [claim.holds for claim in plane.check(tables)] == expected
+    tables["runs"]["peak"][0] = 0.9
+    assert not plane.check(tables)[0].holds
+    spots = plane_picture.spots(tables)
+    assert len(spots) == len(rows)
+    plane.plot(tables, Figure())

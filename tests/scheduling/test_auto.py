@@ -39,32 +39,45 @@ def test_near_the_budget_memory_comes_first() -> None:
     assert strategy.rung == 3
 
 
-def test_rungs_are_climbed_one_by_one_through_the_reserve() -> None:
-    strategy = _auto(memory_bytes=100.0)
+def _calm(strategy: Auto, *sizes: float) -> list[int]:
+    """The rungs in use at these sizes of the queues, each long behind the one before."""
     rungs = []
-    for queue_bytes in (59.0, 60.0, 74.0, 87.0, 100.0):
-        _at(strategy, queue_bytes, STATES)
+    for place, queue_bytes in enumerate(sizes, start=1):
+        _at(strategy, queue_bytes, STATES, now=strategy._looked_seconds + 100.0 * place)
         rungs.append(strategy.rung)
-    assert rungs == [0, 1, 2, 3, 3]
+    return rungs
+
+
+def test_rungs_are_climbed_one_by_one_through_the_reserve() -> None:
+    assert _calm(_auto(100.0), 19.0, 20.0, 46.0, 47.0, 73.0, 74.0) == [0, 1, 1, 2, 2, 3]
+
+
+def test_memory_that_rises_counts_by_its_lead_more() -> None:
+    slowly, fast = _auto(100.0), _auto(100.0)
+    assert _calm(slowly, 1.0, 12.0) == [0, 0]
+    assert _calm(fast, 1.0) == [0]
+    _at(fast, 12.0, STATES, now=fast._looked_seconds + 0.01)
+    assert fast.rung == 1
 
 
 def test_stepping_down_needs_some_relief() -> None:
-    strategy = _auto()
-    _at(strategy, 60.0, STATES)
-    _at(strategy, 56.0, [])
-    assert strategy.rung == 1
-    _at(strategy, 55.0, [])
-    assert strategy.rung == 0
+    assert _calm(_auto(), 20.0, 18.5, 18.3) == [1, 1, 0]
 
 
-def test_the_reserve_is_what_the_last_burst_needed() -> None:
+def test_the_reserve_falls_slowly_to_what_the_worst_burst_needed() -> None:
     strategy = _auto()
-    for queue_bytes in (60.0, 110.0, 20.0):
-        _at(strategy, queue_bytes, STATES)
-    assert strategy.reserve_bytes == pytest.approx(1.2 * 50)
-    for queue_bytes in (45.0, 46.0, 20.0):
-        _at(strategy, queue_bytes, STATES)
-    assert strategy.reserve_bytes == pytest.approx(0.9 * 1.2 * 50)
+    _calm(strategy, 20.0, 60.0, 10.0)
+    assert strategy.reserve_bytes == pytest.approx(0.9 * 80)
+    _calm(strategy, *[50.0, 1.0] * 10)
+    assert strategy.reserve_bytes == pytest.approx(1.3 * 40 * 0.997**10)
+
+
+def test_a_worse_burst_raises_the_reserve_at_once() -> None:
+    strategy = _auto()
+    _calm(strategy, *[99.0, 1.0] * 30)
+    assert strategy.reserve_bytes == pytest.approx(5.0)
+    _calm(strategy, 96.0, 126.0, 1.0)
+    assert strategy.reserve_bytes == pytest.approx(1.3 * 30)
 
 
 def test_with_a_goal_memory_is_saved_until_tuples_grow_old() -> None:
@@ -130,7 +143,13 @@ def test_a_ladder_catches_up_with_what_it_missed() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"memory_bytes": 0.0}, {"latency_goal_seconds": 0.0}, {"max_tuples": 0}]
+    "settings",
+    [
+        {"memory_bytes": 0.0},
+        {"latency_goal_seconds": 0.0},
+        {"trend_seconds": 0.0},
+        {"max_tuples": 0},
+    ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(StrategyError, match=next(iter(settings))):

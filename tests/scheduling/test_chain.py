@@ -6,6 +6,7 @@ from millpond.decisions import RunOperator
 from millpond.scheduling.chain import Chain, chain_slopes
 from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.pictures import decide, path, together, waiting
+from tests.scheduling.tree_plans import Op, snapshot
 
 SANDWICH = path((2, 0.9), (2, 0.9), (1, 0.1), (40, 1))
 
@@ -41,24 +42,26 @@ def test_the_steepest_chain_of_all_queries_goes_first() -> None:
     assert decide(strategy, [waiting(0, 0.0), waiting(4, 9.0)]) == RunOperator(4)
 
 
-def test_a_join_takes_the_steeper_of_its_chains() -> None:
-    def plan(left_selectivity: float) -> PlanSnapshot:
-        narrow = InputSnapshot("r", 1.0, left_selectivity, tuples_per_second=1.0)
-        left = InputSnapshot(0, 1.0, 1.0, tuples_per_second=left_selectivity)
-        right = InputSnapshot("s", 1.0, 1.0, tuples_per_second=1.0)
-        return PlanSnapshot(
-            (
-                OperatorSnapshot(0, "select", (narrow,), (1,)),
-                OperatorSnapshot(1, "join", (left, right), (2,)),
-                OperatorSnapshot(2, "last", (InputSnapshot(1, 1.0, 1.0),), delivers=True),
-            )
-        )
+@pytest.mark.parametrize("steep_first", [True, False])
+def test_a_shared_operator_takes_the_steepest_of_its_chains(steep_first: bool) -> None:
+    costs = (1.0, 9.0) if steep_first else (9.0, 1.0)
+    fork = snapshot(Op("shared", "s", 1), Op("a", "shared", costs[0]), Op("b", "shared", costs[1]))
+    assert _priorities(fork)[0] == pytest.approx(1 / 2)
 
+
+def test_a_join_takes_the_steeper_of_its_chains() -> None:
+    left = InputSnapshot(0, 1.0, 1.0, tuple_bytes=0.5, tuples_per_second=0.1)
+    right = InputSnapshot("s", 1.0, 1.0, tuples_per_second=1.0)
+    plan = PlanSnapshot(
+        (
+            OperatorSnapshot(0, "select", (InputSnapshot("r", 1.0, 0.1),), (1,), output_bytes=0.5),
+            OperatorSnapshot(1, "join", (left, right), (2,)),
+            OperatorSnapshot(2, "last", (InputSnapshot(1, 1.0, 1.0),), delivers=True),
+        )
+    )
     # By way of S: (0, 1), (1, 1), (2, 0): one chain of slope 1/2.
-    # By way of R with selectivity 0.1: slope 0.9, then what is left: 0.1 in 0.2 seconds.
-    slopes = _priorities(plan(0.1))
-    assert slopes[0] == pytest.approx(0.9)
-    assert slopes[1] == slopes[2] == pytest.approx(0.5)
+    # By way of R: (0, 1), (1, 0.05), (1.1, 0.1), (1.2, 0): slopes 0.95 and 1/4.
+    assert _priorities(plan) == pytest.approx({0: 0.95, 1: 0.5, 2: 0.5})
 
 
 def test_a_blocked_join_is_not_considered() -> None:

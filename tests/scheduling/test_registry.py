@@ -34,3 +34,16 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(StrategyError, match=next(iter(settings))):
         registry.make("fifo", **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("threshold", {"beta": "much"}),
+        ("chain", {"max_tuples": "3"}),
+        ("hmts", {"turn_seconds": []}),
+    ],
+)
+def test_settings_of_the_wrong_type_are_refused(name: str, settings: dict[str, object]) -> None:
+    with pytest.raises(StrategyError, match=f'strategy "{name}" cannot be made with'):
+        registry.make(name, **settings)

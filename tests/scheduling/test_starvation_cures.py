@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
 from millpond.scheduling.registry import make
 from millpond.scheduling.round_robin import RoundRobin
+from millpond.simulator import SimulatedPlan, simulate
 from tests.scheduling.literal_plans import paths, ran, tell
 
 FAST_AND_SLOW = paths([(1.0, 0.5), (1.0, 1.0)], [(5.0, 0.5), (5.0, 1.0)])
@@ -80,6 +84,46 @@ def test_a_strategy_without_priorities_can_be_cured_too() -> None:
     strategy.plan_changed(FAST_AND_SLOW)
     tell(strategy, {0: (1, 0.0), 2: (2, 0.0)}, now_seconds=1.0)
     assert strategy.decide() == RunOperator(2, 3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(CURED),
+    st.sampled_from([1.0, 2.5, 6.0]),
+    st.floats(0.0, 30.0),
+    st.sampled_from([1.0, 4.0]),
+)
+def test_the_oldest_does_not_starve_beside_a_path_that_is_always_busy(
+    inner: str, period_seconds: float, arrives: float, slow_seconds: float
+) -> None:
+    """At most one tuple of the busy path is older, so the second turn is the latest."""
+    plan = SimulatedPlan()
+    plan.path("busy", plan.stream("r"), [(1.0, 1.0)])
+    plan.path("slow", plan.stream("s"), [(slow_seconds, 1.0), (slow_seconds, 1.0)])
+    times = {"r": np.arange(100.0), "s": np.array([arrives])}
+    waits = {}
+    for name, settings_of in (("periodically-oldest", {"inner": inner}), (inner, {})):
+        period = {"period_seconds": period_seconds} if settings_of else {}
+        record = simulate(plan, make(name, max_tuples=1, **settings_of, **period), times)
+        waits[name] = float(record.output_latency_seconds[record.output_operator == 2][0])
+    assert waits["periodically-oldest"] <= 2 * (period_seconds + 1.0) + 2 * slow_seconds
+    assert waits[inner] >= 99.0 - arrives
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from([1.0, 2.5, 6.0]), st.floats(0.0, 30.0), st.sampled_from([1.0, 2.0, 4.0]))
+def test_age_outgrows_the_higher_capacity_of_a_path_that_is_always_busy(
+    period_seconds: float, arrives: float, slow_seconds: float
+) -> None:
+    """One tuple waits there, a second old at most: an age of twice the slow path's work wins."""
+    plan = SimulatedPlan()
+    plan.path("busy", plan.stream("r"), [(1.0, 1.0)])
+    plan.path("slow", plan.stream("s"), [(slow_seconds, 1.0), (slow_seconds, 1.0)])
+    times = {"r": np.arange(100.0), "s": np.array([arrives])}
+    cured = make("dynamic-priority", inner="path-capacity", period_seconds=period_seconds)
+    record = simulate(plan, cured, times)
+    waited = float(record.output_latency_seconds[record.output_operator == 2][0])
+    assert waited <= 2 * slow_seconds + period_seconds + 2.0 + 2 * slow_seconds
 
 
 @pytest.mark.parametrize("name", ["periodically-oldest", "dynamic-priority"])

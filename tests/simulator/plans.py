@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 from hypothesis import strategies as st
 
+from millpond.scheduling.registry import BUILT_IN, find, make
+from millpond.scheduling.strategy import Strategy
 from millpond.simulator import SimulatedPlan
 
-STRATEGIES = ("fifo", "round-robin", "greedy", "chain", "fifo-chain")
+STRATEGIES = tuple(BUILT_IN)
+SERVICES: tuple[dict[str, object], ...] = ({}, {"max_tuples": 1}, {"slice_seconds": 0.25})
+
+
+def strategy(place: int) -> Strategy:
+    """The strategy of that place in the list, with one of the services that it knows."""
+    name, service = STRATEGIES[place], SERVICES[place % len(SERVICES)]
+    known = signature(find(name)).parameters
+    cures = "inner_settings" in known
+    return make(name, **{key: each for key, each in service.items() if key in known or cures})
 
 
 def two_operators() -> SimulatedPlan:
@@ -18,7 +31,7 @@ def two_operators() -> SimulatedPlan:
 
 @st.composite
 def plans(draw: st.DrawFn) -> SimulatedPlan:
-    """Random plans: shared operators, joins and unions over two streams."""
+    """Random plans of two queries: shared operators, joins and unions over two streams."""
     plan = SimulatedPlan()
     sources: list[int | str] = [plan.stream("r"), plan.stream("s", tuple_bytes=2.0)]
     for number in range(draw(st.integers(1, 6))):
@@ -33,7 +46,9 @@ def plans(draw: st.DrawFn) -> SimulatedPlan:
             sources.append(plan.join(f"o{number}", left, right, cost, selectivity / 2))
         else:
             sources.append(plan.union(f"o{number}", left, right, cost_seconds=cost))
-    plan.query("q", len(plan.operators) - 1)
+    plan.query("last", len(plan.operators) - 1)
+    other = draw(st.integers(0, len(plan.operators) - 1))
+    plan.query("other", other, weight=draw(st.sampled_from([0.5, 1.0, 4.0])))
     return plan
 
 

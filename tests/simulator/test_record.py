@@ -51,6 +51,12 @@ def test_outputs_are_in_order_of_time_and_count_by_mass() -> None:
     assert record.latency_percentile_seconds(100) == 2.0
 
 
+@pytest.mark.parametrize(("percent", "expected"), [(10, 0.5), (33, 0.5), (50, 1.0), (51, 2.0)])
+def test_percentiles_count_by_mass(percent: float, expected: float) -> None:
+    """Half a second for a third of the mass, one for a sixth, two for the rest."""
+    assert _recorded().latency_percentile_seconds(percent) == expected
+
+
 def test_bins_hold_what_left_in_them() -> None:
     record = _recorded()
     assert record.throughput(bin_seconds=1.0).tolist() == [0.0, 1.5, 1.5, 0.0]

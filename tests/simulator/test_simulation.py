@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -9,16 +11,52 @@ from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError, StrategyError
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
+from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, Simulation, Window, simulate
-from millpond.simulator.record import Record
-from tests.simulator.plans import STRATEGIES, arrivals, plans, two_operators
+from millpond.simulator.record import Record, Waits
+from millpond.snapshot import Observation, PlanSnapshot
+from millpond.workloads import Trace
+from tests.simulator.plans import STRATEGIES, arrivals, plans, strategy, two_operators
 
 FLUID = Conditions(tuples="fluid")
+
+
+def test_a_plan_without_operators_is_refused() -> None:
+    plan = SimulatedPlan()
+    plan.stream("s")
+    with pytest.raises(StrategyError, match="the plan has no operators; add at least one"):
+        simulate(plan, make("chain"), {"s": [1.0]})
+
+
+def test_arrivals_for_a_stream_that_the_plan_has_not_are_refused() -> None:
+    with pytest.raises(StrategyError, match='stream "t", which the plan has not; it has s'):
+        simulate(two_operators(), make("chain"), {"t": [1.0]})
 
 
 def test_memory_counts_arrivals_of_the_same_instant() -> None:
     record = simulate(two_operators(), make("fifo", slice_seconds=1.0), {"s": [1, 2]}, FLUID)
     assert record.memory.at([0.5, 1, 2, 3, 4, 5]).round(9).tolist() == [0, 1, 1.2, 1, 0.2, 0]
+
+
+def test_fluid_tuples_of_a_trace_have_sizes(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text("time,size\n10,1\n11,3\n99,5\n")
+    sized = Trace(str(tmp_path / "trace.csv")).sized_until(50.0)
+    record = simulate(two_operators(), make("chain", slice_seconds=1.0), {"s": sized}, FLUID)
+    assert record.memory.at([0, 1, 4]).round(9).tolist() == [1, 3.2, 0.8]
+    assert record.busy_seconds == pytest.approx((1 + 3) * 2)
+    with pytest.raises(StrategyError, match='"s" have sizes, which whole tuples cannot have'):
+        simulate(two_operators(), make("chain"), {"s": sized})
+
+
+def test_waiting_times_of_each_operator_are_recorded() -> None:
+    plan = SimulatedPlan()
+    plan.path("q", plan.stream("s"), [(1.0, 1.0)])
+    record = simulate(plan, make("fifo", max_tuples=1), {"s": [0, 0, 5]})
+    assert record.waits[0] == Waits(steps=3, total_seconds=0.0, longest_seconds=0.0)
+    plan.path("other", plan.stream("t"), [(4.0, 1.0)])
+    record = simulate(plan, make("fifo"), {"s": [1.0, 8.0], "t": [0.0]})
+    assert record.waits[0] == Waits(steps=2, total_seconds=3.0, longest_seconds=3.0)
+    assert (record.waits[0].mean_seconds, record.longest_wait_seconds) == (1.5, {0: 3.0, 1: 0.0})
 
 
 def test_latency_runs_from_arrival_to_the_end_of_the_last_step() -> None:
@@ -159,11 +197,7 @@ def test_bad_settings_are_refused(make_conditions: object, message: str) -> None
 
 def _runs(plan: SimulatedPlan, times: dict[str, np.ndarray], **conditions: object) -> list[Record]:
     settled = Conditions(**conditions)  # type: ignore[arg-type]
-    settings_of = [{}, {"max_tuples": 1}, {"slice_seconds": 0.25}]
-    return [
-        simulate(plan, make(name, **settings_of[place % 3]), times, settled)
-        for place, name in enumerate(STRATEGIES)
-    ]
+    return [simulate(plan, strategy(place), times, settled) for place in range(len(STRATEGIES))]
 
 
 @settings(max_examples=20, deadline=None)
@@ -193,14 +227,46 @@ def test_arrival_order_is_kept_at_every_output(
         assert (record.output_latency_seconds >= -1e-9).all()
 
 
+class _Watched:
+    """Passes everything on to a strategy, and notes when it idles although an operator is ready."""
+
+    def __init__(self, inner: Strategy) -> None:
+        self.inner, self.ready, self.idled = inner, set[int](), 0
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        self.ready.clear()
+        self.inner.plan_changed(plan)
+
+    def observe(self, observation: Observation) -> None:
+        for state in observation.changed:
+            self.ready.discard(state.operator)
+            if state.ready:
+                self.ready.add(state.operator)
+        self.inner.observe(observation)
+
+    def decide(self) -> Decision | None:
+        decision = self.inner.decide()
+        self.idled += decision is None and bool(self.ready)
+        return decision
+
+
 @settings(max_examples=20, deadline=None)
 @given(plans(), arrivals())
 def test_the_processor_never_idles_while_something_is_ready(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
 ) -> None:
-    # Without joins the busy periods of one processor depend on the work alone.
-    if any(len(operator.inputs) > 1 for operator in plan.operators):
-        return
+    for place, name in enumerate(STRATEGIES):
+        watched = _Watched(strategy(place))
+        simulate(plan, watched, times)
+        assert (name, watched.idled) == (name, 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(plans(), arrivals())
+def test_without_joins_the_work_alone_says_when_all_is_done(
+    plan: SimulatedPlan, times: dict[str, np.ndarray]
+) -> None:
+    assume(all(len(operator.inputs) == 1 for operator in plan.operators))
     finished = {round(record.finished_seconds, 6) for record in _runs(plan, times)}
     assert len(finished) == 1
 
