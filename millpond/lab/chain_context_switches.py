@@ -110,9 +110,9 @@ EXPERIMENT = Experiment(
         "is empty and, among equal slopes, stay with the operator that ran last (`stay`). Asked "
         "once a quantum of 10 ms, with ties to the oldest tuple, Chain changed operators 1.6 to "
         "7.6 times as often (one seed). The paper adds that Chain also switches less often than "
-        "Greedy. That does not hold here: given the same discipline, Greedy switches about as often or less "
-        "(the last line), for it lets work pile up before its unproductive operators and then does "
-        "it in one go; the band of that line was set after the first runs. Charts and loads as in "
-        "the figures of queue size, chosen by us."
+        "Greedy. That does not hold here: given the same discipline, Greedy switches about as "
+        "often or less (the last line), for it lets work pile up before its unproductive operators "
+        "and then does it in one go; the band of that line was set after the first runs. Charts "
+        "and loads as in the figures of queue size, chosen by us."
     ),
 )

@@ -267,11 +267,11 @@ EXPERIMENT = Experiment(
         "latency the mean busy times of weighted preemptive scheduling; so are budgets and goals, "
         "for the least possible peak differs tenfold and more between seeds. Auto's constants were "
         "chosen among about 20 variants on up to ten of the seeds 300 to 311, most of them on "
-        "five, and the limits were fixed before other seeds were run. On a first such set of five seeds all held but one: with the peak that Threshold reached as its budget "
-        "Auto was to keep it and be faster in nine runs of ten each, and kept it in 26 of 30 (6 % "
-        "above at worst) and was faster in 27. So the last claim is weaker now, and checked on "
-        "seeds never used. Budgets near the bound cannot be kept for sure, for nobody knows how "
-        "large the next burst is: there Auto comes nearer to them than Threshold, and is slower "
-        "because of that."
+        "five, and the limits were fixed before other seeds were run. On a first such set of five "
+        "seeds all held but one: with the peak that Threshold reached as its budget Auto was to "
+        "keep it and be faster in nine runs of ten each, and kept it in 26 of 30 (6 % above at "
+        "worst) and was faster in 27. So the last claim is weaker now, and checked on seeds never "
+        "used. Budgets near the bound cannot be kept for sure, for nobody knows how large the next "
+        "burst is: there Auto comes nearer to them than Threshold, and is slower because of that."
     ),
 )
