@@ -32,7 +32,7 @@ from millpond.cql.statements import (
 from millpond.display import Plan, Query, kind_of, shown
 from millpond.errors import CqlError, MillpondError, StateError
 from millpond.inputs import Inputs, Report
-from millpond.intake import END, RelationIntake
+from millpond.intake import RelationIntake
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.results import Callback, ResultLog
@@ -40,7 +40,6 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
-from millpond.spark.kernels.counts import net
 from millpond.spark.pages import PageStore
 from millpond.spark.queues import Queue
 
@@ -184,6 +183,7 @@ class Engine:
 
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
+        self._check_open()
         entry = self.catalog.get(name)
         apply(Drop(kind_of(entry), name), self.catalog)
         key = name.lower()
@@ -249,8 +249,7 @@ class Engine:
     ) -> tuple[pa.Table, pa.Table | None]:
         from millpond.spark.modify import evaluate
 
-        content = intake.content()
-        rows = net(content, content.column_names[3:], END)
+        rows = intake.content().drop_columns(["_te"])
         everything = tuple(
             Column(i, f.type, f.name) for i, f in enumerate(intake.entry.schema.fields)
         )
@@ -374,6 +373,9 @@ class Engine:
 
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""
+        self._check_open()
+        if not callable(callback):
+            raise StateError(f"subscribe needs a function of one table, not {callback!r}")
         self._log(query).subscribers.append(callback)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:

@@ -22,10 +22,9 @@ from millpond.intake import (
     relation_page_schema,
     stream_page_schema,
 )
-from millpond.schema import BEGINNING, FOREVER
+from millpond.schema import BEGINNING
 from millpond.settings import Settings
 from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.counts import net
 from millpond.spark.kernels.groups import Ints
 from millpond.spark.pages import PageStore
 from millpond.spark.queues import Queue, Reader
@@ -128,12 +127,9 @@ class Inputs:
     def _from_now_on(self, intake: RelationIntake) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
         queue = self._relation_queue(intake.entry, f"@{self._epoch}")
-        content, promised = intake.content(), intake.queue.heartbeat
-        settled = integers(content["_ts"]) <= promised
-        columns = content.column_names[3:]
-        now = net(content.filter(pa.array(settled)), columns, END)
-        queue.append(_content_at_beginning(now, columns))
-        queue.append(content.filter(pa.array(~settled)))
+        promised, changes = intake.queue.heartbeat, intake.changes()
+        queue.append(_from_the_beginning(intake.content(promised)))
+        queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
         queue.advance(promised)
         return queue
 
@@ -168,11 +164,9 @@ class Inputs:
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         intake, listed = self.relation(name), list(changes)
-        for ts, op, _ in listed:
+        for _, op, _ in listed:
             if op not in _SIGNS:
                 raise InputError(f"relation {name}: op must be '+' or '-', not {op!r}")
-            if ts is not None and not hasattr(ts, "isoformat") and not isinstance(ts, int):
-                raise InputError(f"relation {name}: {ts!r} is not a time")
         times = [BEGINNING if ts is None else self._ticks(ts) for ts, _, _ in listed]
         table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
         weights = np.array([_SIGNS[op] for _, op, _ in listed], dtype=np.int64)
@@ -246,8 +240,10 @@ class Inputs:
             self.advance(name, END)
 
     def _ticks(self, ts: Any) -> int:
-        if isinstance(ts, int):
-            return ts
+        if isinstance(ts, int | np.integer):
+            return int(ts)
+        if not hasattr(ts, "isoformat"):
+            raise InputError(f"{ts!r} is not a time: give a number of ticks or a datetime")
         ticks = to_ticks(pa.array([ts], pa.timestamp("us")), self._catalog.tick_microseconds)
         return int(ticks[0].as_py())
 
@@ -281,13 +277,7 @@ class Inputs:
                 self._tell(queue)
 
 
-def _content_at_beginning(rows: pa.Table, columns: list[str]) -> pa.Table:
-    """A relation's net content as elements that hold from the beginning."""
-    count = rows.num_rows
-    arrays = [
-        pa.array(np.full(count, BEGINNING)),
-        pa.array(np.full(count, FOREVER)),
-        rows["_w"],
-        *(rows[name] for name in columns),
-    ]
-    return pa.Table.from_arrays(arrays, names=["_ts", "_te", "_w", *columns])
+def _from_the_beginning(content: pa.Table) -> pa.Table:
+    """The same rows, there from the beginning."""
+    times = pa.array(np.full(content.num_rows, BEGINNING))
+    return content.set_column(content.schema.get_field_index("_ts"), "_ts", times)

@@ -18,6 +18,8 @@ from millpond.schema import BEGINNING, FOREVER, Schema
 from millpond.spark.kernels.aggregate import element_schema
 from millpond.spark.kernels.columns import integers
 from millpond.spark.kernels.groups import Bools, Ints
+from millpond.spark.kernels.snapshots import still_open
+from millpond.spark.pages import concatenated
 from millpond.spark.queues import Queue
 
 END = FOREVER - 1
@@ -161,7 +163,7 @@ class RelationIntake:
 
     def _content(self) -> Counter[Hashable]:
         held: Counter[Hashable] = Counter()
-        table = self.content()
+        table = self.changes()
         weights = integers(table["_w"]).tolist()
         for row, weight in zip(
             rows_of(table.select(range(3, table.num_columns))), weights, strict=True
@@ -169,11 +171,15 @@ class RelationIntake:
             held[row] += weight
         return held
 
-    def content(self) -> pa.Table:
-        """All elements that make up the relation now."""
-        pages = self.queue.content(END)
-        tables = [page.table for page in pages]
-        return pa.concat_tables(tables) if tables else self.queue.schema.empty_table()
+    def content(self, until: int = END) -> pa.Table:
+        """The rows there are after all changes up to a time, each once with its number."""
+        changes = self.changes()
+        past = changes.filter(pa.array(integers(changes["_ts"]) <= until))
+        return still_open(past, past.column_names[3:], END)
+
+    def changes(self) -> pa.Table:
+        """The changes that are remembered; older ones are summed up in one."""
+        return concatenated(self.queue.content(END), self.queue.schema)
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:

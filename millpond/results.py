@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from millpond.catalog import QueryEntry
 from millpond.connectors import Sink, arrow_schema
+from millpond.connectors.sinks import unique_names
 from millpond.schema import BEGINNING, Schema
 from millpond.spark.kernels.columns import integers
 from millpond.spark.kernels.counts import net_of
@@ -54,12 +55,13 @@ class ResultLog:
                 receive(table)
 
     def table(self) -> pa.Table:
-        """Everything kept so far, in order of time."""
+        """Everything kept so far, in order of time; names that repeat get a number."""
         columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
         types = [f.type for f in arrow_schema(self.schema)]
         schema = pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
         whole = pa.concat_tables(self._pages) if self._pages else schema.empty_table()
-        return self._named(summed(whole))
+        named = self._named(summed(whole))
+        return named.rename_columns(unique_names(named.column_names))
 
     def _named(self, page: pa.Table) -> pa.Table:
         times = integers(page["_ts"])

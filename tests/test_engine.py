@@ -62,6 +62,7 @@ def test_a_name_is_given_once(engine):
         (lambda e: e.query("nothing"), "nothing"),
         (lambda e: e.explain("nothing"), "nothing"),
         (lambda e: e.drop("nothing"), "nothing"),
+        (lambda e: e.advance("S", "soon"), "'soon' is not a time"),
     ],
 )
 def test_unknown_names_are_named(engine, call, message):
@@ -124,6 +125,8 @@ def test_a_closed_engine_says_so():
         lambda: engine.advance("S", 1),
         engine.run_until_idle,
         engine.finish,
+        lambda: engine.subscribe("q", print),
+        lambda: engine.drop("q"),
     ):
         with pytest.raises(StateError, match="closed"):
             call()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import time
+from collections import Counter
 from itertools import pairwise
 
 import pyarrow.csv
@@ -73,6 +74,29 @@ def test_changes_flow_into_running_queries(engine):
     ]
 
 
+def test_each_change_sees_the_ones_before_it(engine):
+    engine.execute("CREATE RELATION R (k STRING, w INT); CREATE QUERY q AS SELECT * FROM R")
+    for change in (
+        "INSERT INTO R VALUES ('a', 1), ('b', 1)",
+        "UPDATE R SET w = w + 1",
+        "UPDATE R SET w = w + 1 WHERE k = 'a'",
+        "DELETE FROM R WHERE w = 2",
+        "INSERT INTO R VALUES ('a', 3)",
+        "DELETE FROM R",
+        "INSERT INTO R VALUES ('c', 7)",
+    ):
+        engine.execute(change)
+        engine.run_until_idle()
+    there = Counter()
+    for _, weight, row in results(engine, "q"):
+        there[row] += weight
+    assert +there == Counter({("c", 7): 1})
+    assert -there == Counter()
+    engine.execute("CREATE QUERY later AS SELECT * FROM R")
+    engine.run_until_idle()
+    assert results(engine, "later") == [(None, 1, ("c", 7))]
+
+
 def test_a_predicate_that_is_null_changes_nothing(engine):
     engine.execute(
         """CREATE RELATION R (k INT, n STRING);
@@ -86,6 +110,17 @@ def test_a_predicate_that_is_null_changes_nothing(engine):
         (None, 1, (2, "b")),
         (None, 1, (None, "a")),
     ]
+
+
+def test_like_takes_another_escape_character(engine):
+    engine.execute(
+        """CREATE RELATION R (s STRING);
+           INSERT INTO R VALUES ('a%b'), ('axb'), ('a!b');
+           CREATE QUERY q AS SELECT s FROM R
+             WHERE s LIKE 'a!%b' ESCAPE '!' OR s LIKE 'a!!_' ESCAPE '!'"""
+    )
+    engine.finish()
+    assert results(engine, "q") == [(None, 1, ("a!b",)), (None, 1, ("a%b",))]
 
 
 # Heartbeats.
@@ -325,6 +360,19 @@ def test_subscribers_get_complete_instants_in_order(engine):
     times = [ts for page in seen for ts in page]
     assert times == [1, 2, 4]  # two equal tuples at 1 are one element of weight 2
     assert all(a[-1] < b[0] for a, b in pairwise(seen))
+
+
+def test_columns_called_like_the_times_of_results_stay_apart(engine):
+    engine.execute("CREATE QUERY q AS SELECT a AS ts, a AS weight FROM S")
+    engine.push("S", [(1, 5)])
+    engine.finish()
+    assert engine.results("q", "rows") == [{"ts": 1, "weight": 1, "ts_2": 5, "weight_2": 5}]
+
+
+def test_what_cannot_be_called_back_is_refused(engine):
+    engine.execute("CREATE QUERY q AS SELECT a FROM S")
+    with pytest.raises(MillpondError, match="not 5"):
+        engine.subscribe("q", 5)
 
 
 def test_results_need_not_be_kept(spark):

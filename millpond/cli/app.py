@@ -20,6 +20,7 @@ from millpond.cli.faults import Script, report
 from millpond.cli.running import run_script
 from millpond.cli.shell import start_shell
 from millpond.errors import CqlError, InputError
+from millpond.scheduling.registry import make
 from millpond.settings import Settings
 
 app = typer.Typer(
@@ -153,7 +154,10 @@ def settings_of(options: list[str] | None, strategy: str | None = None) -> Setti
             settings = settings.with_option(key.strip(), value.strip().strip("'\""))
         except CqlError as error:
             raise InputError(f"--set {option}: {error.message}") from None
-    return settings if strategy is None else settings.with_option("strategy", strategy)
+    if strategy is not None:
+        settings = settings.with_option("strategy", strategy)
+    make(settings.strategy)  # an unknown name is refused before anything starts
+    return settings
 
 
 def read_script(file: Path) -> Script:

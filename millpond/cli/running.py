@@ -24,17 +24,18 @@ def run_script(script: Script, settings: Settings, output: str) -> None:
         # Answers of SHOW and EXPLAIN are for people: they stay out of the way of programs.
         print_answers(answers, sys.stdout if output == "table" else sys.stderr)
         print_results(engine, printer_for(engine, output))
+        warn_of_late_tuples(engine)
 
 
 def printer_for(engine: Engine, output: str) -> Printer:
-    """A printer for the queries that have no sink of their own."""
-    columns = {query.name: query.plan.schema.names for query in _printed(engine)}
+    """A printer for all queries."""
+    columns = {query.name: query.plan.schema.names for query in _queries(engine)}
     return make_printer(output, columns, engine.format_time)
 
 
 def print_results(engine: Engine, printer: Printer) -> None:
     """Reads finite sources to their end; every result is printed as it comes."""
-    for query in _printed(engine):
+    for query in _queries(engine):
         engine.subscribe(query.name, partial(printer.write, query.name))
     with shown_progress() as progress:
         engine.finish(progress)
@@ -48,5 +49,16 @@ def print_answers(answers: Iterable[pa.Table | str], stream: TextIO) -> None:
     stream.flush()
 
 
-def _printed(engine: Engine) -> list[QueryEntry]:
-    return [query for query in engine.catalog.of_kind(QueryEntry) if query.sink is None]
+def warn_of_late_tuples(engine: Engine) -> None:
+    """Says how many tuples came too late to count, if any."""
+    for intake in engine.inputs.streams.values():
+        if intake.late_count:
+            sys.stderr.write(
+                f"millpond: warning: stream {intake.entry.name}: {intake.late_count} of "
+                f"{intake.arrived + intake.late_count} tuples came too late and were left out; "
+                f"DELAY in CREATE STREAM says how much disorder to wait for\n"
+            )
+
+
+def _queries(engine: Engine) -> list[QueryEntry]:
+    return list(engine.catalog.of_kind(QueryEntry))

@@ -19,7 +19,12 @@ from millpond.lab.experiment import Experiment
 from millpond.lab.running import Outcome, run_all
 
 app = typer.Typer(
-    name="lab", help="The papers' tables, figures and theorems, run again.", no_args_is_help=True
+    name="lab",
+    help="The papers' tables, figures and theorems, run again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds to run over; default: its own.")]
 Names = Annotated[list[str] | None, typer.Argument(help="Experiments; default: all of them.")]
@@ -34,7 +39,10 @@ def list_experiments(
     if as_json:
         typer.echo(json.dumps([_described(each) for each in chosen], indent=2))
         return
-    table = RichTable("name", "paper", "claim")
+    table = RichTable()
+    table.add_column("name", no_wrap=True)
+    table.add_column("paper")
+    table.add_column("claim")
     for each in chosen:
         table.add_row(each.name, each.paper, each.claim)
     Console().print(table)

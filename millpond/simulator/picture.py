@@ -9,6 +9,9 @@ from millpond.simulator.distributions import mean_of
 from millpond.simulator.plan import SimulatedInput, SimulatedOperator, SimulatedPlan, Source
 from millpond.snapshot import FloatArray, InputSnapshot, OperatorSnapshot, PlanSnapshot, QueryShare
 
+SHORTEST_SECONDS = 1e-9
+"""Tuples that all come within less than this have no rate."""
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -52,10 +55,11 @@ def plan_snapshot(
 
 
 def stream_rate(arrivals: FloatArray) -> float:
-    """Tuples a second over the whole of a stream."""
-    if len(arrivals) < 2 or arrivals[-1] <= arrivals[0]:
+    """Tuples a second over the whole of a stream; all at once count as if within a second."""
+    lasting_seconds = float(arrivals[-1] - arrivals[0]) if len(arrivals) else 0.0
+    if lasting_seconds < SHORTEST_SECONDS:
         return float(len(arrivals))
-    return float((len(arrivals) - 1) / (arrivals[-1] - arrivals[0]))
+    return (len(arrivals) - 1) / lasting_seconds
 
 
 def readers_of(plan: SimulatedPlan) -> dict[Source, list[int]]:

@@ -71,7 +71,7 @@ def _round(call: Call, columns: Sequence[SparkColumn]) -> SparkColumn:
 def _like(call: Call, columns: Sequence[SparkColumn]) -> SparkColumn:
     value, pattern = (lower(argument, columns) for argument in call.arguments[:2])
     if len(call.arguments) > 2:
-        return F.like(value, pattern, lower(call.arguments[2], columns))
+        return F.like(value, pattern, F.lit(call.arguments[2].value))  # type: ignore[union-attr]
     return F.like(value, pattern)
 
 

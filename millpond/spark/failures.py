@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterator
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from millpond.errors import InputError
@@ -15,8 +16,9 @@ from millpond.errors import InputError
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
 
 _WORDS = {
-    "ARITHMETIC_OVERFLOW": "a number leaves the range of its type; CAST to BIGINT or DOUBLE",
-    "CAST_OVERFLOW": "a number does not fit the type it is cast to",
+    "ARITHMETIC_OVERFLOW": "a number leaves the range of its type; CAST what it is computed from "
+    "to DOUBLE, or from INT to BIGINT",
+    "CAST_OVERFLOW": "a number does not fit the type it is cast to; CAST it to a wider one",
     "CAST_INVALID_INPUT": "a text does not read as the type it is cast to",
     "DATETIME_OVERFLOW": "a date or time leaves its range",
 }
@@ -27,8 +29,20 @@ def in_plain_words(where: str) -> Iterator[None]:
     """Turns what Spark raises inside into an error that names the place and the thing."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
+        if isinstance(error, Py4JError):
+            raise
         raise InputError(f"{where}: {plain_words(error)}") from error
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether it is what Spark says of a job that Ctrl-C has cancelled."""
+    before = error.__context__
+    return before is not None and (
+        isinstance(before, KeyboardInterrupt) or _was_interrupted(before)
+    )
 
 
 def plain_words(error: PySparkException) -> str:

@@ -194,7 +194,7 @@ class SparkRuntime:
         after = running.cursor
         measured.input_bytes = running.row_bytes or measured.input_bytes
         began = time.monotonic()
-        with in_plain_words(operator.label()):
+        with in_plain_words(self._place(identity)):
             output = running.step(until)
         ended = time.monotonic()
         measured.record(running.waiting(after, until), output, ended - began)
@@ -207,6 +207,13 @@ class SparkRuntime:
             queue.append(output)
         queue.advance(until)
         self._touch(identity)
+
+    def _place(self, identity: str) -> str:
+        """What an error in an operator is called after: its queries, and what it does there."""
+        operator, queries = self._graph.operators[identity], ", ".join(self._queries(identity))
+        word = "query" if "," not in queries else "queries"
+        is_output = isinstance(operator, OutputOperator)
+        return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")
 
     def _touch(self, identity: str) -> None:
         for name in self._graph.operators[identity].queues():

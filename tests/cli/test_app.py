@@ -79,6 +79,7 @@ def test_check_knows_settings_and_connectors(
         (["run", "--set", "x", "FILE"], "millpond: error: --set x: write it as key=value\n"),
         (["run", "--set", "seed=x", "FILE"], "millpond: error: --set seed=x: setting seed: 'x' is"),
         (["run", "--strategy", "none such", "FILE"], 'millpond: error: no strategy "none such"'),
+        (["check", "--set", "strategy=fifoo", "FILE"], 'millpond: error: no strategy "fifoo"'),
     ],
 )
 def test_other_faults_are_one_line_and_exit_2(

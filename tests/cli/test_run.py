@@ -56,17 +56,38 @@ def test_json_lines_are_all_there_is_on_stdout(
         (13, -1, 1),
         (13, 1, 0),
     ]
-    assert {r["query"] for r in results} == {"big", "n"}
+    assert {r["query"] for r in results} == {"big", "n", "all_rows"}
     assert "all_rows" in err  # what SHOW answered
 
 
 @pytest.mark.spark
-def test_a_query_with_a_sink_writes_there(
+def test_a_query_with_a_sink_also_writes_there(
     script: Path, capsys: pytest.CaptureFixture[str], spark: object
 ) -> None:
     assert code_of("run", str(script)) == 0
-    assert "all_rows\n" not in capsys.readouterr().out
+    assert "all_rows\n" in capsys.readouterr().out
     assert (script.parent / "out.csv").read_text() == "ts,weight,a\n1,1,1\n2,1,7\n"
+
+
+@pytest.mark.spark
+def test_late_tuples_are_warned_of(
+    script: Path, capsys: pytest.CaptureFixture[str], spark: object
+) -> None:
+    (script.parent / "s.csv").write_text("a,ts\n1,5\n7,2\n8,6\n")
+    assert code_of("run", str(script), "--format", "jsonl") == 0
+    warning = capsys.readouterr().err.splitlines()[-1]
+    assert warning.startswith("millpond: warning: stream S: 1 of 3 tuples came too late")
+
+
+@pytest.mark.spark
+def test_a_fault_while_running_names_the_query(
+    script: Path, capsys: pytest.CaptureFixture[str], spark: object
+) -> None:
+    with script.open("a") as file:
+        file.write("CREATE QUERY far AS SELECT ts + 9223372036854775807 AS x FROM S;")
+    assert code_of("run", str(script), "--format", "jsonl") == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("millpond: error: query far: a number leaves the range of its type")
 
 
 @pytest.mark.spark

@@ -1,0 +1,25 @@
+"""What Spark raises, in the user's words."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JError
+
+from millpond.spark.failures import in_plain_words
+
+
+def raise_after(first: BaseException) -> None:
+    try:
+        raise first
+    finally:
+        raise Py4JError("the job was cancelled")
+
+
+def test_a_job_that_was_interrupted_is_an_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), in_plain_words("here"):
+        raise_after(KeyboardInterrupt())
+
+
+def test_a_job_that_failed_by_itself_is_none() -> None:
+    with pytest.raises(Py4JError), in_plain_words("here"):
+        raise_after(ValueError())
