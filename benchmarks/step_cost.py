@@ -10,6 +10,7 @@ same in Spark's workers, which decides the default of the setting driver_rows.
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,7 @@ class Bench:
         self.placement_sizes = [s for s in PLACEMENT_SIZES if s <= largest] or [largest]
         self.cases = [c for c in CASES if not chosen.cases or c.name in chosen.cases]
         self.times = chosen.times or (5 if chosen.quick else 9)
+        self.warm_seconds = 10.0 if chosen.quick else 30.0
         self.settings = Settings(spark_master=chosen.master, step_rows=EVERYTHING)
         self.spark = create_session(self.settings)
         self.report = report
@@ -60,6 +62,15 @@ class Bench:
     def repetitions(self, rows: int) -> tuple[int, int]:
         """How often a page of this size is measured, and how often before that for warmth."""
         return (self.times, 6) if rows < 500_000 else (max(2, self.times // 3), 2)
+
+    def warm(self) -> None:
+        """Steps until the JVM has compiled what every step runs through."""
+        self.doing("warming up")
+        feed = Feed(AGGREGATE, self.sizes[0], self.settings, self.spark)
+        with feed.engine:
+            until = time.perf_counter() + self.warm_seconds
+            while time.perf_counter() < until:
+                feed.page()
 
     # -- a + b·n ---------------------------------------------------------------------------
 
@@ -249,7 +260,8 @@ def main() -> None:
         bench = Bench(chosen, report, scratch)
         each = len(bench.sizes)
         turns = each * (len(bench.cases) + 2) + len(bench.cases) + 2 * len(bench.placement_sizes)
-        with progress(turns) as bench.doing:
+        with progress(turns + 1) as bench.doing:
+            bench.warm()
             for part in chosen.parts:
                 getattr(bench, part)()
         bench.spark.stop()

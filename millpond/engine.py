@@ -336,6 +336,7 @@ class Engine:
         if self._loop is None:
             self._loop = SchedulingLoop(self.runtime, make(self.settings.strategy))
         self._loop.run()
+        self.runtime.raise_failures()
 
     def run_sources(self, report: Report | None = None) -> None:
         """Reads every source to its end, always the one that is furthest behind, and works."""

@@ -462,3 +462,18 @@ def test_data_that_does_not_fit_is_reported_in_plain_words(engine, capfd):
             work()
         assert "\n" not in str(caught.value)
     assert capfd.readouterr().err == ""
+
+
+def test_a_query_that_fails_holds_no_other_up(engine):
+    engine.execute(
+        """CREATE QUERY bad AS SELECT t + 9223372036854775807 AS x FROM S;
+           CREATE QUERY worse AS SELECT sum(a + 9223372036854775800) AS n FROM S GROUP BY t;
+           CREATE QUERY good AS SELECT a, count(*) AS n FROM S [RANGE 1] GROUP BY a;"""
+    )
+    engine.push("S", [(1, 7), (1, 7)])
+    for work in (engine.finish, engine.run_until_idle):  # tried again, and still no better
+        with pytest.raises(MillpondError, match=r"query bad: a number .*1 more: query worse, "):
+            work()
+    assert results(engine, "good") == [(1, 1, (7, 2)), (3, -1, (7, 2))]
+    engine.execute("DROP QUERY bad; DROP QUERY worse")
+    engine.run_until_idle()

@@ -29,6 +29,8 @@ def in_plain_words(where: str) -> Iterator[None]:
     """Turns what Spark raises inside into an error that names the place and the thing."""
     try:
         yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
     except (PySparkException, Py4JError) as error:
         if _was_interrupted(error):
             raise KeyboardInterrupt from error

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, RunOperator
-from millpond.errors import StateError
+from millpond.errors import InputError, StateError
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import (
     InputSnapshot,
@@ -60,6 +60,7 @@ class SparkRuntime:
         self._version = 0
         self._weights: dict[str, float] = {}
         self._changed: set[str] = set()
+        self._failed: dict[str, InputError] = {}
         self._began = self._told = time.monotonic()
 
     # -- the graph -------------------------------------------------------------------------
@@ -161,7 +162,7 @@ class SparkRuntime:
             float(waiting),
             waiting * self.statistics[identity].input_bytes,
             arrived - self._began,
-            running.has_work(until),
+            identity not in self._failed and running.has_work(until),
         )
 
     @property
@@ -182,7 +183,23 @@ class SparkRuntime:
         identity = f"op{decision.operator}"
         running = self.running[identity]
         most = min(decision.max_tuples or self._limits.step_rows, self._limits.step_rows)
-        self._step(identity, running.limited(running.horizon, most))
+        try:
+            self._step(identity, running.limited(running.horizon, most))
+        except InputError as error:
+            self._failed[identity] = error
+            self._changed.add(identity)
+
+    def raise_failures(self) -> None:
+        """Raises what went wrong since the last call; those operators will be tried again.
+
+        A query whose data do not fit stands still, and the others go on.
+        """
+        failed, self._failed = self._failed, {}
+        self._changed |= failed.keys() & self.running.keys()
+        if failed:
+            first, *others = failed.values()
+            more = f" (and {len(others)} more: {others[0]})" if others else ""
+            raise InputError(f"{first}{more}") from first
 
     def wait(self) -> bool:
         """Nothing changes by itself: without work the loop ends."""
