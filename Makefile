@@ -35,7 +35,7 @@ test: $(STAMP) ## all tests
 	$(BIN)/pytest
 
 test-fast: $(STAMP) ## the tests that need no JVM, under a minute
-	$(BIN)/pytest -m 'not spark'
+	$(BIN)/pytest -m 'not spark' -n 2 --dist loadfile
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
 	$(BIN)/ruff check .

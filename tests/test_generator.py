@@ -11,7 +11,7 @@ from tests.cases import Advance, Change
 from tests.fuzz import check, shrink, valid
 from tests.generator import seeded_case
 
-SEEDS = range(150)
+SEEDS = range(90)
 CONSTRUCTS = [
     r"\[NOW", r"\[UNBOUNDED", r"\[RANGE \d+ SLIDE", r"\[RANGE \d+[\] ]", r"\[ROWS \d+[\] ]",
     r"\[ROWS \d+ SLIDE", r"\[PARTITION BY [^]]* ROWS \d+[\] ]", r"PARTITION BY [^]]* SLIDE",
