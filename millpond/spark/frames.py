@@ -57,6 +57,7 @@ class Slot:
         """A frame over some pages, or None if there are none."""
         if len(pages) > 1 and total_rows(pages) <= JOIN_PAGES_ROWS:
             return self.table(concatenated(pages, self._schema))
+        self.clear()
         for page in pages:
             os.link(page.path, self._new_path())
         return self._frame() if pages else None
@@ -65,6 +66,7 @@ class Slot:
         """A frame over a table that lives for this step only, or None if it is empty."""
         if table.num_rows == 0:
             return None
+        self.clear()
         self._frames.store.write(table, self._new_path())
         return self._frame()
 
