@@ -55,7 +55,10 @@ class Report:
         self._print(case, {"value": _rounded(value), "unit": unit, "goal": None} | more)
 
     def _print(self, case: str, line: dict[str, Any]) -> None:
-        whole = {"benchmark": self.benchmark, "case": case} | _rounded(line)
+        """Every line has both sides; where a case stands for itself, it is Millpond's figure."""
+        sides = {"millpond": None if "peer" in line else line.get("value"), "peer": None}
+        missing = {side: figure for side, figure in sides.items() if side not in line}
+        whole = {"benchmark": self.benchmark, "case": case} | _rounded(line | missing)
         self.lines.append(whole)
         print(json.dumps(whole), flush=True)
 
