@@ -14,6 +14,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
+from millpond.scheduling.registry import BUILT_IN
 
 STREAMS = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -275,6 +276,26 @@ def test_the_strategy_may_change_at_any_time(engine):
         engine.run_until_idle()
     engine.finish()
     assert [row for _, _, row in results(engine, "q")] == [(0,), (1,), (2,)]
+
+
+@pytest.mark.parametrize("strategy", BUILT_IN)
+def test_every_strategy_gives_the_same_answers_or_says_that_it_cannot(spark, strategy):
+    answers = {}
+    for name in (strategy, "fifo"):
+        with Engine({"strategy": name}, spark) as engine:
+            engine.execute(STREAMS + JOIN)
+            engine.execute("CREATE QUERY n AS SELECT a, count(*) AS n FROM S [RANGE 3] GROUP BY a")
+            for page in range(2):
+                for stream in ("S", "T"):
+                    engine.push(stream, [(5 * page + i, i % 3) for i in range(5)])
+                if name in ("di", "hmts"):
+                    with pytest.raises(MillpondError, match="cannot be moved"):
+                        engine.run_until_idle()
+                    return
+                engine.run_until_idle()
+            engine.finish()
+            answers[name] = [results(engine, "pairs"), results(engine, "n")]
+    assert answers[strategy] == answers["fifo"] != [[], []]
 
 
 def test_strategies_are_told_what_was_measured(engine, monkeypatch):

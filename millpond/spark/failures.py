@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -25,18 +25,21 @@ _WORDS = {
 
 
 @contextlib.contextmanager
-def in_plain_words(where: str) -> Iterator[None]:
-    """Turns what Spark raises inside into an error that names the place and the thing."""
+def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
+    """Turns what Spark raises inside into an error that names the place and the thing.
+
+    Where that is, is asked only if something is raised.
+    """
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        raise InputError(f"{where()}: {error}") from error
     except (PySparkException, Py4JError) as error:
         if _was_interrupted(error):
             raise KeyboardInterrupt from error
         if isinstance(error, Py4JError):
             raise
-        raise InputError(f"{where}: {plain_words(error)}") from error
+        raise InputError(f"{where()}: {plain_words(error)}") from error
 
 
 def _was_interrupted(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ def evaluate(
     frame = for_steps(session).createDataFrame(rows)
     if predicate is not None:
         frame = frame.filter(lower(predicate, columns))
-    with in_plain_words("the changed rows"):
+    with in_plain_words(lambda: "the changed rows"):
         table = frame.select(F.col("_w"), *picked).toArrow()
     repeated = [i for i, count in enumerate(integers(table["_w"]).tolist()) for _ in range(count)]
     return table.drop_columns(["_w"]).take(pa.array(repeated, pa.int64()))

@@ -211,7 +211,7 @@ class SparkRuntime:
         after = running.cursor
         measured.input_bytes = running.row_bytes or measured.input_bytes
         began = time.monotonic()
-        with in_plain_words(self._place(identity)):
+        with in_plain_words(lambda: self._place(identity)):
             output = running.step(until)
         ended = time.monotonic()
         measured.record(running.waiting(after, until), output, ended - began)

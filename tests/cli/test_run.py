@@ -33,6 +33,12 @@ def code_of(*arguments: str) -> int:
     return left.value.code
 
 
+def last_words(script: Path, code: int, capsys: pytest.CaptureFixture[str]) -> str:
+    """The last line on stderr of a run that ends with this code."""
+    assert code_of("run", str(script), "--format", "jsonl") == code
+    return capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("strategy", ["round-robin", "fifo"])
 def test_json_lines_are_all_there_is_on_stdout(
@@ -74,8 +80,7 @@ def test_late_tuples_are_warned_of(
     script: Path, capsys: pytest.CaptureFixture[str], spark: object
 ) -> None:
     (script.parent / "s.csv").write_text("a,ts\n1,5\n7,2\n8,6\n")
-    assert code_of("run", str(script), "--format", "jsonl") == 0
-    warning = capsys.readouterr().err.splitlines()[-1]
+    warning = last_words(script, 0, capsys)
     assert warning.startswith("millpond: warning: stream S: 1 of 3 tuples came too late")
 
 
@@ -85,8 +90,7 @@ def test_a_fault_while_running_names_the_query(
 ) -> None:
     with script.open("a") as file:
         file.write("CREATE QUERY far AS SELECT ts + 9223372036854775807 AS x FROM S;")
-    assert code_of("run", str(script), "--format", "jsonl") == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = last_words(script, 2, capsys)
     assert error.startswith("millpond: error: query far: a number leaves the range of its type")
 
 
@@ -95,8 +99,7 @@ def test_faulty_data_is_one_line(
     script: Path, capsys: pytest.CaptureFixture[str], spark: object
 ) -> None:
     (script.parent / "s.csv").write_text("a,ts\n1,1\nx,2\n")
-    assert code_of("run", str(script), "--format", "jsonl") == 2
-    err = capsys.readouterr().err.splitlines()[-1]
+    err = last_words(script, 2, capsys)
     assert err == f"millpond: error: {script.parent}/s.csv, line 3, column a: 'x' is not an INT"
 
 

@@ -16,10 +16,10 @@ def raise_after(first: BaseException) -> None:
 
 
 def test_a_job_that_was_interrupted_is_an_interrupt() -> None:
-    with pytest.raises(KeyboardInterrupt), in_plain_words("here"):
+    with pytest.raises(KeyboardInterrupt), in_plain_words(lambda: "here"):
         raise_after(KeyboardInterrupt())
 
 
 def test_a_job_that_failed_by_itself_is_none() -> None:
-    with pytest.raises(Py4JError), in_plain_words("here"):
+    with pytest.raises(Py4JError), in_plain_words(lambda: "here"):
         raise_after(ValueError())

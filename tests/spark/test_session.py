@@ -8,7 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from millpond.settings import Settings
-from millpond.spark.session import cores, create_session, spark_options
+from millpond.spark.session import (
+    cores,
+    create_session,
+    default_hadoop_options,
+    hadoop_options,
+    spark_options,
+)
 
 PROBE = """
 from millpond.spark.session import create_session
@@ -37,6 +43,17 @@ def test_the_session_runs_python_of_this_interpreter_in_utc(spark: SparkSession)
     assert spark.sparkContext.pythonExec == sys.executable
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+
+
+@pytest.mark.spark
+def test_steps_send_no_options_that_nobody_reads(spark: SparkSession) -> None:
+    sent, installed = (
+        {option["key"] for option in options}
+        for options in (hadoop_options(spark), default_hadoop_options(spark))
+    )
+    assert len(sent) < len(installed) / 3
+    assert not any(key.startswith(("yarn.", "ipc.")) for key in sent)
+    assert {key for key in installed if key.startswith("fs.")} <= sent
 
 
 @pytest.mark.spark
