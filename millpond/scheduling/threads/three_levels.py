@@ -17,7 +17,7 @@ from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.partition_thread import PartitionThread, plan_of
 from millpond.scheduling.threads.thread_scheduler import ThreadScheduler
 from millpond.scheduling.threads.virtual_operators import elementary, is_placed, stream_edges
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot
+from millpond.snapshot import Observation, OperatorState, PlanSnapshot, Producer
 
 Configure: TypeAlias = Callable[[PlanSnapshot], Configuration]
 """What makes a configuration for a plan of elementary operators."""
@@ -41,7 +41,7 @@ class ThreeLevels:
         self._running: set[int] = set()
         self._started_seconds: dict[int, float] = {}
         self._unseen: int | None = None
-        self._asked: frozenset[tuple[int | str, int]] | None = None
+        self._asked: frozenset[tuple[Producer, int]] | None = None
         self._wanted: PlaceQueues | None = None
         self._now_seconds = 0.0
         self._queue_bytes = 0.0
