@@ -28,6 +28,7 @@ class Inlet:
         pipe = TupleBuffer(1, shared.mass is not None)
         if cursor < shared.tail:
             pipe.append(shared.arrivals(cursor, shared.tail), shared.masses(cursor, shared.tail))
+        pipe.last_arrival = shared.last_arrival
         shared.cursors[self._place] = parked
         self.buffer, self.reader, self.is_pipe = pipe, 0, True
 

@@ -140,40 +140,28 @@ class Wiring:
         """The time up to which all inputs of an operator are complete."""
         if not operator.ordered:
             return math.inf
-        bound = math.inf
-        for each in operator.inputs:
-            bound = min(bound, self.complete_until(each.source))
-        return bound
+        return min(self.complete_until(inlet) for inlet in self.members[operator.id].inlets)
 
-    def complete_until(self, source: Producer) -> float:
-        """The time up to which no more tuples can come out of a stream or operator."""
-        buffer = self.buffers[source]
+    def complete_until(self, inlet: Inlet) -> float:
+        """The time up to which no more tuples can come in: a promise, so it never goes back."""
+        source, buffer = inlet.source, inlet.buffer
         on_demand = self.conditions.on_demand_timestamps
         if isinstance(source, str):
             if buffer.tail == len(buffer.arrival):
                 return math.inf
             return self.now_seconds if on_demand else buffer.last_arrival
         if not on_demand and self.open_streams_above[source]:
-            return self._last_made(source)
-        member = self.members[source]
-        done = min(self._passed(inlet, member) for inlet in member.inlets)
-        if on_demand or done == math.inf:
-            return done
-        return self._last_made(source)
-
-    def _last_made(self, operator: int) -> float:
-        """The time of the last tuple an operator yielded, into its queue or a pipe."""
-        last: float = self.buffers[operator].last_arrival
-        for inlet in self.pipes[operator]:
-            last = max(last, inlet.buffer.last_arrival)
-        return last
+            return buffer.last_arrival
+        producer = self.members[source]
+        done = min(self._passed(each, producer) for each in producer.inlets)
+        return done if on_demand or done == math.inf else buffer.last_arrival
 
     def _passed(self, inlet: Inlet, member: MemberStep) -> float:
         """The time up to which an operator can have nothing more to take from one input."""
         oldest = min(inlet.oldest(), member.in_flight_since)
         if oldest < math.inf:
             return math.nextafter(oldest, -math.inf)
-        return self.complete_until(inlet.source)
+        return self.complete_until(inlet)
 
     def _make_members(self) -> dict[int, MemberStep]:
         seed, preemptive = self.conditions.seed, self.conditions.preemptive
