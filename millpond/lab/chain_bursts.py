@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from millpond.lab.experiment import Claim, Experiment, Tables
-from millpond.scheduling.progress_chart import Point
+from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
 from millpond.snapshot import FloatArray

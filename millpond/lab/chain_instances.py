@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from millpond.scheduling.progress_chart import Point, partition
+from millpond.scheduling.charts.progress_chart import Point, partition
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, SimulatedPlan, simulate
 from millpond.snapshot import FloatArray

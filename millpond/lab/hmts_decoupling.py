@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from millpond.lab.experiment import Claim, Experiment, Tables, about
-from millpond.scheduling.gts import Gts
+from millpond.scheduling.strategies.gts import Gts
 from millpond.simulator import Conditions, Record, SimulatedPlan, Window, simulate
 from millpond.snapshot import FloatArray
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millpond.scheduling.configuration import Configuration, Partition
-from millpond.scheduling.gts import Gts
-from millpond.scheduling.hmts import Hmts
+from millpond.scheduling.strategies.gts import Gts
+from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.strategy import Strategy
-from millpond.scheduling.three_levels import ThreeLevels
-from millpond.scheduling.virtual_operators import operator_edges
+from millpond.scheduling.threads.configuration import Configuration, Partition
+from millpond.scheduling.threads.three_levels import ThreeLevels
+from millpond.scheduling.threads.virtual_operators import operator_edges
 from millpond.simulator import Conditions, Listed, Record, SimulatedPlan, simulate
 from millpond.snapshot import FloatArray, PlanSnapshot
 

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from millpond.lab.experiment import Claim, Experiment, Table, Tables
-from millpond.scheduling.place_queues import place_queues
-from millpond.scheduling.rival_placements import place_queues_by_chains, place_queues_by_segments
-from millpond.scheduling.virtual_operators import (
+from millpond.scheduling.threads.place_queues import place_queues
+from millpond.scheduling.threads.rival_placements import (
+    place_queues_by_chains,
+    place_queues_by_segments,
+)
+from millpond.scheduling.threads.virtual_operators import (
     Edge,
     Placement,
     capacities,

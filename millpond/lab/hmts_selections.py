@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from millpond.scheduling.direct_interoperability import DirectInteroperability
-from millpond.scheduling.gts import Gts
-from millpond.scheduling.ots import Ots
+from millpond.scheduling.strategies.direct_interoperability import DirectInteroperability
+from millpond.scheduling.strategies.gts import Gts
+from millpond.scheduling.strategies.ots import Ots
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
 

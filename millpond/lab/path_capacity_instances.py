@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from millpond.lab.chain_instances import Instance, random_instance, step_sizes
-from millpond.scheduling.progress_chart import Point, slope
+from millpond.scheduling.charts.progress_chart import Point, slope
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
 from millpond.snapshot import FloatArray

@@ -11,7 +11,7 @@ import numpy as np
 from millpond.lab.experiment import Claim, Experiment, Tables
 from millpond.lab.plane_bounds import latency_floor, memory_floor
 from millpond.lab.plane_picture import plot
-from millpond.scheduling.progress_chart import Point
+from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import BUILT_IN, find, make
 from millpond.simulator import Conditions, SimulatedPlan, simulate
 from millpond.snapshot import FloatArray

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from millpond.scheduling.progress_chart import Point, partition
+from millpond.scheduling.charts.progress_chart import Point, partition
 from millpond.snapshot import FloatArray
 
 

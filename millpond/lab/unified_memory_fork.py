@@ -9,7 +9,7 @@ import numpy as np
 
 from millpond.lab.experiment import Claim, Experiment, Tables
 from millpond.lab.small_instances import SmallInstance, tree
-from millpond.scheduling.component_partition import parts
+from millpond.scheduling.charts.component_partition import parts
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import SimulatedPlan, Simulation

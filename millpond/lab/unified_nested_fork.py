@@ -9,8 +9,8 @@ import numpy as np
 
 from millpond.lab.experiment import Claim, Experiment, Tables
 from millpond.lab.small_instances import SmallInstance, tree
-from millpond.scheduling.chart_parts import Part, unfold
-from millpond.scheduling.component_partition import charts, parts
+from millpond.scheduling.charts.chart_parts import Part, unfold
+from millpond.scheduling.charts.component_partition import charts, parts
 from millpond.scheduling.registry import make
 from millpond.simulator import SimulatedPlan, Simulation
 from millpond.snapshot import PlanSnapshot

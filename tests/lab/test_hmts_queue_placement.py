@@ -1,5 +1,5 @@
 from millpond.lab.hmts_queue_placement import as_printed, check, random_plan, run
-from millpond.scheduling.place_queues import place_queues
+from millpond.scheduling.threads.place_queues import place_queues
 from tests.scheduling.thread_plans import plan
 
 

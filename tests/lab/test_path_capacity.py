@@ -29,7 +29,7 @@ from millpond.lab.path_capacity_instances import (
     with_whole_arrivals,
 )
 from millpond.lab.path_capacity_workload import Phases, arrivals, full_load_scale, sixteen_queries
-from millpond.scheduling.progress_chart import partition
+from millpond.scheduling.charts.progress_chart import partition
 from millpond.scheduling.registry import make
 
 LINE_3 = ((0.0, 1.0), (3.0, 0.0))
