@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from millpond.kernels.columns import integers
+from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
-from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.groups import Ints
 
 KEEP_IN_MEMORY_ROWS = 200_000
 """A larger page leaves the driver's memory once it is written."""

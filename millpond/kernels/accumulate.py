@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.errors import InputError
-from millpond.spark.kernels import exact_sum
-from millpond.spark.kernels.bags import Bag
-from millpond.spark.kernels.columns import (
+from millpond.kernels import exact_sum
+from millpond.kernels.bags import Bag
+from millpond.kernels.columns import (
     Values,
     doubles_of,
     integers_of,
@@ -20,14 +20,14 @@ from millpond.spark.kernels.columns import (
     of_numbers,
     sortable,
 )
-from millpond.spark.kernels.extremes import (
+from millpond.kernels.extremes import (
     NOTHING,
     greatest_of_counts,
     greatest_of_intervals,
     still_eligible,
 )
-from millpond.spark.kernels.groups import Bools, Floats, Ints, encode
-from millpond.spark.kernels.timeline import Changes, Elements, Timeline, order_of
+from millpond.kernels.groups import Bools, Floats, Ints, encode
+from millpond.kernels.timeline import Changes, Elements, Timeline, order_of
 
 _LOW = np.int64(2**32 - 1)
 

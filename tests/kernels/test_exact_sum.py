@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.spark.kernels import exact_sum
+from millpond.kernels import exact_sum
 
 LARGE = 2.0**105
 VALUES = st.lists(st.floats(-LARGE, LARGE, allow_subnormal=False), max_size=30)

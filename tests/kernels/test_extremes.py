@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.schema import FOREVER
-from millpond.spark.kernels.extremes import (
+from millpond.kernels.extremes import (
     NOTHING,
     greatest_of_counts,
     greatest_of_intervals,
     still_eligible,
 )
-from millpond.spark.kernels.timeline import Changes, Elements, Timeline, order_of
+from millpond.kernels.timeline import Changes, Elements, Timeline, order_of
+from millpond.schema import FOREVER
 
 MEMBERS = st.lists(
     st.tuples(

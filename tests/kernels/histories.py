@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.synopses import GroupSynopsis
+from millpond.storage.synopses import GroupSynopsis
 
 LAST = 24
 INSTANTS = (BEGINNING, *range(LAST + 3))

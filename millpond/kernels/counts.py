@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millpond.spark.kernels.aggregate import element_schema, emit
-from millpond.spark.kernels.columns import flat, integers
-from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
-from millpond.spark.kernels.timeline import Changes, Elements, Timeline, marks_at, order_of
+from millpond.kernels.aggregate import element_schema, emit
+from millpond.kernels.columns import flat, integers
+from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.timeline import Changes, Elements, Timeline, marks_at, order_of
 
 RULES: dict[str, Callable[[Ints, Ints], Ints]] = {
     "distinct": lambda left, right: (left > 0).astype(np.int64),

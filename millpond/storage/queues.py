@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.kernels.snapshots import still_open
-from millpond.spark.pages import Page, PageStore, concatenated, total_rows
+from millpond.storage.pages import Page, PageStore, concatenated, total_rows
 
 COMPACT_ROWS = 10_000
 """Content is not compacted before this many rows have changed."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.spark.kernels.groups import Bools, Floats, Ints, ranks
+from millpond.kernels.groups import Bools, Floats, Ints, ranks
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from millpond.spark.kernels.columns import integers
+from millpond.kernels.columns import integers
 
 COMPACT_ROWS = 4_096
 """Replaced rows are tolerated up to this many beyond the live ones."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.schema import FOREVER
-from millpond.spark.kernels.rows_window import RowsWindowKernel
-from tests.spark.kernels.histories import INSTANTS, LAST, cuts, fed, meaning
+from tests.kernels.histories import INSTANTS, LAST, cuts, fed, meaning
 
 TYPES = (pa.int32(), pa.string(), pa.bool_(), pa.float64())
 NAMES = ("c0", "c1", "c2", "c3")

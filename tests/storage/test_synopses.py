@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.spark import synopses
-from millpond.spark.synopses import GroupSynopsis
+from millpond.storage.synopses import GroupSynopsis
 
 SCHEMA = pa.schema(
     [

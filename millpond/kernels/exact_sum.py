@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millpond.spark.kernels.groups import Bools, Floats, Ints
+from millpond.kernels.groups import Bools, Floats, Ints
 
 LIMBS = 8
 """Columns of a sum: five limbs, then how many +infinity, -infinity and NaN."""

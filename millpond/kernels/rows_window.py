@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.kernels.aggregate import element_schema
+from millpond.kernels.columns import flat, integers
+from millpond.kernels.groups import Bools, Ints, encode, first_rows, stable_order
+from millpond.kernels.timeline import order_of
 from millpond.schema import FOREVER
-from millpond.spark.kernels.aggregate import element_schema
-from millpond.spark.kernels.columns import flat, integers
-from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows, stable_order
-from millpond.spark.kernels.timeline import order_of
 
 
 @dataclass(frozen=True)

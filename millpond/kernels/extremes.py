@@ -6,8 +6,8 @@ import heapq
 
 import numpy as np
 
-from millpond.spark.kernels.groups import Bools, Ints
-from millpond.spark.kernels.timeline import Changes, Timeline, order_of
+from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.timeline import Changes, Timeline, order_of
 
 NOTHING = -(2**63)
 """Smaller than every rank: no value."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millpond.spark.kernels.groups import Ints
-from millpond.spark.kernels.timeline import order_of
+from millpond.kernels.groups import Ints
+from millpond.kernels.timeline import order_of
 
 
 @dataclass(frozen=True)

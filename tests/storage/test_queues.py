@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.schema import FOREVER
-from millpond.spark import pages, queues
-from millpond.spark.pages import PageStore, concatenated
-from millpond.spark.queues import Queue, Reader
+from millpond.storage import pages, queues
+from millpond.storage.pages import PageStore, concatenated
+from millpond.storage.queues import Queue, Reader
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("_ts", "_te", "_w", "c0")])
 
@@ -157,7 +157,7 @@ def test_no_row_is_lost_or_doubled_and_all_bytes_are_counted(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from millpond.spark.pages import PageStore
+from millpond.storage.pages import PageStore
 store = PageStore(Path(sys.argv[1]))
 print(store.directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

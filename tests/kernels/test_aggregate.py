@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millpond.errors import InputError
+from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.kernels.aggregate import AggregateKernel, AggregateSpec
-from tests.spark.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, plain, run
+from tests.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, plain, run
 
 INTEGERS = st.sampled_from([0, 1, 1, 2, -3, 7, None])
 DOUBLES = st.sampled_from([0.0, 0.1, 0.1, 0.3, -2.5, 1e9, None])

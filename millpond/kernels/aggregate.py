@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from millpond.kernels.accumulate import Group, accumulate, state_fields
+from millpond.kernels.columns import flat, integers
+from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.timeline import Elements, Timeline, marks_at, spans
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.kernels.accumulate import Group, accumulate, state_fields
-from millpond.spark.kernels.columns import flat, integers
-from millpond.spark.kernels.groups import Bools, Ints, encode, first_rows
-from millpond.spark.kernels.timeline import Elements, Timeline, marks_at, spans
 
 
 @dataclass(frozen=True)

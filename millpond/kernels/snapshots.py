@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.counts import net_of
-from millpond.spark.kernels.groups import Ints, encode
-from millpond.spark.kernels.timeline import Changes, order_of
+from millpond.kernels.columns import integers
+from millpond.kernels.counts import net_of
+from millpond.kernels.groups import Ints, encode
+from millpond.kernels.timeline import Changes, order_of
 
 
 def contents(elements: pa.Table, columns: list[str], instants: Ints) -> pa.Table:

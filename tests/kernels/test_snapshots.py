@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millpond.kernels.aggregate import element_schema
+from millpond.kernels.snapshots import contents, slide_instants, still_open
 from millpond.schema import FOREVER
-from millpond.spark.kernels.aggregate import element_schema
-from millpond.spark.kernels.snapshots import contents, slide_instants, still_open
-from tests.spark.kernels.histories import LAST, at, lives, meaning
+from tests.kernels.histories import LAST, at, lives, meaning
 
 ROWS = st.tuples(st.sampled_from([1, 2, None]), st.sampled_from(["a", None]))
 SCHEMA = element_schema((pa.int32(), pa.string()))

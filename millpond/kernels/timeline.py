@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from millpond.kernels.groups import Bools, Ints, stable_order
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.kernels.groups import Bools, Ints, stable_order
 
 
 @dataclass(frozen=True)

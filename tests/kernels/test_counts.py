@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millpond.kernels.counts import RULES, CountKernel, net
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.kernels.counts import RULES, CountKernel, net
-from tests.spark.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, run
+from tests.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, run
 
 TYPES = (pa.int32(), pa.string())
 ROWS = st.tuples(st.sampled_from([1, 2, None]), st.sampled_from(["a", "b", None]))
