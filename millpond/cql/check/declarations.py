@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry
+from millpond.cql.check.scope import suggestion
 from millpond.cql.coercion import named_type, with_article
-from millpond.cql.durations import ticks
-from millpond.cql.places import StatementError
-from millpond.cql.scope import suggestion
-from millpond.cql.syntax import (
+from millpond.cql.text.durations import ticks
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import (
     ColumnDefinition,
     ConnectorCall,
     CreateRelationStatement,

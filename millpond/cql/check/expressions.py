@@ -7,15 +7,15 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.cql import analyse_calls, analyse_operators, analyse_subqueries
-from millpond.cql.analyser import Analyser, SubqueryRule
+from millpond.cql.check import calls, operators, subqueries
+from millpond.cql.check.scope import Scope
+from millpond.cql.check.walk import Analyser, SubqueryRule
 from millpond.cql.expressions import AggregateCall, Expression
-from millpond.cql.scope import Scope
 
 RULES: Mapping[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
-    **analyse_operators.RULES,
-    **analyse_calls.RULES,
-    **analyse_subqueries.RULES,
+    **operators.RULES,
+    **calls.RULES,
+    **subqueries.RULES,
 }
 
 
@@ -34,7 +34,7 @@ def has_aggregate(node: exp.Expr) -> bool:
     pending = [node]
     while pending:
         part = pending.pop()
-        if isinstance(part, exp.Anonymous) and analyse_calls.is_aggregate(part):
+        if isinstance(part, exp.Anonymous) and calls.is_aggregate(part):
             return True
         if not isinstance(part, exp.Query):
             pending += part.iter_expressions()

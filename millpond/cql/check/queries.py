@@ -17,22 +17,22 @@ from millpond.cql.algebra import (
     Rstream,
     SetOperation,
 )
-from millpond.cql.analyse_expressions import analyser
-from millpond.cql.analyse_select import SelectAnalyser
-from millpond.cql.analyse_sources import AnalysedQuery, SourceAnalyser
-from millpond.cql.analyser import connect, flatten, refuse
-from millpond.cql.coercion import cast, common_type, with_article
-from millpond.cql.correlation import (
+from millpond.cql.check.correlation import (
     NOT_IN_SET_OPERATIONS,
     ONLY_EQUALITIES,
     is_correlated,
     is_correlating_equality,
 )
-from millpond.cql.dialect import unsupported
+from millpond.cql.check.expressions import analyser
+from millpond.cql.check.from_clause import AnalysedQuery, SourceAnalyser
+from millpond.cql.check.scope import Scope
+from millpond.cql.check.select_list import SelectAnalyser
+from millpond.cql.check.walk import connect, flatten, refuse
+from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
-from millpond.cql.places import StatementError, offset_of
-from millpond.cql.scope import Scope
-from millpond.cql.sources import ToStream
+from millpond.cql.text.dialect import unsupported
+from millpond.cql.text.from_clause import ToStream
+from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
 MAX_DEPTH = 150

@@ -9,7 +9,7 @@ from typing import Any
 
 from millpond.cql.coercion import BIGINT_RANGE, INT_RANGE, read_date, read_timestamp
 from millpond.cql.expressions import Call, Expression, Literal, Value
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 from millpond.schema import Type
 
 

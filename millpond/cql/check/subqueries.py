@@ -8,8 +8,8 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql.algebra import Aggregate, Distinct, Node, Project
-from millpond.cql.analyse_operators import compare
-from millpond.cql.analyser import Analyser
+from millpond.cql.check.operators import compare
+from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import (
     Call,
@@ -20,7 +20,7 @@ from millpond.cql.expressions import (
     Quantified,
     ScalarSubquery,
 )
-from millpond.cql.places import StatementError, offset_of
+from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
 COMPARISONS = {

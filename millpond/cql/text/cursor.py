@@ -7,9 +7,9 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.dialect import parser
-from millpond.cql.places import StatementError
-from millpond.cql.syntax import ConnectorCall, Duration, Name, Option
+from millpond.cql.text.dialect import parser
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import ConnectorCall, Duration, Name, Option
 
 _OPENERS = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSERS = (TokenType.R_PAREN, TokenType.R_BRACKET)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from millpond.cql.cursor import Cursor
-from millpond.cql.places import StatementError
-from millpond.cql.syntax import (
+from millpond.cql.text.cursor import Cursor
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import (
     AlterQueryStatement,
     Assignment,
     ColumnDefinition,
@@ -28,7 +28,7 @@ from millpond.cql.syntax import (
     UpdateStatement,
     tree,
 )
-from millpond.cql.tokens import tokenize
+from millpond.cql.text.tokens import tokenize
 from millpond.errors import CqlError, Position
 
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")

@@ -9,14 +9,14 @@ from sqlglot import exp
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.algebra import Istream, Join, Node, Project, RelationScan, StreamScan
-from millpond.cql.analyse_expressions import analyser
-from millpond.cql.analyse_windows import windowed
-from millpond.cql.analyser import connect
+from millpond.cql.check.expressions import analyser
+from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, suggestion, with_merged
+from millpond.cql.check.walk import connect
+from millpond.cql.check.windows import windowed
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import Call, Column, Expression
-from millpond.cql.places import StatementError, offset_of
-from millpond.cql.scope import Scope, ScopeColumn, beside, scope_of, suggestion, with_merged
-from millpond.cql.sources import JoinedSources, Source
+from millpond.cql.text.from_clause import JoinedSources, Source
+from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from millpond.cql import check_statement, is_complete, split_statements, syntax_tree
 from millpond.errors import CqlError, Position
+from tests.cql.check.test_errors import cases
+from tests.cql.check.test_queries import THEMES
 from tests.cql.fixtures_format import declared, load
-from tests.cql.test_errors import cases
-from tests.cql.test_queries import THEMES
 from tests.cql.validation import validate
 
 CATALOG = declared()

@@ -9,7 +9,7 @@ from sqlglot import Dialect, tokens
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 
 MAX_CHARACTERS = 100_000
 MAX_NESTING = 40

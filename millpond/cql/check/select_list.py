@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from millpond.cql.algebra import Filter, Node, Project
-from millpond.cql.analyse_expressions import analyser, has_aggregate
-from millpond.cql.analyse_grouping import Grouping
-from millpond.cql.analyser import Analyser, SubqueryRule
+from millpond.cql.check.expressions import analyser, has_aggregate
+from millpond.cql.check.grouping import Grouping
+from millpond.cql.check.scope import Scope
+from millpond.cql.check.walk import Analyser, SubqueryRule
 from millpond.cql.coercion import settled
 from millpond.cql.expressions import AggregateCall, Column, Expression
-from millpond.cql.places import StatementError, offset_of
-from millpond.cql.scope import Scope
+from millpond.cql.text.places import StatementError, offset_of
 
 MAX_NAME = 60
 

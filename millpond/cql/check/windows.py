@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlglot import exp
 
 from millpond.cql.algebra import Filter, Node, RangeWindow, RowsWindow, Sample
-from millpond.cql.analyse_expressions import analyser
-from millpond.cql.durations import ticks
+from millpond.cql.check.expressions import analyser
+from millpond.cql.check.scope import Scope
 from millpond.cql.expressions import Column
-from millpond.cql.places import StatementError, offset_of
-from millpond.cql.scope import Scope
-from millpond.cql.sources import Length, Source, Window
+from millpond.cql.text.durations import ticks
+from millpond.cql.text.from_clause import Length, Source, Window
+from millpond.cql.text.places import StatementError, offset_of
 
 MAX_ROWS = 2**31 - 1
 

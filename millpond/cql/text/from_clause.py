@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import TokenType
 
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 
 TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
 _CLAUSES = {

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 from sqlglot import exp
 
 from millpond.cql.algebra import Node
+from millpond.cql.check.scope import Scope
 from millpond.cql.coercion import cast
-from millpond.cql.dialect import unsupported
 from millpond.cql.expressions import AggregateCall, Call, Expression
-from millpond.cql.places import StatementError, offset_of
-from millpond.cql.scope import Scope
+from millpond.cql.text.dialect import unsupported
+from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
 MAX_DEPTH = 120

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millpond.cql.algebra import Aggregate, Node
-from millpond.cql.analyse_calls import AGGREGATE_BASE
-from millpond.cql.correlation import map_subqueries
+from millpond.cql.check.calls import AGGREGATE_BASE
+from millpond.cql.check.correlation import map_subqueries
 from millpond.cql.expressions import (
     AggregateCall,
     Column,
@@ -16,7 +16,7 @@ from millpond.cql.expressions import (
     children,
     with_children,
 )
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from millpond.cql.expressions import Column, Expression, OuterColumn, with_children
 from millpond.cql.expressions import children as children_of
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 from millpond.schema import Schema
 
 NO_CLOCK = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "NOW")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from millpond.cql.places import position_at
+from millpond.cql.text.places import position_at
 from millpond.errors import Position
 
 # One lexical piece of a script; an unclosed quote or comment runs to the end of the text.

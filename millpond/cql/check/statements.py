@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from millpond.catalog import Catalog, QueryEntry, ViewEntry
-from millpond.cql import analyse_changes
-from millpond.cql.analyse_declarations import connector, relation_entry, stream_entry
-from millpond.cql.analyse_queries import QueryAnalyser
 from millpond.cql.apply import apply, drop_complaint, kind_of, tick_complaint
-from millpond.cql.parse import parse_statement
-from millpond.cql.places import StatementError
-from millpond.cql.scope import suggestion
-from millpond.cql.split import split_statements
+from millpond.cql.check import changes
+from millpond.cql.check.declarations import connector, relation_entry, stream_entry
+from millpond.cql.check.queries import QueryAnalyser
+from millpond.cql.check.scope import suggestion
 from millpond.cql.statements import (
     Action,
     AlterQuery,
@@ -24,7 +21,10 @@ from millpond.cql.statements import (
     Show,
     Statement,
 )
-from millpond.cql.syntax import (
+from millpond.cql.text.parse import parse_statement
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.split import split_statements
+from millpond.cql.text.syntax import (
     AlterQueryStatement,
     CreateQueryStatement,
     CreateRelationStatement,
@@ -174,15 +174,15 @@ def _set(syntax: SetStatement, catalog: Catalog, text: str) -> Action:
 
 
 def _insert(syntax: InsertStatement, catalog: Catalog, text: str) -> Action:
-    return analyse_changes.insert(syntax, catalog)
+    return changes.insert(syntax, catalog)
 
 
 def _delete(syntax: DeleteStatement, catalog: Catalog, text: str) -> Action:
-    return analyse_changes.delete(syntax, catalog)
+    return changes.delete(syntax, catalog)
 
 
 def _update(syntax: UpdateStatement, catalog: Catalog, text: str) -> Action:
-    return analyse_changes.update(syntax, catalog)
+    return changes.update(syntax, catalog)
 
 
 _RULES: dict[type[Any], Callable[[Any, Catalog, str], Action]] = {

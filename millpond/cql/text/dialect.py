@@ -14,9 +14,9 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.places import StatementError
-from millpond.cql.sources import SourceParser
-from millpond.cql.tokens import CqlTokenizer
+from millpond.cql.text.from_clause import SourceParser
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.tokens import CqlTokenizer
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql import functions
-from millpond.cql.analyser import Analyser, connect, flatten, negation
+from millpond.cql.check.walk import Analyser, connect, flatten, negation
 from millpond.cql.coercion import (
     BIGINT_RANGE,
     arithmetic_type,
@@ -21,7 +21,7 @@ from millpond.cql.coercion import (
     unify,
 )
 from millpond.cql.expressions import Call, Column, Expression, Literal
-from millpond.cql.places import StatementError, offset_of
+from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
 ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}

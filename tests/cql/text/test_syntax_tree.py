@@ -6,8 +6,8 @@ import pytest
 
 from millpond.cql import syntax_tree
 from millpond.errors import CqlError
+from tests.cql.check.test_queries import THEMES
 from tests.cql.fixtures_format import load
-from tests.cql.test_queries import THEMES
 
 QUERY = """CreateQueryStatement weight=2.0
   name: shop

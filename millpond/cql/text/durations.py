@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 from millpond.schema import FOREVER
 from millpond.settings import UNIT_MICROSECONDS, format_duration
 
