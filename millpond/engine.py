@@ -40,8 +40,8 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
-from millpond.spark.pages import PageStore
-from millpond.spark.queues import Queue
+from millpond.storage.pages import PageStore
+from millpond.storage.queues import Queue
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,12 +22,12 @@ from millpond.intake import (
     relation_page_schema,
     stream_page_schema,
 )
+from millpond.kernels.columns import integers
+from millpond.kernels.groups import Ints
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
-from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.groups import Ints
-from millpond.spark.pages import PageStore
-from millpond.spark.queues import Queue, Reader
+from millpond.storage.pages import PageStore
+from millpond.storage.queues import Queue, Reader
 
 Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""

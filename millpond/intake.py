@@ -14,13 +14,13 @@ import pyarrow as pa
 from millpond.catalog import RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema, to_ticks
 from millpond.errors import InputError
+from millpond.kernels.aggregate import element_schema
+from millpond.kernels.columns import integers
+from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
-from millpond.spark.kernels.aggregate import element_schema
-from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.groups import Bools, Ints
-from millpond.spark.kernels.snapshots import still_open
-from millpond.spark.pages import concatenated
-from millpond.spark.queues import Queue
+from millpond.storage.pages import concatenated
+from millpond.storage.queues import Queue
 
 END = FOREVER - 1
 """The heartbeat of a source that has ended."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 from millpond.catalog import QueryEntry
 from millpond.connectors import Sink, arrow_schema
 from millpond.connectors.sinks import unique_names
+from millpond.kernels.columns import integers
+from millpond.kernels.counts import net_of
+from millpond.kernels.groups import encode
+from millpond.kernels.timeline import Changes
 from millpond.schema import BEGINNING, Schema
-from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.counts import net_of
-from millpond.spark.kernels.groups import encode
-from millpond.spark.kernels.timeline import Changes
 
 Callback = Callable[[pa.Table], None]
 

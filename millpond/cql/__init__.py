@@ -1,9 +1,9 @@
 """CQL: text to checked statements."""
 
-from millpond.cql.analyse import check_script, check_statement
 from millpond.cql.apply import apply
-from millpond.cql.parse import syntax_tree
-from millpond.cql.split import is_complete, split_statements
+from millpond.cql.check.statements import check_script, check_statement
+from millpond.cql.text.parse import syntax_tree
+from millpond.cql.text.split import is_complete, split_statements
 
 __all__ = [
     "apply",

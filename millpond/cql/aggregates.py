@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from millpond.cql.coercion import arithmetic_type, cast, settled
 from millpond.cql.expressions import AggregateCall, Expression, Literal
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 from millpond.schema import Type
 
 

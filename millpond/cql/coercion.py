@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from difflib import get_close_matches
 
 from millpond.cql.expressions import Call, Expression, Literal, Value
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 from millpond.schema import Type
 
 TYPE_NAMES = {

@@ -20,7 +20,7 @@ from millpond.cql.coercion import (
     with_article,
 )
 from millpond.cql.expressions import Call, Expression, Literal
-from millpond.cql.places import StatementError
+from millpond.cql.text.places import StatementError
 from millpond.schema import Type
 
 

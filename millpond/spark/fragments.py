@@ -21,17 +21,17 @@ from pyspark.sql import functions as F
 from millpond.cql.algebra import Filter, Node, Project, RangeWindow, Sample
 from millpond.cql.expressions import Column, Expression
 from millpond.errors import MillpondError
+from millpond.kernels.columns import integers
 from millpond.planning.nodes import Combine
 from millpond.planning.physical import QueueRead
 from millpond.planning.predicates import all_columns, conjoin, conjuncts, substitute
 from millpond.schema import FOREVER
 from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, Slot, union
-from millpond.spark.kernels.columns import integers
-from millpond.spark.pages import Page, concatenated
-from millpond.spark.queues import Queue, Reader
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.window_times import WindowTimes
+from millpond.storage.pages import Page, concatenated
+from millpond.storage.queues import Queue, Reader
 
 STARTED, ENDED, ALIVE = "started", "ended", "alive"
 ELEMENT = ("_ts", "_te", "_w")

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import _to_seq
 
-from millpond.spark.pages import Page, PageStore, concatenated, total_rows
 from millpond.spark.types import spark_schema
+from millpond.storage.pages import Page, PageStore, concatenated, total_rows
 
 JOIN_PAGES_ROWS = 50_000
 """Several pages of so few rows together are read as one file: each file costs a task."""

@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from millpond.cql.expressions import Expression
+from millpond.kernels.columns import integers
 from millpond.spark.expressions import lower
 from millpond.spark.failures import in_plain_words
-from millpond.spark.kernels.columns import integers
 from millpond.spark.session import for_steps
 
 

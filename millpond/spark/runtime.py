@@ -24,11 +24,11 @@ from millpond.spark.failures import in_plain_words
 from millpond.spark.frames import Frames
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
-from millpond.spark.pages import PageStore
-from millpond.spark.queues import Queue
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics
 from millpond.spark.surroundings import Limits, Surroundings
+from millpond.storage.pages import PageStore
+from millpond.storage.queues import Queue
 
 STATISTICS_SECONDS = 1.0
 """How often strategies are told the measured costs and selectivities."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millpond.spark.frames import Frames
-from millpond.spark.queues import Queue
+from millpond.storage.queues import Queue
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from millpond.kernels.groups import encode
 from millpond.spark.frames import Frame
-from millpond.spark.kernels.groups import encode
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.types import spark_schema, spark_type
 

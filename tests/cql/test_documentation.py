@@ -12,7 +12,7 @@ from millpond.cql import check_script, functions
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from millpond.cql.coercion import TYPE_NAMES
 from millpond.cql.functions import FUNCTIONS, Function
-from millpond.cql.tokens import CqlTokenizer
+from millpond.cql.text.tokens import CqlTokenizer
 from millpond.schema import Type
 from tests.cql.validation import validate
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from millpond.spark import frames as module
 from millpond.spark.frames import Frames, Plans, Selection, Slot, union
-from millpond.spark.pages import PageStore
+from millpond.storage.pages import PageStore
 
 SCHEMA = pa.schema([("_ts", pa.int64()), ("c0", pa.int64())])
 

@@ -6,6 +6,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
+from millpond.kernels.counts import CountKernel
+from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.planning.physical import (
     AggregateOperator,
     CountOperator,
@@ -17,13 +20,10 @@ from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ENDED, STARTED, Outputs
 from millpond.spark.frames import Frame, union
-from millpond.spark.kernels.aggregate import AggregateKernel, AggregateSpec
-from millpond.spark.kernels.counts import CountKernel
-from millpond.spark.kernels.rows_window import RowsWindowKernel
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.synopses import GroupSynopsis
 from millpond.spark.workers import InWorkers, Kernel
+from millpond.storage.synopses import GroupSynopsis
 
 
 class RunningKeyed(RunningOperator):

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.kernels.aggregate import element_schema
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Outputs
 from millpond.spark.frames import Plans
-from millpond.spark.kernels.aggregate import element_schema
-from millpond.spark.pages import Page
-from millpond.spark.queues import Queue, Reader
 from millpond.spark.surroundings import Surroundings
+from millpond.storage.pages import Page
+from millpond.storage.queues import Queue, Reader
 
 
 class RunningOperator:

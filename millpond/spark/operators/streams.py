@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.cql.algebra import Node, RangeWindow
+from millpond.kernels.aggregate import element_schema
+from millpond.kernels.columns import integers
+from millpond.kernels.counts import changes_of, net
+from millpond.kernels.groups import Ints
+from millpond.kernels.snapshots import contents, slide_instants, still_open
 from millpond.planning.physical import DifferenceOperator, OutputOperator, SnapshotsOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ALIVE, ENDED, STARTED, Outputs
 from millpond.spark.frames import union
-from millpond.spark.kernels.aggregate import element_schema
-from millpond.spark.kernels.columns import integers
-from millpond.spark.kernels.counts import changes_of, net
-from millpond.spark.kernels.groups import Ints
-from millpond.spark.kernels.snapshots import contents, slide_instants, still_open
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.surroundings import Surroundings
 

@@ -1,0 +1,1 @@
+"""Syntax to checked statements: each file is named by what it checks."""

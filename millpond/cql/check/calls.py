@@ -1,0 +1,146 @@
+"""Rules for function calls, scalar and aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from millpond.cql import functions
+from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_call, fraction
+from millpond.cql.check.operators import arithmetic, case_of
+from millpond.cql.check.scope import NO_CLOCK, nearest, no_clock
+from millpond.cql.check.walk import Analyser
+from millpond.cql.coercion import explicit_cast
+from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.text.from_clause import TO_STREAM
+from millpond.cql.text.places import StatementError, offset_of
+from millpond.schema import Type
+
+AGGREGATE_BASE = 1_000_000
+"""Aggregates stand in an expression as columns from this position on, until grouping is done."""
+
+
+def is_aggregate(node: exp.Anonymous) -> bool:
+    """Whether a call names an aggregate function."""
+    return node.name.lower() in AGGREGATES or node.name.lower() in AGGREGATE_ALIASES
+
+
+def function(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    """A call of any function."""
+    name = node.name.lower()
+    if is_aggregate(node):
+        return _aggregate(analyser, name, node)
+    for argument in node.expressions:
+        if isinstance(argument, exp.Distinct):
+            raise StatementError(f"{name} does not take DISTINCT", offset_of(argument))
+    if name in _REWRITES:
+        return _REWRITES[name](analyser, node)
+    canonical = functions.ALIASES.get(name, name)
+    _check_call(canonical, name, node)
+    values = [analyser.expression(argument) for argument in node.expressions]
+    return functions.call(canonical, values, list(map(offset_of, node.expressions)))
+
+
+def _check_call(canonical: str, written: str, node: exp.Anonymous) -> None:
+    known = functions.FUNCTIONS.get(canonical)
+    if written.upper() in TO_STREAM:
+        raise StatementError(f"{written} stands around a query, or after SELECT", offset_of(node))
+    if written.upper() in NO_CLOCK:
+        raise no_clock(written, offset_of(node))
+    if written.upper() in ("ALL", "ANY", "SOME", "EXISTS"):
+        raise StatementError(
+            f"{written.upper()} is followed by a subquery in parentheses", offset_of(node)
+        )
+    if known is None:
+        names = [*functions.FUNCTIONS, *functions.ALIASES, *functions.REWRITTEN, *AGGREGATES]
+        hint = nearest(written, names) or ";"
+        raise StatementError(
+            f'no function "{written}"{hint} docs/cql.md lists the functions', offset_of(node)
+        )
+    if not known.accepts(len(node.expressions)):
+        raise StatementError(
+            f"{written} is called as {known.signature}, not with {_count(node.expressions)}",
+            offset_of(node),
+        )
+
+
+def _count(arguments: list[exp.Expr]) -> str:
+    return f"{len(arguments)} argument{'' if len(arguments) == 1 else 's'}"
+
+
+def _exactly(node: exp.Anonymous, count: int) -> list[exp.Expr]:
+    arguments: list[exp.Expr] = node.expressions
+    if len(arguments) != count:
+        form = functions.REWRITTEN[node.name.lower()].split(" is ")[0]
+        raise StatementError(
+            f"{node.name.lower()} is called as {form}, not with {_count(arguments)}",
+            offset_of(node),
+        )
+    return arguments
+
+
+def _mod(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    left, right = _exactly(node, 2)
+    return arithmetic(analyser, exp.Mod(this=left.copy(), expression=right.copy()))
+
+
+def _if(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    condition, *results = _exactly(node, 3)
+    return case_of(analyser, [analyser.predicate(condition, "if")], results)
+
+
+def _to_moment(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    (argument,) = _exactly(node, 1)
+    to = Type.DATE if node.name.lower() == "to_date" else Type.TIMESTAMP
+    return explicit_cast(analyser.expression(argument), to, offset_of(node))
+
+
+_REWRITES: dict[str, Callable[[Analyser, exp.Anonymous], Expression]] = {
+    "mod": _mod,
+    "if": _if,
+    "to_date": _to_moment,
+    "to_timestamp": _to_moment,
+}
+
+
+def _aggregate(analyser: Analyser, written: str, node: exp.Anonymous) -> Expression:
+    """An aggregate becomes a column of the grouped row."""
+    if analyser.inside_aggregate:
+        raise StatementError("an aggregate function cannot stand inside another", offset_of(node))
+    if analyser.aggregates is None:
+        raise StatementError(
+            f"{written} is an aggregate function; it cannot stand in {analyser.clause}",
+            offset_of(node),
+        )
+    made = _aggregate_of(analyser, written, node)
+    if made not in analyser.aggregates:
+        analyser.aggregates.append(made)
+    return Column(AGGREGATE_BASE + analyser.aggregates.index(made), made.type, str(made))
+
+
+def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> AggregateCall:
+    name = AGGREGATE_ALIASES.get(written, written)
+    arguments: list[exp.Expr] = node.expressions
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        return AggregateCall("count", None, Type.BIGINT)
+    distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
+    operands = [*arguments[0].expressions, *arguments[1:]] if distinct else arguments
+    wanted, parameter = 1, 0.5 if written == "median" else None
+    if written == "percentile" and len(operands) == 2:
+        wanted = 2
+        parameter = fraction(analyser.expression(operands[1]), offset_of(operands[1]))
+    if len(operands) != wanted or (name == "percentile" and parameter is None):
+        form = "percentile(x, fraction)" if written == "percentile" else f"{written}(x)"
+        raise StatementError(f"{written} is called as {form}", offset_of(node))
+    inner = replace(
+        analyser, inside_aggregate=True, subquery=None, clause="an aggregate function", offsets={}
+    )
+    value = inner.expression(operands[0])
+    return aggregate_call(name, value, distinct, parameter, offset_of(operands[0]))
+
+
+RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {exp.Anonymous: function}
+"""All functions parse as one class of node."""

@@ -1,0 +1,106 @@
+"""Evaluates constant expressions, for INSERT."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from millpond.cql.coercion import BIGINT_RANGE, INT_RANGE, read_date, read_timestamp
+from millpond.cql.expressions import Call, Expression, Literal, Value
+from millpond.cql.text.places import StatementError
+from millpond.schema import Type
+
+
+def evaluate(expression: Expression, offset: int | None) -> Value:
+    """The value of an expression of constants; NULL in, NULL out."""
+    if isinstance(expression, Literal):
+        return expression.value
+    if not isinstance(expression, Call) or (
+        expression.function != "cast" and expression.function not in _COMPUTED
+    ):
+        raise StatementError(
+            "VALUES takes constants: literals, casts and simple arithmetic", offset
+        )
+    arguments = [evaluate(argument, offset) for argument in expression.arguments]
+    if any(argument is None for argument in arguments):
+        return None
+    if expression.function == "cast":
+        return _cast(arguments[0], expression.type, offset)
+    return _in_range(_COMPUTED[expression.function](arguments), expression.type, offset)
+
+
+def _divided(operands: Sequence[Any]) -> Value:
+    return None if operands[1] == 0 else operands[0] / operands[1]
+
+
+def _remainder(operands: Sequence[Any]) -> Value:
+    left, right = operands
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        return abs(left) % abs(right) * (-1 if left < 0 else 1)
+    return math.fmod(left, right)
+
+
+_COMPUTED: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "+": lambda v: v[0] + v[1],
+    "-": lambda v: v[0] - v[1],
+    "*": lambda v: v[0] * v[1],
+    "/": _divided,
+    "%": _remainder,
+    "neg": lambda v: -v[0],
+    "concat": "".join,
+}
+
+
+def _in_range(value: Value, to: Type, offset: int | None) -> Value:
+    if isinstance(value, int) and not isinstance(value, bool):
+        low, high = INT_RANGE if to is Type.INT else BIGINT_RANGE
+        if not low <= value <= high:
+            raise StatementError(f"{value} is outside the range of {to}", offset)
+    return value
+
+
+def _cast(value: Value, to: Type, offset: int | None) -> Value:
+    try:
+        return _in_range(_CASTS[to](value), to, offset)
+    except (ValueError, OverflowError):
+        raise StatementError(f"{_shown(value)} cannot be read as {to}", offset) from None
+
+
+def _shown(value: Value) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _truth(value: Any) -> bool:
+    words = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+    if isinstance(value, str) and value.strip().lower() in words:
+        return words[value.strip().lower()]
+    raise ValueError(value)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _day(value: Any) -> date:
+    return value.date() if isinstance(value, datetime) else read_date(value)
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    return read_timestamp(value)
+
+
+_CASTS: dict[Type, Callable[[Any], Any]] = {
+    Type.BOOLEAN: _truth,
+    Type.INT: int,
+    Type.BIGINT: int,
+    Type.DOUBLE: float,
+    Type.STRING: _text,
+    Type.DATE: _day,
+    Type.TIMESTAMP: _moment,
+}

@@ -1,0 +1,147 @@
+"""CREATE STREAM and CREATE RELATION."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry
+from millpond.cql.check.scope import suggestion
+from millpond.cql.coercion import named_type, with_article
+from millpond.cql.text.durations import ticks
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import (
+    ColumnDefinition,
+    ConnectorCall,
+    CreateRelationStatement,
+    CreateStreamStatement,
+    Duration,
+    Name,
+    Option,
+)
+from millpond.schema import Field, Schema, Type
+
+_TIMES = (Type.TIMESTAMP, Type.BIGINT, Type.INT)
+CHANGE_COLUMNS = ("ts", "op")
+
+
+def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry:
+    """The declared stream."""
+    schema = _schema(syntax.columns)
+    if syntax.delay is not None and syntax.timestamp_by is None:
+        raise StatementError(
+            "DELAY needs TIMESTAMP BY: tuples timed by their arrival are never late",
+            syntax.delay.offset,
+        )
+    return StreamEntry(
+        syntax.name.text,
+        schema,
+        None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema),
+        0 if syntax.delay is None else _delay_ticks(syntax.delay, catalog.tick_microseconds),
+        connector(syntax.source, syntax.options),
+    )
+
+
+def relation_entry(syntax: CreateRelationStatement) -> RelationEntry:
+    """The declared relation."""
+    has_changes = _flag(syntax.options, "changes")
+    is_static = _flag(syntax.options, "static")
+    if has_changes and is_static:
+        raise StatementError("a static relation has no changes", syntax.name.offset)
+    if has_changes:
+        syntax = replace(syntax, columns=_data_columns(syntax.columns))
+    schema = _schema(syntax.columns)
+    rest = [option for option in syntax.options if option.key not in ("changes", "static")]
+    source = connector(syntax.source, rest)
+    key = _key(syntax, schema)
+    return RelationEntry(syntax.name.text, schema, key, source, has_changes, is_static)
+
+
+def _data_columns(columns: Sequence[ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
+    """The columns without ts and op, which are read beside them and may be listed for clarity."""
+    listed = [column for column in columns if column.name.text.lower() in CHANGE_COLUMNS]
+    if len(listed) == 1:
+        raise StatementError(
+            "with changes = true, ts and op are read from the source beside the columns listed; "
+            "leave both out or list both",
+            listed[0].name.offset,
+        )
+    return tuple(column for column in columns if column not in listed)
+
+
+def _flag(options: Sequence[Option], key: str) -> bool:
+    for option in options:
+        if option.key == key and not isinstance(option.value, bool):
+            raise StatementError(f"{key} is true or false", option.offset)
+    return any(option.key == key and option.value for option in options)
+
+
+def connector(call: ConnectorCall | None, options: Sequence[Option] = ()) -> Connector:
+    """The connector as the catalog keeps it; without one, rows are pushed."""
+    given = () if call is None else call.options
+    for option in options:
+        if option.key in [other.key for other in given]:
+            raise StatementError(f'"{option.key}" is given twice', option.offset)
+    pairs = tuple((option.key, option.value) for option in (*given, *options))
+    if call is None:
+        return Connector("push", (), pairs)
+    return Connector(call.name.text.lower(), call.arguments, pairs)
+
+
+def _schema(columns: Sequence[ColumnDefinition]) -> Schema:
+    if not columns:
+        raise StatementError("at least one column is needed", 0)
+    seen: set[str] = set()
+    for column in columns:
+        if column.name.text.lower() in seen:
+            raise StatementError(f'two columns are called "{column.name.text}"', column.name.offset)
+        seen.add(column.name.text.lower())
+    return Schema(
+        tuple(Field(c.name.text, named_type(c.type_name.text, c.type_name.offset)) for c in columns)
+    )
+
+
+def position_of(name: Name, schema: Schema) -> int:
+    """The position of a named column."""
+    position = schema.position(name.text)
+    if position is None:
+        raise StatementError(
+            f'no column "{name.text}"{suggestion(name.text, schema.names)}', name.offset
+        )
+    return position
+
+
+def _time_column(name: Name, schema: Schema) -> int:
+    position = position_of(name, schema)
+    given = schema[position].type
+    if given not in _TIMES:
+        raise StatementError(
+            f'"{name.text}" is {with_article(given)}; a time is a TIMESTAMP, or a BIGINT or INT '
+            "that counts ticks",
+            name.offset,
+        )
+    return position
+
+
+def _delay_ticks(delay: Duration, tick_microseconds: int) -> int:
+    unit = None if delay.unit is None else delay.unit.text
+    length = ticks(delay.number, unit, tick_microseconds, delay.offset)
+    if length < 0:
+        raise StatementError("DELAY cannot be negative", delay.offset)
+    return length
+
+
+def _key(syntax: CreateRelationStatement, schema: Schema) -> tuple[int, ...]:
+    own = tuple(i for i, column in enumerate(syntax.columns) if column.is_key)
+    if syntax.key and own:
+        raise StatementError("PRIMARY KEY is given twice", syntax.key[0].offset)
+    if len(own) > 1:
+        raise StatementError(
+            "PRIMARY KEY is given twice; for a key of several columns write PRIMARY KEY (a, b) "
+            "after the columns",
+            syntax.columns[own[1]].name.offset,
+        )
+    positions = tuple(position_of(name, schema) for name in syntax.key) or own
+    if len(set(positions)) < len(positions):
+        raise StatementError("a column is in the PRIMARY KEY twice", syntax.key[0].offset)
+    return positions

@@ -1,0 +1,213 @@
+"""FROM: streams, relations, views, subqueries and their joins become one relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.cql.algebra import Istream, Join, Node, Project, RelationScan, StreamScan
+from millpond.cql.check.expressions import analyser
+from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, suggestion, with_merged
+from millpond.cql.check.walk import connect
+from millpond.cql.check.windows import windowed
+from millpond.cql.coercion import unify
+from millpond.cql.expressions import Call, Column, Expression
+from millpond.cql.text.from_clause import JoinedSources, Source
+from millpond.cql.text.places import StatementError, offset_of
+from millpond.schema import Type
+
+
+@dataclass(frozen=True)
+class AnalysedQuery:
+    """A query's plan, and what the defaults need to know about it."""
+
+    plan: Node
+    is_aggregation: bool
+    names_stream: bool
+
+    @property
+    def with_default(self) -> Node:
+        """The plan with an Istream on top if the query gets one by default."""
+        if self.gets_istream:
+            return Istream(self.plan)
+        return self.plan
+
+    @property
+    def gets_istream(self) -> bool:
+        """Whether CQL's default puts an Istream on top."""
+        return self.names_stream and not self.is_aggregation and not self.plan.is_stream
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What FROM makes: a relation, the names of its columns, and whether it names a stream."""
+
+    plan: Node
+    scope: Scope
+    names_stream: bool
+
+
+@dataclass(frozen=True)
+class SourceAnalyser:
+    """Analyses the sources of one FROM; ``query`` analyses subqueries."""
+
+    catalog: Catalog
+    query: Callable[[exp.Expr], AnalysedQuery]
+
+    def sources(self, node: exp.Expr) -> Sources:
+        """A source, or a join of sources."""
+        if isinstance(node, JoinedSources):
+            return self._joined(node)
+        if isinstance(node, Source):
+            return self._source(node)
+        raise StatementError("FROM takes names, subqueries and joins", offset_of(node))
+
+    def _source(self, source: Source) -> Sources:
+        body = source.this
+        alias = source.args.get("alias")
+        if isinstance(body, (JoinedSources, Source)):
+            self._refuse_extras(source)
+            return self.sources(body)
+        is_name = isinstance(body, exp.Identifier)
+        plan = _renamed(self._named(body) if is_name else self._subquery(source), source)
+        name = alias.name if alias is not None else body.name if is_name else None
+        scope = scope_of(name, plan.schema)
+        if plan.is_stream:
+            relation = windowed(plan, source, scope, self.catalog.tick_microseconds)
+            return Sources(relation, scope, True)
+        self._refuse_window(source, f'"{body.name}"' if is_name else "this subquery")
+        return Sources(plan, scope, False)
+
+    def _refuse_extras(self, source: Source) -> None:
+        for part, words in (("alias", "an alias"), ("window", "a window"), ("sample", "SAMPLE")):
+            if source.args.get(part) is not None:
+                raise StatementError(
+                    f"{words} cannot stand here; put it on a source inside the parentheses",
+                    offset_of(source.args[part]),
+                )
+
+    def _refuse_window(self, source: Source, what: str) -> None:
+        for part, words in (("window", "a window"), ("sample", "SAMPLE")):
+            if source.args.get(part) is not None:
+                raise StatementError(
+                    f"{what} is a relation; {words} applies to streams "
+                    "(Istream(SELECT …) makes one of a relation)",
+                    offset_of(source.args[part]),
+                )
+
+    def _named(self, name: exp.Identifier) -> Node:
+        entry = self.catalog.get(name.name)
+        if isinstance(entry, StreamEntry):
+            return StreamScan(entry.name, entry.schema)
+        if isinstance(entry, RelationEntry):
+            return RelationScan(entry.name, entry.schema, entry.is_static)
+        if isinstance(entry, ViewEntry):
+            plan: Node = entry.plan
+            return plan
+        if isinstance(entry, QueryEntry):
+            raise StatementError(
+                f'"{entry.name}" is a query; FROM reads streams, relations and views '
+                "(CREATE VIEW names a query for use in others)",
+                offset_of(name),
+            )
+        kinds = (StreamEntry, RelationEntry, ViewEntry)
+        known = [e.name for e in self.catalog.entries.values() if isinstance(e, kinds)]
+        raise StatementError(
+            f'no stream, relation or view "{name.name}"{suggestion(name.name, known)}',
+            offset_of(name),
+        )
+
+    def _subquery(self, source: Source) -> Node:
+        analysed = self.query(source.this)
+        is_windowed = any(source.args.get(part) is not None for part in ("window", "sample"))
+        return analysed.with_default if is_windowed else analysed.plan
+
+    def _joined(self, node: JoinedSources) -> Sources:
+        left, right = self.sources(node.this), self.sources(node.expression)
+        _refuse_twins(left.scope, right.scope, node.expression)
+        kind = node.args["kind"]
+        both = beside(left.scope, right.scope, len(left.plan.schema))
+        pairs = self._pairs(node, left.scope, right.scope, both)
+        condition = self._condition(node, both, pairs)
+        plan = Join(left.plan, right.plan, "inner" if kind == "cross" else kind, condition)
+        scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
+        return Sources(plan, scope, left.names_stream or right.names_stream)
+
+    def _condition(self, node: JoinedSources, both: Scope, pairs: list[_Pair]) -> Expression | None:
+        on = node.args.get("on")
+        if on is not None:
+            return analyser(both, "ON").predicate(on)
+        if not pairs:
+            return None
+        equal = [Call("=", (p.left_value, p.right_value), Type.BOOLEAN) for p in pairs]
+        return connect("and", list(equal))
+
+    def _pairs(self, node: JoinedSources, left: Scope, right: Scope, both: Scope) -> list[_Pair]:
+        """The pairs of columns that USING or NATURAL equates, as columns of the joined row."""
+        using = node.args.get("using") or ()
+        names = [(name.name, offset_of(name)) for name in using]
+        if node.args.get("natural"):
+            found = [c.name for c in left.columns if c.plain and right.plain(c.name)]
+            names = [(name, offset_of(node)) for name in dict.fromkeys(found)]
+            if not names:
+                raise StatementError(
+                    "NATURAL JOIN finds no columns of the same name; use ON or CROSS JOIN",
+                    offset_of(node),
+                )
+        return [self._pair(name, offset, left, both) for name, offset in names]
+
+    def _pair(self, name: str, offset: int | None, left: Scope, both: Scope) -> _Pair:
+        right = Scope(both.columns[len(left.columns) :])
+        for side in (left, right):
+            side.resolve(None, name, offset)
+        first, second = left.plain(name)[0], right.plain(name)[0]
+        values = unify((first.value, second.value), (offset, offset), "cannot join")
+        return _Pair(first, second, values[0], values[1])
+
+
+def _renamed(plan: Node, source: Source) -> Node:
+    """The columns under the names that stand in parentheses after the alias, if any."""
+    names = source.args.get("columns")
+    if names is None:
+        return plan
+    fields = plan.schema.fields
+    if len(names) != len(fields):
+        raise StatementError(
+            f"{len(fields)} columns need as many names, here are {len(names)}", offset_of(names[0])
+        )
+    columns = tuple(Column(i, field.type, field.name) for i, field in enumerate(fields))
+    return Project(plan, columns, tuple(name.name for name in names))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A column of USING on both sides, and the values that are compared."""
+
+    left: ScopeColumn
+    right: ScopeColumn
+    left_value: Expression
+    right_value: Expression
+
+
+def _merge(both: Scope, pairs: list[_Pair], kind: str) -> Scope:
+    if not pairs:
+        return both
+    merged = []
+    for pair in pairs:
+        value = pair.right_value if kind == "right" else pair.left_value
+        if kind == "full":
+            value = Call("coalesce", (pair.left_value, pair.right_value), value.type)
+        merged.append((pair.left, pair.right, value))
+    return with_merged(both, merged)
+
+
+def _refuse_twins(left: Scope, right: Scope, node: exp.Expr) -> None:
+    known = {name.lower() for name in left.sources}
+    for name in right.sources:
+        if name.lower() in known:
+            raise StatementError(
+                f'two sources are called "{name}"; give one an alias', offset_of(node)
+            )

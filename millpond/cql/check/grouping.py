@@ -1,0 +1,65 @@
+"""GROUP BY: expressions over the grouped row, whose columns are the keys, then the aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from millpond.cql.algebra import Aggregate, Node
+from millpond.cql.check.calls import AGGREGATE_BASE
+from millpond.cql.check.correlation import map_subqueries
+from millpond.cql.expressions import (
+    AggregateCall,
+    Column,
+    Expression,
+    OuterColumn,
+    children,
+    with_children,
+)
+from millpond.cql.text.places import StatementError
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The keys and aggregates of a grouped query."""
+
+    keys: tuple[Expression, ...]
+    aggregates: list[AggregateCall]
+    select_offset: int | None
+
+    def plan(self, relation: Node) -> Node:
+        """The aggregation of a relation."""
+        names = tuple(map(str, (*self.keys, *self.aggregates)))
+        return Aggregate(relation, self.keys, tuple(self.aggregates), names)
+
+    def over(self, expression: Expression, offsets: Mapping[int, int | None]) -> Expression:
+        """An expression over the input, rewritten as one over the grouped row.
+
+        ``offsets`` tells where each column was named, for the error.
+        """
+        rewritten = self._rewrite(expression, offsets)
+        return map_subqueries(rewritten, self._outer)
+
+    def _rewrite(self, expression: Expression, offsets: Mapping[int, int | None]) -> Expression:
+        for position, key in enumerate(self.keys):
+            if expression == key:
+                return Column(position, key.type, str(key))
+        if isinstance(expression, Column):
+            index = expression.position - AGGREGATE_BASE
+            if index < 0:
+                raise StatementError(
+                    f'"{expression}" must be in GROUP BY or inside an aggregate function',
+                    offsets.get(expression.position),
+                )
+            return Column(len(self.keys) + index, expression.type, expression.name)
+        new = tuple(self._rewrite(child, offsets) for child in children(expression))
+        return with_children(expression, new)
+
+    def _outer(self, column: OuterColumn) -> OuterColumn:
+        for position, key in enumerate(self.keys):
+            if isinstance(key, Column) and key.position == column.position:
+                return OuterColumn(position, column.type, column.name)
+        raise StatementError(
+            f'a subquery names "{column.name}" of this query, which must then be in GROUP BY',
+            self.select_offset,
+        )

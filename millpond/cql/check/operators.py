@@ -1,0 +1,241 @@
+"""Rules for constants, columns and operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from millpond.cql import functions
+from millpond.cql.check.walk import Analyser, connect, flatten, negation
+from millpond.cql.coercion import (
+    BIGINT_RANGE,
+    arithmetic_type,
+    cast,
+    explicit_cast,
+    literal_of,
+    named_type,
+    settled,
+    unify,
+)
+from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.text.places import StatementError, offset_of
+from millpond.schema import Type
+
+ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+
+def _literal(analyser: Analyser, node: exp.Literal) -> Expression:
+    if node.is_string:
+        return Literal(node.this, Type.STRING)
+    return number_literal(node.this, offset_of(node))
+
+
+def number_literal(text: str, offset: int | None) -> Literal:
+    """A number as written: INT, BIGINT or DOUBLE."""
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdigit():
+        whole = int(text)
+        if not BIGINT_RANGE[0] <= whole <= BIGINT_RANGE[1]:
+            raise StatementError(
+                f"{text} is outside the range of BIGINT; write {text}.0 for a DOUBLE", offset
+            )
+        return literal_of(whole)
+    try:
+        value = float(text)
+    except ValueError:
+        raise StatementError(f"{text} is not a number", offset) from None
+    if math.isinf(value):
+        raise StatementError(f"{text} is outside the range of DOUBLE", offset)
+    return Literal(value, Type.DOUBLE)
+
+
+def _null(analyser: Analyser, node: exp.Null) -> Expression:
+    return Literal(None, Type.NULL)
+
+
+def _boolean(analyser: Analyser, node: exp.Boolean) -> Expression:
+    return Literal(bool(node.this), Type.BOOLEAN)
+
+
+def _star(analyser: Analyser, node: exp.Expr) -> Expression:
+    raise StatementError("* stands alone in a SELECT list or in count(*)", offset_of(node))
+
+
+def _column(analyser: Analyser, node: exp.Column) -> Expression:
+    offset = offset_of(node)
+    if isinstance(node.this, exp.Star):
+        return _star(analyser, node)
+    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        raise StatementError("a column is written as name or source.name", offset)
+    found = analyser.scope.resolve(node.table or None, node.name, offset)
+    if isinstance(found, Column):
+        analyser.offsets.setdefault(found.position, offset)
+    return found
+
+
+def _paren(analyser: Analyser, node: exp.Paren) -> Expression:
+    return analyser.expression(node.this)
+
+
+def arithmetic(analyser: Analyser, node: exp.Binary) -> Expression:
+    """+ - * / and %."""
+    symbol = ARITHMETIC[type(node)]
+    left, right = _number(analyser, node.this, symbol), _number(analyser, node.expression, symbol)
+    to = Type.DOUBLE if symbol == "/" else arithmetic_type([left.type, right.type])
+    return Call(symbol, (cast(left, to), cast(right, to)), to)
+
+
+def _number(analyser: Analyser, node: exp.Expr, symbol: str) -> Expression:
+    value = analyser.expression(node)
+    if not value.type.is_number and value.type is not Type.NULL:
+        raise StatementError(f"{symbol} needs numbers, not {value.type}", offset_of(node))
+    return value
+
+
+def _negate(analyser: Analyser, node: exp.Neg) -> Expression:
+    inner = node.this
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        return number_literal("-" + inner.this, offset_of(node))
+    value = _number(analyser, inner, "-")
+    to = arithmetic_type([value.type])
+    return Call("neg", (cast(value, to),), to)
+
+
+def _concat(analyser: Analyser, node: exp.DPipe) -> Expression:
+    parts = list(flatten(node, exp.DPipe))
+    values = [analyser.expression(part) for part in parts]
+    return functions.call("concat", values, list(map(offset_of, parts)))
+
+
+def compare(analyser: Analyser, symbol: str, left: exp.Expr, right: exp.Expr) -> Expression:
+    """A comparison of two expressions, brought to one type."""
+    sides = (analyser.expression(left), analyser.expression(right))
+    return Call(
+        symbol, unify(sides, (offset_of(left), offset_of(right)), "cannot compare"), Type.BOOLEAN
+    )
+
+
+def _null_safe_equal(analyser: Analyser, node: exp.Binary) -> Expression:
+    return compare(analyser, "is_not_distinct", node.this, node.expression)
+
+
+def _null_safe_unequal(analyser: Analyser, node: exp.Binary) -> Expression:
+    return negation(compare(analyser, "is_not_distinct", node.this, node.expression))
+
+
+def _connective(analyser: Analyser, node: exp.Connector) -> Expression:
+    word = "and" if isinstance(node, exp.And) else "or"
+    parts = flatten(node, type(node))
+    return connect(word, [analyser.predicate(part, word.upper()) for part in parts])
+
+
+def _not(analyser: Analyser, node: exp.Not) -> Expression:
+    return negation(analyser.predicate(node.this, "NOT"))
+
+
+def _is(analyser: Analyser, node: exp.Is) -> Expression:
+    other = node.expression
+    answer: Expression
+    if isinstance(other, exp.Null):
+        answer = Call("is_null", (settled(analyser.expression(node.this)),), Type.BOOLEAN)
+    elif isinstance(other, exp.Boolean):
+        operand = analyser.predicate(node.this, "IS TRUE or IS FALSE")
+        truth = Literal(bool(other.this), Type.BOOLEAN)
+        answer = Call("is_not_distinct", (operand, truth), Type.BOOLEAN)
+    else:
+        raise StatementError(
+            "IS is followed by [NOT] NULL, TRUE, FALSE or DISTINCT FROM", offset_of(node)
+        )
+    return negation(answer) if node.args.get("negate") else answer
+
+
+def _between(analyser: Analyser, node: exp.Between) -> Expression:
+    low = compare(analyser, ">=", node.this, node.args["low"])
+    high = compare(analyser, "<=", node.this, node.args["high"])
+    return connect("and", [low, high])
+
+
+def _like(analyser: Analyser, node: exp.Binary, escape: Expression | None = None) -> Expression:
+    operands = [_text(analyser, node.this), _text(analyser, node.expression)]
+    if isinstance(node, exp.ILike):
+        operands = [Call("lower", (operand,), Type.STRING) for operand in operands]
+    arguments = tuple(operands) if escape is None else (*operands, escape)
+    answer = Call("like", arguments, Type.BOOLEAN)
+    return negation(answer) if node.args.get("negate") else answer
+
+
+def _escape(analyser: Analyser, node: exp.Escape) -> Expression:
+    mark = node.expression
+    if not isinstance(node.this, (exp.Like, exp.ILike)):
+        raise StatementError("ESCAPE belongs to LIKE", offset_of(node))
+    if not isinstance(mark, exp.Literal) or len(mark.this) != 1:
+        raise StatementError("ESCAPE is followed by one character in quotes", offset_of(node))
+    return _like(analyser, node.this, Literal(mark.this, Type.STRING))
+
+
+def _text(analyser: Analyser, node: exp.Expr) -> Expression:
+    value = analyser.expression(node)
+    if value.type not in (Type.STRING, Type.NULL):
+        raise StatementError(f"LIKE needs a STRING, not {value.type}; CAST it", offset_of(node))
+    return cast(value, Type.STRING)
+
+
+def _case(analyser: Analyser, node: exp.Case) -> Expression:
+    conditions = []
+    for branch in node.args["ifs"]:
+        if node.this is not None:
+            conditions.append(compare(analyser, "=", node.this, branch.this))
+        else:
+            conditions.append(analyser.predicate(branch.this, "WHEN"))
+    results = [branch.args["true"] for branch in node.args["ifs"]]
+    default = node.args.get("default")
+    return case_of(analyser, conditions, results + ([] if default is None else [default]))
+
+
+def case_of(
+    analyser: Analyser, conditions: list[Expression], results: list[exp.Expr]
+) -> Expression:
+    """CASE with these conditions; one more result than conditions is the ELSE."""
+    values = unify(
+        [analyser.expression(result) for result in results],
+        list(map(offset_of, results)),
+        "the branches of a CASE mix",
+    )
+    arguments: list[Expression] = []
+    for condition, value in zip(conditions, values, strict=False):
+        arguments += (condition, value)
+    return Call("case", (*arguments, *values[len(conditions) :]), values[0].type)
+
+
+def _cast(analyser: Analyser, node: exp.Cast) -> Expression:
+    to = named_type(node.args["to"].name, offset_of(node.args["to"]))
+    return explicit_cast(analyser.expression(node.this), to, offset_of(node))
+
+
+RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
+    exp.Literal: _literal,
+    exp.Null: _null,
+    exp.Boolean: _boolean,
+    exp.Star: _star,
+    exp.Column: _column,
+    exp.Paren: _paren,
+    **dict.fromkeys(ARITHMETIC, arithmetic),
+    exp.Neg: _negate,
+    exp.DPipe: _concat,
+    exp.NullSafeEQ: _null_safe_equal,
+    exp.NullSafeNEQ: _null_safe_unequal,
+    exp.And: _connective,
+    exp.Or: _connective,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _escape,
+    exp.Case: _case,
+    exp.Cast: _cast,
+}
+"""One rule for each class of node."""

@@ -1,0 +1,173 @@
+"""Which columns a name can mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from millpond.cql.expressions import Column, Expression, OuterColumn, with_children
+from millpond.cql.expressions import children as children_of
+from millpond.cql.text.places import StatementError
+from millpond.schema import Schema
+
+NO_CLOCK = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "NOW")
+
+
+@dataclass(frozen=True)
+class ScopeColumn:
+    """A column that an expression may name. ``plain``: also without its source's name, and by *."""
+
+    source: str | None
+    name: str
+    value: Expression
+    plain: bool = True
+
+    def answers(self, source: str | None, name: str) -> bool:
+        """Whether ``source.name`` (or the bare name) means this column."""
+        if self.name.lower() != name.lower():
+            return False
+        if source is None:
+            return self.plain
+        return self.source is not None and self.source.lower() == source.lower()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns in sight, and those of the directly enclosing query.
+
+    ``outer_refusal`` is the error for naming one of the latter where that is not allowed.
+    """
+
+    columns: tuple[ScopeColumn, ...] = ()
+    outer: Scope | None = None
+    outer_refusal: str = field(default="", compare=False)
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the sources, in order."""
+        return list(dict.fromkeys(c.source for c in self.columns if c.source is not None))
+
+    def resolve(self, source: str | None, name: str, offset: int | None) -> Expression:
+        """The column that a name means; raises if there is none or more than one."""
+        found = self._find(source, name)
+        if len(found) > 1:
+            written = " or ".join(f"{c.source}.{c.name}" for c in found if c.source)
+            raise StatementError(f'"{name}" is ambiguous; write {written}', offset)
+        if found:
+            return found[0].value
+        if self.outer is not None and len(self.outer._find(source, name)) == 1:
+            if self.outer_refusal:
+                raise StatementError(self.outer_refusal, offset)
+            return _outward(self.outer._find(source, name)[0], offset)
+        if self.outer is not None and self.outer.is_known_further_out(source, name):
+            raise StatementError(
+                f'"{name}" belongs to a query further out; a subquery can only name columns of '
+                "the directly enclosing query",
+                offset,
+            )
+        raise self._unknown(source, name, offset)
+
+    def is_known_further_out(self, source: str | None, name: str) -> bool:
+        """Whether a query around this one has such a column."""
+        around = self.outer
+        return around is not None and (
+            bool(around._find(source, name)) or around.is_known_further_out(source, name)
+        )
+
+    def _find(self, source: str | None, name: str) -> list[ScopeColumn]:
+        return [column for column in self.columns if column.answers(source, name)]
+
+    def plain(self, name: str) -> list[ScopeColumn]:
+        """The columns that the bare name may mean."""
+        return self._find(None, name)
+
+    def expand(self, source: str | None, offset: int | None) -> list[ScopeColumn]:
+        """The columns that * or source.* stands for."""
+        if source is None:
+            return [column for column in self.columns if column.plain]
+        if source.lower() not in [known.lower() for known in self.sources]:
+            raise self._unknown_source(source, offset)
+        return [c for c in self.columns if c.source and c.source.lower() == source.lower()]
+
+    def _unknown(self, source: str | None, name: str, offset: int | None) -> StatementError:
+        if source is not None and source.lower() not in [s.lower() for s in self.sources]:
+            return self._unknown_source(source, offset)
+        if source is None and name.upper() in NO_CLOCK:
+            return no_clock(name, offset)
+        names = [c.name for c in self.columns if source is None or c.answers(source, c.name)]
+        of = f' in "{source}"' if source else ""
+        return StatementError(f'no column "{name}"{of}{suggestion(name, names)}', offset)
+
+    def _unknown_source(self, source: str, offset: int | None) -> StatementError:
+        return StatementError(
+            f'no source "{source}" in FROM{suggestion(source, self.sources)}', offset
+        )
+
+
+def no_clock(name: str, offset: int | None) -> StatementError:
+    """The error for the clock functions of SQL."""
+    return StatementError(
+        f"{name.upper()} is not supported: a query's time is the timestamp of its tuples; "
+        "use that column",
+        offset,
+    )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one, and all of them.
+
+    >>> suggestion("bid", ["bids", "persons"]), suggestion("x", [])
+    ('; did you mean "bids"? known: bids, persons', '; known: none')
+    """
+    names = sorted(dict.fromkeys(known), key=str.lower)
+    listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    hint = nearest(name, names)
+    return f"{hint or ';'} known: {listed or 'none'}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question after the known name that is most like an unknown one, or nothing."""
+    spelling = {n.lower(): n for n in known}
+    close = get_close_matches(name.lower(), spelling, 1, 0.6)
+    return f'; did you mean "{spelling[close[0]]}"?' if close else ""
+
+
+def _outward(column: ScopeColumn, offset: int | None) -> OuterColumn:
+    value = column.value
+    if not isinstance(value, Column):
+        raise StatementError(
+            f'"{column.name}" of the enclosing query is computed; name one side', offset
+        )
+    return OuterColumn(value.position, value.type, value.name)
+
+
+def scope_of(source: str | None, schema: Schema) -> Scope:
+    """The scope of one source."""
+    return Scope(
+        tuple(
+            ScopeColumn(source, f.name, Column(i, f.type, f.name))
+            for i, f in enumerate(schema.fields)
+        )
+    )
+
+
+def beside(left: Scope, right: Scope, width: int) -> Scope:
+    """The scope of a join, whose left input has ``width`` columns."""
+    moved = tuple(replace(c, value=shifted(c.value, width)) for c in right.columns)
+    return Scope(left.columns + moved)
+
+
+def shifted(expression: Expression, by: int) -> Expression:
+    """The expression over a row that has ``by`` more columns in front."""
+    if isinstance(expression, Column):
+        return replace(expression, position=expression.position + by)
+    return with_children(expression, tuple(shifted(c, by) for c in children_of(expression)))
+
+
+def with_merged(joined: Scope, merged: list[tuple[ScopeColumn, ScopeColumn, Expression]]) -> Scope:
+    """The scope of a join USING: each pair of columns appears once, in front, as a new value."""
+    hidden = [column for left, right, _ in merged for column in (left, right)]
+    front = tuple(ScopeColumn(None, left.name, value) for left, _, value in merged)
+    rest = tuple(replace(c, plain=False) if c in hidden else c for c in joined.columns)
+    return Scope(front + rest)

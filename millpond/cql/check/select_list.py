@@ -1,0 +1,204 @@
+"""The SELECT list: its items, their names, and what GROUP BY and HAVING say about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from millpond.cql.algebra import Filter, Node, Project
+from millpond.cql.check.expressions import analyser, has_aggregate
+from millpond.cql.check.grouping import Grouping
+from millpond.cql.check.scope import Scope
+from millpond.cql.check.walk import Analyser, SubqueryRule
+from millpond.cql.coercion import settled
+from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.text.places import StatementError, offset_of
+
+MAX_NAME = 60
+
+
+@dataclass(frozen=True)
+class Item:
+    """One column of the result: an expression as written, or a column that * stands for."""
+
+    name: str
+    body: exp.Expr | Expression
+    alias: str | None = None
+    star_offset: int | None = None
+
+
+@dataclass(frozen=True)
+class SelectAnalyser:
+    """Makes the Project (over an Aggregate, if grouped) of one SELECT."""
+
+    select: exp.Select
+    scope: Scope
+    subquery: SubqueryRule
+    text: str
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the query is an aggregation."""
+        select = self.select
+        if select.args.get("group") is not None or select.args.get("having") is not None:
+            return True
+        return any(has_aggregate(node) for node in select.expressions)
+
+    def project(self, relation: Node) -> Node:
+        """The SELECT list, with GROUP BY and HAVING, over the joined and filtered sources."""
+        items = self._items()
+        names = unique([item.name for item in items])
+        if not self.is_grouped:
+            rules = analyser(self.scope, "SELECT", self.subquery)
+            return Project(relation, tuple(_values(rules, items)), names)
+        return self._grouped(relation, items, names)
+
+    def _grouped(self, relation: Node, items: list[Item], names: tuple[str, ...]) -> Node:
+        keys = self._keys(items)
+        aggregates: list[AggregateCall] = []
+        rules = analyser(self.scope, "SELECT", self.subquery, aggregates)
+        values = _values(rules, items)
+        for item in items:
+            if isinstance(item.body, Column):
+                rules.offsets.setdefault(item.body.position, item.star_offset)
+        having = self.select.args.get("having")
+        condition = None
+        if having is not None:
+            rules.clause = "HAVING"
+            condition = rules.predicate(_unaliased(having.this, items, self.scope))
+        grouping = Grouping(keys, aggregates, offset_of(self.select))
+        plan = grouping.plan(relation)
+        if condition is not None:
+            plan = Filter(plan, grouping.over(condition, rules.offsets))
+        over = tuple(grouping.over(value, rules.offsets) for value in values)
+        return Project(plan, over, names)
+
+    def _items(self) -> list[Item]:
+        items: list[Item] = []
+        for node in self.select.expressions:
+            star = node.this if isinstance(node, exp.Column) else node
+            if isinstance(star, exp.Star):
+                items += self._expanded(node, star)
+            else:
+                items.append(self._item(node))
+        return items
+
+    def _expanded(self, node: exp.Expr, star: exp.Star) -> list[Item]:
+        if any(star.args.values()):
+            raise StatementError(
+                "* with EXCEPT, REPLACE or RENAME is not supported", offset_of(node)
+            )
+        source = node.table if isinstance(node, exp.Column) else None
+        columns = self.scope.expand(source or None, offset_of(node))
+        return [Item(c.name, c.value, None, offset_of(node)) for c in columns]
+
+    def _item(self, node: exp.Expr) -> Item:
+        if isinstance(node, exp.Alias):
+            return Item(node.alias, node.this, alias=node.alias)
+        if isinstance(node, exp.Column):
+            return Item(self._spelling(node), node)
+        start, end = node.meta.get("text", (0, 0))
+        return Item(readable(self.text[start:end]), node)
+
+    def _spelling(self, node: exp.Column) -> str:
+        """The column's name as it was declared."""
+        if node.args.get("db"):
+            return node.name
+        found = self.scope.resolve(node.table or None, node.name, offset_of(node))
+        return found.name if isinstance(found, Column) and found.name else node.name
+
+    def _keys(self, items: list[Item]) -> tuple[Expression, ...]:
+        group = self.select.args.get("group")
+        if group is None:
+            return ()
+        keys = [self._key(node, items) for node in group.expressions]
+        return tuple(dict.fromkeys(keys))
+
+    def _key(self, node: exp.Expr, items: list[Item]) -> Expression:
+        rules = analyser(self.scope, "GROUP BY")
+        if isinstance(node, exp.Literal) and not node.is_string:
+            body = _at_position(node, items).body
+            if not isinstance(body, exp.Expr):
+                return body
+            node = body
+        return settled(rules.expression(_unaliased(node, items, self.scope)))
+
+
+def _values(rules: Analyser, items: Sequence[Item]) -> list[Expression]:
+    bodies = [item.body for item in items]
+    return [settled(rules.expression(b) if isinstance(b, exp.Expr) else b) for b in bodies]
+
+
+def _at_position(node: exp.Literal, items: list[Item]) -> Item:
+    if not node.this.isdigit() or not 1 <= int(node.this) <= len(items):
+        raise StatementError(
+            f"GROUP BY {node.this}: the SELECT list has columns 1 to {len(items)}", offset_of(node)
+        )
+    return items[int(node.this) - 1]
+
+
+def _unaliased(node: exp.Expr, items: list[Item], scope: Scope) -> exp.Expr:
+    """The expression with names of the SELECT list replaced by what they stand for.
+
+    A column of the sources goes before an item of the same name.
+    """
+    aliases = {item.alias.lower(): item.body for item in items if item.alias}
+
+    def change(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.table or scope.plain(part.name):
+            return part
+        meant = aliases.get(part.name.lower())
+        if not isinstance(meant, exp.Expr):
+            return part
+        return exp.Paren(this=meant.copy()).update_positions(part.this)
+
+    return node.transform(change)
+
+
+_PIECES = re.compile(
+    r"""(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
+      | (?P<blank>(?:\s|--[^\n]*|/\*.*?\*/)+)
+      | (?P<code>[^'"\s]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def readable(text: str) -> str:
+    """A name for an expression: its text in lower case, quoted parts kept, cut to a sane length.
+
+    >>> readable("Count( * )"), readable("a ||  'X'")
+    ('count(*)', "a || 'X'")
+    """
+    name = ""
+    for piece in _PIECES.finditer(text):
+        part = piece.group()
+        if piece.lastgroup == "blank":
+            part = "" if name.endswith("(") else " "
+        elif piece.lastgroup == "code":
+            part = part.lower()
+            name = name.rstrip() if part[0] in ")," else name
+        name += part
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """The names with _2, _3, … put on those that repeat an earlier one.
+
+    >>> unique(["a", "A", "b", "a"])
+    ('a', 'A_2', 'b', 'a_3')
+    """
+    taken = {name.lower() for name in names}
+    given: set[str] = set()
+    numbers: dict[str, int] = {}
+    result = []
+    for name in names:
+        key, candidate = name.lower(), name
+        while candidate.lower() in given or (candidate != name and candidate.lower() in taken):
+            numbers[key] = numbers.get(key, 1) + 1
+            candidate = f"{name}_{numbers[key]}"
+        given.add(candidate.lower())
+        result.append(candidate)
+    return tuple(result)

@@ -1,0 +1,201 @@
+"""Text to checked statements: the door of the CQL front end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from millpond.catalog import Catalog, QueryEntry, ViewEntry
+from millpond.cql.apply import apply, drop_complaint, kind_of, tick_complaint
+from millpond.cql.check import changes
+from millpond.cql.check.declarations import connector, relation_entry, stream_entry
+from millpond.cql.check.queries import QueryAnalyser
+from millpond.cql.check.scope import suggestion
+from millpond.cql.statements import (
+    Action,
+    AlterQuery,
+    Create,
+    Drop,
+    Explain,
+    SetOption,
+    Show,
+    Statement,
+)
+from millpond.cql.text.parse import parse_statement
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.split import split_statements
+from millpond.cql.text.syntax import (
+    AlterQueryStatement,
+    CreateQueryStatement,
+    CreateRelationStatement,
+    CreateStreamStatement,
+    CreateViewStatement,
+    DeleteStatement,
+    DropStatement,
+    ExplainStatement,
+    InsertStatement,
+    Name,
+    SetStatement,
+    ShowStatement,
+    UpdateStatement,
+)
+from millpond.errors import CqlError, Position
+from millpond.settings import Settings
+
+SHOWN = ("streams", "relations", "views", "queries", "settings", "all")
+
+
+def check_script(text: str, catalog: Catalog) -> Iterator[Statement]:
+    """Checks a script statement by statement; later ones see what earlier ones declare.
+
+    The catalog given is not changed.
+    """
+    trial = catalog.copy()
+    for part, position in split_statements(text):
+        statement = check_statement(part, position, trial)
+        apply(statement.action, trial)
+        yield statement
+
+
+def check_statement(text: str, position: Position, catalog: Catalog) -> Statement:
+    """Checks one statement, which stands at ``position``; raises ``CqlError``."""
+    try:
+        syntax = parse_statement(text)
+        return Statement(_RULES[type(syntax)](syntax, catalog, text), position, text)
+    except StatementError as error:
+        raise error.located(text, position) from None
+    except RecursionError:
+        raise CqlError("the statement is nested too deeply", position) from None
+
+
+def _create_stream(syntax: CreateStreamStatement, catalog: Catalog, text: str) -> Action:
+    _require_free(syntax.name, catalog)
+    return Create(stream_entry(syntax, catalog))
+
+
+def _create_relation(syntax: CreateRelationStatement, catalog: Catalog, text: str) -> Action:
+    _require_free(syntax.name, catalog)
+    return Create(relation_entry(syntax))
+
+
+def _create_view(syntax: CreateViewStatement, catalog: Catalog, text: str) -> Action:
+    _require_free(syntax.name, catalog)
+    return Create(ViewEntry(syntax.name.text, QueryAnalyser(catalog, text).whole(syntax.query)))
+
+
+def _create_query(syntax: CreateQueryStatement, catalog: Catalog, text: str) -> Action:
+    if syntax.name is not None:
+        _require_free(syntax.name, catalog)
+    return Create(_query_entry(syntax, catalog, text))
+
+
+def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: str) -> QueryEntry:
+    if not 0 < syntax.weight < float("inf"):
+        raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
+    return QueryEntry(
+        _free_name(catalog) if syntax.name is None else syntax.name.text,
+        QueryAnalyser(catalog, text).whole(syntax.query),
+        syntax.weight,
+        syntax.active,
+        None if syntax.sink is None else connector(syntax.sink),
+        syntax.text,
+    )
+
+
+def _require_free(name: Name, catalog: Catalog) -> None:
+    entry = catalog.get(name.text)
+    if entry is not None:
+        raise StatementError(
+            f'a {kind_of(entry)} "{entry.name}" exists already; DROP it or choose another name',
+            name.offset,
+        )
+
+
+def _free_name(catalog: Catalog) -> str:
+    number = 1
+    while catalog.get(f"q{number}") is not None:
+        number += 1
+    return f"q{number}"
+
+
+def _drop(syntax: DropStatement, catalog: Catalog, text: str) -> Action:
+    complaint = drop_complaint(syntax.kind, syntax.name.text, catalog)
+    if complaint:
+        raise StatementError(complaint, syntax.name.offset)
+    return Drop(syntax.kind, catalog.entries[syntax.name.text.lower()].name)
+
+
+def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: str) -> Action:
+    entry = _query_named(syntax.name, catalog)
+    if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
+        raise StatementError("WEIGHT must be above zero", syntax.name.offset)
+    return AlterQuery(entry.name, syntax.weight, syntax.active)
+
+
+def _query_named(name: Name, catalog: Catalog) -> QueryEntry:
+    entry = catalog.get(name.text)
+    if not isinstance(entry, QueryEntry):
+        known = [query.name for query in catalog.of_kind(QueryEntry)]
+        raise StatementError(f'no query "{name.text}"{suggestion(name.text, known)}', name.offset)
+    return entry
+
+
+def _show(syntax: ShowStatement, catalog: Catalog, text: str) -> Action:
+    word = syntax.what.text
+    if word.lower() in SHOWN:
+        return Show(word.lower())
+    entry = catalog.get(word)
+    if entry is None:
+        known = [*(w.upper() for w in SHOWN), *(e.name for e in catalog.entries.values())]
+        raise StatementError(
+            f'nothing is called "{word}"{suggestion(word, known)}', syntax.what.offset
+        )
+    return Show(entry.name)
+
+
+def _explain(syntax: ExplainStatement, catalog: Catalog, text: str) -> Action:
+    if isinstance(syntax.query, Name):
+        view = catalog.get(syntax.query.text)
+        if isinstance(view, ViewEntry):
+            return Explain(syntax.stage, QueryEntry(view.name, view.plan))
+        return Explain(syntax.stage, _query_named(syntax.query, catalog))
+    return Explain(syntax.stage, _query_entry(syntax.query, catalog, text))
+
+
+def _set(syntax: SetStatement, catalog: Catalog, text: str) -> Action:
+    try:
+        Settings().with_option(syntax.key.text, str(syntax.value))
+    except CqlError as error:
+        raise StatementError(error.message, syntax.key.offset) from None
+    complaint = tick_complaint(catalog) if syntax.key.text == "tick" else ""
+    if complaint:
+        raise StatementError(complaint, syntax.key.offset)
+    return SetOption(syntax.key.text, syntax.value)
+
+
+def _insert(syntax: InsertStatement, catalog: Catalog, text: str) -> Action:
+    return changes.insert(syntax, catalog)
+
+
+def _delete(syntax: DeleteStatement, catalog: Catalog, text: str) -> Action:
+    return changes.delete(syntax, catalog)
+
+
+def _update(syntax: UpdateStatement, catalog: Catalog, text: str) -> Action:
+    return changes.update(syntax, catalog)
+
+
+_RULES: dict[type[Any], Callable[[Any, Catalog, str], Action]] = {
+    CreateStreamStatement: _create_stream,
+    CreateRelationStatement: _create_relation,
+    CreateViewStatement: _create_view,
+    CreateQueryStatement: _create_query,
+    DropStatement: _drop,
+    AlterQueryStatement: _alter,
+    ShowStatement: _show,
+    ExplainStatement: _explain,
+    SetStatement: _set,
+    InsertStatement: _insert,
+    DeleteStatement: _delete,
+    UpdateStatement: _update,
+}

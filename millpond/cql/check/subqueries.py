@@ -1,0 +1,119 @@
+"""Rules for subqueries in expressions: EXISTS, IN, ALL, ANY, and subqueries used as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from millpond.cql.algebra import Aggregate, Distinct, Node, Project
+from millpond.cql.check.operators import compare
+from millpond.cql.check.walk import Analyser
+from millpond.cql.coercion import unify
+from millpond.cql.expressions import (
+    Call,
+    Column,
+    Exists,
+    Expression,
+    InSubquery,
+    Quantified,
+    ScalarSubquery,
+)
+from millpond.cql.text.places import StatementError, offset_of
+from millpond.schema import Type
+
+COMPARISONS = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+
+def _comparison(analyser: Analyser, node: exp.Binary) -> Expression:
+    symbol = COMPARISONS[type(node)]
+    if isinstance(node.this, (exp.Any, exp.All)):
+        raise StatementError("ALL and ANY stand on the right of a comparison", offset_of(node.this))
+    if not isinstance(node.expression, (exp.Any, exp.All)):
+        return compare(analyser, symbol, node.this, node.expression)
+    word = "all" if isinstance(node.expression, exp.All) else "any"
+    query = node.expression.this
+    if not isinstance(query, exp.Query):
+        raise StatementError(
+            f"{word.upper()} is followed by a subquery", offset_of(node.expression)
+        )
+    value, plan = _against(analyser, node.this, query)
+    return Quantified(value, symbol, word, plan)
+
+
+def _in(analyser: Analyser, node: exp.In) -> Expression:
+    query = node.args.get("query")
+    if query is not None:
+        return InSubquery(*_against(analyser, node.this, query))
+    if not node.expressions:
+        raise StatementError(
+            "IN is followed by a list or a subquery in parentheses", offset_of(node)
+        )
+    parts = [node.this, *node.expressions]
+    values = [analyser.expression(part) for part in parts]
+    return Call("in", unify(values, list(map(offset_of, parts)), "cannot compare"), Type.BOOLEAN)
+
+
+def _exists(analyser: Analyser, node: exp.Exists) -> Expression:
+    if not isinstance(node.this, exp.Query):
+        raise StatementError("EXISTS is followed by a subquery in parentheses", offset_of(node))
+    return Exists(_plan(analyser, node.this))
+
+
+def _scalar(analyser: Analyser, node: exp.Expr) -> Expression:
+    plan = _one_column(analyser, node)
+    if not _is_single_row(plan):
+        raise StatementError(
+            "a subquery used as a value must be an aggregation without GROUP BY and HAVING, "
+            "so that it has exactly one row",
+            offset_of(node),
+        )
+    return ScalarSubquery(plan, plan.schema[0].type)
+
+
+def _against(analyser: Analyser, value: exp.Expr, query: exp.Expr) -> tuple[Expression, Node]:
+    """A value and the one column of a subquery, brought to the same type."""
+    left, plan = analyser.expression(value), _one_column(analyser, query)
+    name = plan.schema[0].name
+    right: Expression = Column(0, plan.schema[0].type, name)
+    left, cast_right = unify((left, right), (offset_of(value), offset_of(query)), "cannot compare")
+    return left, plan if cast_right == right else Project(plan, (cast_right,), (name,))
+
+
+def _one_column(analyser: Analyser, node: exp.Expr) -> Node:
+    plan = _plan(analyser, node)
+    if len(plan.schema) != 1:
+        raise StatementError(
+            f"this subquery must have one column, not {len(plan.schema)}", offset_of(node)
+        )
+    return plan
+
+
+def _plan(analyser: Analyser, node: exp.Expr) -> Node:
+    if analyser.subquery is None:
+        raise StatementError(f"a subquery cannot stand in {analyser.clause}", offset_of(node))
+    return analyser.subquery(node, analyser.scope)
+
+
+def _is_single_row(plan: Node) -> bool:
+    while isinstance(plan, (Project, Distinct)):
+        plan = plan.input
+    return isinstance(plan, Aggregate) and not plan.keys
+
+
+RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
+    **dict.fromkeys(COMPARISONS, _comparison),
+    exp.In: _in,
+    exp.Exists: _exists,
+    exp.Subquery: _scalar,
+    exp.Select: _scalar,
+}
+"""One rule for each class of node."""

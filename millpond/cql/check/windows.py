@@ -1,0 +1,101 @@
+"""Stream to relation: SAMPLE, the window's WHERE and the window, in that order."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millpond.cql.algebra import Filter, Node, RangeWindow, RowsWindow, Sample
+from millpond.cql.check.expressions import analyser
+from millpond.cql.check.scope import Scope
+from millpond.cql.expressions import Column
+from millpond.cql.text.durations import ticks
+from millpond.cql.text.from_clause import Length, Source, Window
+from millpond.cql.text.places import StatementError, offset_of
+
+MAX_ROWS = 2**31 - 1
+
+
+def windowed(stream: Node, source: Source, scope: Scope, tick_microseconds: int) -> Node:
+    """The relation that a source of FROM makes of a stream; without a window, unbounded."""
+    sample, window = source.args.get("sample"), source.args.get("window")
+    if sample is not None:
+        stream = Sample(stream, _percent(sample))
+    if window is None:
+        return RangeWindow(stream, None)
+    where = window.args.get("where")
+    if where is not None:
+        stream = Filter(stream, analyser(scope, "a window's WHERE").predicate(where))
+    if window.args["kind"] == "ROWS":
+        return _rows(stream, window, scope)
+    if window.args.get("partition"):
+        raise StatementError("PARTITION BY in a window goes with ROWS", offset_of(window))
+    return _range(stream, window, tick_microseconds)
+
+
+def _percent(node: exp.Expr) -> float:
+    negative = isinstance(node, exp.Neg)
+    percent = float(node.this.this if negative else node.this)
+    if negative or not 0 < percent <= 100:
+        raise StatementError("SAMPLE takes a percentage above 0 and up to 100", offset_of(node))
+    return percent
+
+
+def _range(stream: Node, window: Window, tick_microseconds: int) -> Node:
+    kind = window.args["kind"]
+    if kind != "RANGE":
+        return RangeWindow(stream, 0 if kind == "NOW" else None)
+    length = _ticks(window.args["length"], tick_microseconds)
+    if length < 0:
+        raise StatementError(
+            "the length of a window cannot be negative", offset_of(window.args["length"])
+        )
+    slide = window.args.get("slide")
+    if slide is None:
+        return RangeWindow(stream, length)
+    slide_ticks = _ticks(slide, tick_microseconds)
+    if slide_ticks <= 0:
+        raise StatementError("SLIDE must be above zero", offset_of(slide))
+    return RangeWindow(stream, length, slide_ticks)
+
+
+def _ticks(length: Length, tick_microseconds: int) -> int:
+    unit = length.args.get("unit")
+    return ticks(
+        _number(length),
+        unit.name if unit is not None else None,
+        tick_microseconds,
+        offset_of(length) or 0,
+    )
+
+
+def _number(length: Length) -> str:
+    amount = length.this
+    return "-" + amount.this.this if isinstance(amount, exp.Neg) else str(amount.this)
+
+
+def _rows(stream: Node, window: Window, scope: Scope) -> Node:
+    rows = _row_count(window.args["length"], "ROWS")
+    slide = window.args.get("slide")
+    slide_rows = None if slide is None else _row_count(slide, "SLIDE")
+    names = analyser(scope, "PARTITION BY")
+    partition = []
+    for node in window.args.get("partition") or ():
+        column = names.expression(node)
+        if not isinstance(column, Column):
+            raise StatementError("PARTITION BY takes columns", offset_of(node))
+        partition.append(column)
+    return RowsWindow(stream, rows, slide_rows, tuple(partition))
+
+
+def _row_count(length: Length, word: str) -> int:
+    if length.args.get("unit") is not None:
+        raise StatementError(
+            f"{word} counts elements; for a length of time use RANGE",
+            offset_of(length.args["unit"]),
+        )
+    number = _number(length)
+    if not number.isdigit() or not 0 < int(number) <= MAX_ROWS:
+        raise StatementError(
+            f"{word} takes a whole number from 1 to {MAX_ROWS:,}", offset_of(length)
+        )
+    return int(number)

@@ -1,0 +1,1 @@
+"""Text to syntax: statements cut, read and placed."""

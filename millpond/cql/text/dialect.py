@@ -1,0 +1,342 @@
+"""CQL's expressions and SELECT, as a sqlglot parser made strict.
+
+sqlglot parses generously; this subclass keeps the grammar CQL documents, marks every node with
+the offset of its first token, and refuses the rest of SQL by name. All functions parse as plain
+calls: ``functions.py`` decides which exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+from sqlglot import Dialect, exp
+from sqlglot.errors import ErrorLevel
+from sqlglot.tokenizer_core import Token, TokenType
+
+from millpond.cql.text.from_clause import SourceParser
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.tokens import CqlTokenizer
+
+T = TypeVar("T")
+
+_USE = {
+    "ORDER BY": "a continuous result has no order",
+    "LIMIT": "keep the last elements with a [ROWS n] window",
+    "OFFSET": "a continuous result has no order",
+    "FETCH": "keep the last elements with a [ROWS n] window",
+    "QUALIFY": "filter with WHERE or HAVING",
+    "SORT BY": "a continuous result has no order",
+    "CLUSTER BY": "a continuous result has no order",
+    "DISTRIBUTE BY": "a continuous result has no order",
+    "WITH": "name the part with CREATE VIEW, or write it as a subquery in FROM",
+    "OVER": "put a window in brackets after the stream in FROM and use GROUP BY",
+    "FILTER": "use a CASE inside the aggregate function",
+    "WITHIN": "use percentile(x, fraction)",
+    "INTERVAL": "write lengths of time in windows, or use date_add and timestamp_micros",
+    "VALUES": "a query reads streams and relations; put constants into a relation with INSERT",
+}
+
+
+def unsupported(words: str, offset: int | None) -> StatementError:
+    """The error that names SQL which CQL does not have, and what to write instead."""
+    advice = f"; {_USE[words]}" if words in _USE else ""
+    return StatementError(f"{words} is not supported in continuous queries{advice}", offset)
+
+
+def _refuse(parser: CqlParser) -> NoReturn:
+    token = parser._curr
+    raise unsupported(" ".join(token.text.upper().split()), token.start)
+
+
+_REFUSED_MODIFIERS = (
+    TokenType.ORDER_BY,
+    TokenType.SORT_BY,
+    TokenType.CLUSTER_BY,
+    TokenType.DISTRIBUTE_BY,
+    TokenType.LIMIT,
+    TokenType.OFFSET,
+    TokenType.FETCH,
+    TokenType.QUALIFY,
+)
+
+
+class CqlParser(SourceParser):
+    """Parses a query or an expression from CQL tokens."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CAST": lambda self: self._cast(),
+        "EXTRACT": lambda self: self._extract(),
+    }
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "CASE": lambda self: self._parse_case(),
+    }
+    QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
+        TokenType.WHERE: lambda self: ("where", self._parse_where()),
+        TokenType.GROUP_BY: lambda self: ("group", self._group()),
+        TokenType.HAVING: lambda self: ("having", self._parse_having()),
+        **dict.fromkeys(_REFUSED_MODIFIERS, _refuse),
+    }
+    QUERY_MODIFIER_TOKENS: ClassVar[set[TokenType]] = set(QUERY_MODIFIER_PARSERS)
+    AMBIGUOUS_ALIAS_TOKENS: ClassVar[Any] = ()
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
+
+    def query(self, tokens: list[Token], text: str) -> exp.Expr:
+        """The syntax tree of a query."""
+        return self._whole(self._query, tokens, text)
+
+    def condition(self, tokens: list[Token], text: str) -> exp.Expr:
+        """The syntax tree of one expression."""
+        return self._whole(self._parse_disjunction, tokens, text)
+
+    def _whole(self, rule: Callable[[], Any], tokens: list[Token], text: str) -> exp.Expr:
+        trees = self._parse(lambda _: rule(), tokens, text)
+        if not trees or trees[0] is None:
+            self.raise_error("expected a query")
+        tree: exp.Expr = trees[0]
+        return tree
+
+    def raise_error(self, message: str, token: Any = None) -> NoReturn:
+        """Turns sqlglot's wording into a fault at the offending token."""
+        place = token or self._curr
+        if message.startswith("Required "):
+            message = "something is missing"
+        elif message.startswith("Expecting "):
+            message = f"expected {message.removeprefix('Expecting ')}"
+        elif message.startswith("Invalid expression"):
+            raise StatementError(f"unexpected {place.text!r}", place.start)
+        found = f" before {place.text!r}" if place else " at the end of the statement"
+        raise StatementError(message + found, place.start if place else len(self.sql))
+
+    def _query(self) -> exp.Expr | None:
+        if self._match(TokenType.WITH, advance=False):
+            _refuse(self)
+        if to_stream := self._to_stream():
+            return to_stream
+        return self._parse_ddl_select()
+
+    def _parse_with(self, skip_with_token: bool = False) -> None:
+        if self._match(TokenType.WITH, advance=False):
+            _refuse(self)
+
+    def _parse_hint(self) -> exp.Expr | None:  # type: ignore[override]
+        """Hints are not part of CQL; at their place stands the operator of SELECT ISTREAM."""
+        return self._to_stream_word()
+
+    def _parse_select_query(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        token = self._curr
+        if self._match(TokenType.VALUES, advance=False):
+            _refuse(self)
+        if self._match(TokenType.FROM, advance=False):
+            self.raise_error("expected SELECT")
+        this = super()._parse_select_query(*args, **kwargs)
+        return this if this is None or "start" in this.meta else this.update_positions(token)
+
+    def _parse_expression(self) -> exp.Expr | None:
+        """An item of a SELECT list, with the offsets of its text."""
+        first = self._curr
+        this = self._parse_disjunction()
+        if this is None:
+            return None
+        this.meta["text"] = (first.start, self._prev.end + 1)
+        return self._parse_alias(this)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        alias = self._alias(explicit)
+        return this if alias is None else self.expression(exp.Alias(this=this, alias=alias))
+
+    def _parse_csv(
+        self, parse_method: Callable[[], T | None], sep: TokenType = TokenType.COMMA
+    ) -> list[T]:
+        first = parse_method()
+        items = [] if first is None else [first]
+        while self._match(sep):
+            item = parse_method()
+            if item is None or not items:
+                self.raise_error("something is missing")
+            items.append(item)
+        return items
+
+    def _group(self) -> exp.Expr:
+        token = self._curr
+        self._advance()
+        if self._match_texts(("ALL", "ROLLUP", "CUBE", "GROUPING"), advance=False):
+            raise unsupported(f"GROUP BY {self._curr.text.upper()}", self._curr.start)
+        keys = self._parse_csv(self._parse_disjunction)
+        if not keys:
+            self.raise_error("something is missing")
+        return self.expression(exp.Group(expressions=keys), token)
+
+    def _parse_unary(self) -> exp.Expr | None:
+        token = self._curr
+        this = self._operand(token) or super()._parse_unary()
+        if this is not None and "start" not in this.meta:
+            this.update_positions(token)
+        return this
+
+    def _operand(self, token: Token) -> exp.Expr | None:
+        """What can nest is recognised here, by fewer calls than sqlglot's, to nest deeper."""
+        if token.token_type is TokenType.INTERVAL:
+            _refuse(self)
+        if token.token_type is TokenType.L_PAREN:
+            return self._parse_column_ops(self._parse_paren())
+        if token.token_type is TokenType.CASE:
+            self._advance()
+            return self._parse_case()
+        if self._next.token_type is TokenType.L_PAREN and token.token_type in self.FUNC_TOKENS:
+            return self._parse_column_ops(_predicate(self._parse_function_call()))
+        return self._typed_literal()
+
+    def _parse_paren(self) -> exp.Expr | None:
+        """A subquery, an expression in parentheses, or a list (which the analysis refuses)."""
+        token = self._curr
+        if not self._match(TokenType.L_PAREN):
+            return None
+        query = self._parse_select()
+        this = query or self._parse_disjunction()
+        if this is None:
+            self.raise_error("something is missing")
+        if isinstance(this, exp.Subquery):
+            query = this = self._parse_set_operations(this) or this
+        if self._match(TokenType.COMMA):
+            this = exp.Tuple(expressions=[this, *self._parse_csv(self._parse_disjunction)])
+        self._match_r_paren()
+        made = exp.Subquery(this=this) if query is not None else exp.Paren(this=this)
+        return made.update_positions(token)
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        self._expect(TokenType.L_PAREN, "(")
+        query = self._parse_select()
+        if query is not None:
+            found = exp.In(this=this, query=exp.Subquery(this=query))
+        else:
+            found = self._in_list(this)
+        self._match_r_paren()
+        return self.expression(found)
+
+    def _in_list(self, this: exp.Expr | None) -> exp.In:
+        items = self._parse_csv(self._parse_disjunction)
+        if not items:
+            self.raise_error("something is missing")
+        if isinstance(items[0], exp.Subquery) and len(items) == 1:
+            query = self._parse_set_operations(items[0])
+            return exp.In(this=this, query=exp.Subquery(this=query))
+        return exp.In(this=this, expressions=items)
+
+    def _typed_literal(self) -> exp.Expr | None:
+        """DATE '2024-01-31' and TIMESTAMP '2024-01-31 12:00:00'."""
+        if self._next.token_type is not TokenType.STRING or self._curr.text.upper() not in (
+            "DATE",
+            "TIMESTAMP",
+        ):
+            return None
+        self._advance()
+        to = exp.Var(this=self._prev.text).update_positions(self._prev)
+        return self._parse_column_ops(exp.Cast(this=self._parse_string(), to=to))
+
+    def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
+        return self._parse_csv(self._parse_lambda)
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        """A function's argument: an expression, DISTINCT expressions, or a subquery."""
+        token = self._curr
+        if self._match(TokenType.DISTINCT):
+            items = self._parse_csv(self._parse_disjunction)
+            return exp.Distinct(expressions=items).update_positions(token)
+        self._match(TokenType.ALL)
+        return self._parse_select() or self._parse_disjunction()
+
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        follows = self._next.token_type is TokenType.L_PAREN or self._curr.text.upper() != "FILTER"
+        if self._match_texts(("OVER", "FILTER", "WITHIN"), advance=False) and follows:
+            _refuse(self)
+        return this
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        low = self._parse_bitwise()
+        self._expect(TokenType.AND, "AND")
+        return self.expression(exp.Between(this=this, low=low, high=self._parse_bitwise()))
+
+    def _parse_case(self) -> exp.Expr | None:
+        token = self._prev
+        operand = self._parse_disjunction()
+        branches = []
+        while self._match(TokenType.WHEN):
+            condition = self._parse_disjunction()
+            self._expect(TokenType.THEN, "THEN")
+            value = self._parse_disjunction()
+            branches.append(self.expression(exp.If(this=condition, true=value)))
+        if not branches:
+            self.raise_error("expected WHEN")
+        default = self._parse_disjunction() if self._match(TokenType.ELSE) else None
+        self._expect(TokenType.END, "END")
+        case = exp.Case(this=operand, ifs=branches, default=default)
+        return self.expression(case, token)
+
+    def _parse_dcolon(self) -> exp.Expr | None:
+        return self._type_name()
+
+    def _type_name(self) -> exp.Expr:
+        """A type as written, such as VARCHAR(20); ``coercion.named_type`` gives it a meaning."""
+        token = self._curr
+        if token.token_type is not TokenType.VAR:
+            self.raise_error("expected a type")
+        self._advance()
+        if self._match(TokenType.L_PAREN):
+            self._parse_csv(self._parse_number)
+            self._match_r_paren()
+        elif token.text.upper() == "DOUBLE":
+            self._match_text_seq("PRECISION")
+        return exp.Var(this=token.text).update_positions(token)
+
+    def _cast(self) -> exp.Expr:
+        value = self._parse_disjunction()
+        self._expect(TokenType.ALIAS, "AS")
+        cast = self.expression(exp.Cast(this=value, to=self._type_name()))
+        self._at_r_paren()
+        return cast
+
+    def _extract(self) -> exp.Expr:
+        part = self._curr
+        self._advance()
+        self._expect(TokenType.FROM, "FROM")
+        operand = self._parse_disjunction()
+        self._at_r_paren()
+        call = exp.Anonymous(this=part.text, expressions=[operand] if operand else [])
+        return self.expression(call, part)
+
+    def _at_r_paren(self) -> None:
+        if not self._match(TokenType.R_PAREN, advance=False):
+            self.raise_error("expected )")
+
+
+_PREDICATES: dict[str, type[exp.Expression]] = {
+    "EXISTS": exp.Exists,
+    "ALL": exp.All,
+    "ANY": exp.Any,
+    "SOME": exp.Any,
+}
+
+
+def _predicate(call: exp.Expr | None) -> exp.Expr | None:
+    """EXISTS, ALL or ANY of a subquery in more parentheses than needed, which parsed as a call."""
+    if isinstance(call, exp.Anonymous) and call.name.upper() in _PREDICATES:
+        arguments = call.expressions
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Subquery):
+            made = _PREDICATES[call.name.upper()](this=arguments[0])
+            return made.update_positions(call)
+    return call
+
+
+class Cql(Dialect):
+    """The dialect that binds CQL's tokenizer to its parser."""
+
+    Tokenizer = CqlTokenizer
+    Parser = CqlParser
+
+
+def parser() -> CqlParser:
+    """A fresh parser."""
+    return CqlParser(error_level=ErrorLevel.IMMEDIATE, dialect=Cql)

@@ -1,0 +1,308 @@
+"""The FROM clause of CQL: sources, windows in brackets, SAMPLE, joins, Istream( … )."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import TokenType
+
+from millpond.cql.text.places import StatementError
+
+TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
+_CLAUSES = {
+    "TABLESAMPLE": "use SAMPLE(percent)",
+    "PIVOT": "use CASE inside aggregate functions",
+    "UNPIVOT": "use UNION ALL",
+    "MATCH_RECOGNIZE": "",
+}
+
+
+class Window(exp.Expression):
+    """A window specification; ``kind`` is NOW, UNBOUNDED, RANGE or ROWS."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "kind": True,
+        "length": False,
+        "slide": False,
+        "partition": False,
+        "where": False,
+    }
+
+
+class Length(exp.Expression):
+    """A number with an optional unit of time."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False}
+
+
+class ToStream(exp.Expression):
+    """Istream, Dstream or Rstream; around a query (``this``) or as a word after SELECT."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": False, "kind": True}
+
+
+class Source(exp.Expression):
+    """One input of FROM: a name, subquery, stream or parenthesised join, and what is put on it."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "alias": False,
+        "columns": False,
+        "window": False,
+        "sample": False,
+    }
+
+
+class JoinedSources(exp.Expression):
+    """Two inputs of FROM joined; ``kind`` as in the algebra, "cross" without a condition."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "expression": True,
+        "kind": True,
+        "on": False,
+        "using": False,
+        "natural": False,
+    }
+
+
+class SourceParser(Parser):
+    """Parses what stands after FROM."""
+
+    def raise_error(self, message: str, token: Any = None) -> NoReturn:
+        """Refuses the text at the current token."""
+        raise StatementError(message, None)
+
+    def _expect(self, kind: TokenType, words: str) -> None:
+        if not self._match(kind):
+            self.raise_error(f"expected {words}")
+
+    def _query(self) -> exp.Expr | None:
+        raise NotImplementedError
+
+    def _parse_from(
+        self, joins: bool = False, skip_from_token: bool = False, consume_pipe: bool = False
+    ) -> exp.From | None:
+        if not self._match(TokenType.FROM):
+            return None
+        token = self._prev
+        this = self._joined()
+        while self._match(TokenType.COMMA):
+            this = JoinedSources(this=this, expression=self._joined(), kind="cross")
+        return self.expression(exp.From(this=this), token)
+
+    def _joined(self) -> exp.Expr:
+        """A source and the joins that follow it."""
+        this: exp.Expr = self._source()
+        while join := self._join(this):
+            this = join
+        return this
+
+    def _join(self, left: exp.Expr) -> JoinedSources | None:
+        token, index = self._curr, self._index
+        natural = self._match(TokenType.NATURAL)
+        kind = self._join_kind()
+        if not self._match(TokenType.JOIN):
+            self._retreat(index)
+            return None
+        join = JoinedSources(this=left, expression=self._source(), kind=kind, natural=natural)
+        join.update_positions(token)
+        if natural or kind == "cross":
+            return join
+        if self._match(TokenType.USING):
+            join.set("using", self._names())
+        elif self._match(TokenType.ON):
+            join.set("on", self._parse_disjunction() or self.raise_error("something is missing"))
+        else:
+            self.raise_error("expected ON or USING (or write CROSS JOIN)")
+        return join
+
+    def _join_kind(self) -> str:
+        if self._match(TokenType.CROSS):
+            return "cross"
+        if self._match(TokenType.INNER):
+            return "inner"
+        side = self._match_set((TokenType.LEFT, TokenType.RIGHT, TokenType.FULL))
+        word = self._prev.text.lower() if side else ""
+        if word in ("left", "") and self._match_set((TokenType.SEMI, TokenType.ANTI)):
+            return self._prev.text.lower()
+        if word:
+            self._match(TokenType.OUTER)
+        return word or "inner"
+
+    def _names(self) -> list[exp.Identifier]:
+        self._expect(TokenType.L_PAREN, "(")
+        names = self._parse_csv(self._name)
+        self._expect(TokenType.R_PAREN, ")")
+        return names
+
+    def _name(self) -> exp.Identifier | None:
+        if not self._match_set((TokenType.VAR, TokenType.IDENTIFIER)):
+            return None
+        token = self._prev
+        quoted = token.token_type is TokenType.IDENTIFIER
+        return exp.Identifier(this=token.text, quoted=quoted).update_positions(token)
+
+    def _source(self) -> Source:
+        """A source with its alias, window and SAMPLE, in any order."""
+        token = self._curr
+        source = Source(this=self._source_body()).update_positions(token)
+        while True:
+            if self._match(TokenType.L_BRACKET, advance=False):
+                self._set_once(source, "window", self._bracket)
+            elif self._at_sample():
+                self._set_once(source, "sample", self._sample)
+            elif source.args.get("alias") is None and (alias := self._alias()):
+                self._refuse_clause(alias)
+                source.set("alias", alias)
+                if self._match(TokenType.L_PAREN, advance=False):
+                    source.set("columns", self._names())
+            else:
+                return source
+
+    def _refuse_clause(self, alias: exp.Identifier) -> None:
+        """Names clauses of other dialects, which would read as an alias otherwise."""
+        word = alias.name.upper()
+        if word in _CLAUSES and self._match(TokenType.L_PAREN, advance=False):
+            advice = f"; {_CLAUSES[word]}" if _CLAUSES[word] else ""
+            raise StatementError(
+                f"{word} is not supported in continuous queries{advice}", alias.meta["start"]
+            )
+
+    def _set_once(self, source: Source, part: str, rule: Any) -> None:
+        if source.args.get(part) is not None:
+            self.raise_error(f"a source has at most one {part}")
+        source.set(part, rule())
+
+    def _source_body(self) -> exp.Expr:
+        if to_stream := self._to_stream():
+            return to_stream
+        if self._match(TokenType.L_PAREN):
+            return self._parenthesised()
+        for word in ("LATERAL", "UNNEST", "VALUES"):
+            if self._curr.text.upper() == word and self._curr.token_type is not TokenType.STRING:
+                raise StatementError(
+                    f"{word} is not supported in continuous queries", self._curr.start
+                )
+        name = self._name()
+        if name is None:
+            self.raise_error("expected the name of a stream, relation or view")
+        if self._match_set((TokenType.DOT, TokenType.L_PAREN), advance=False):
+            self.raise_error("names in FROM are plain names of streams, relations and views")
+        return name
+
+    def _parenthesised(self) -> exp.Expr:
+        """A subquery, or a join in parentheses; decided without going back."""
+        token = self._prev
+        first = self._curr.token_type
+        this: exp.Expr | None
+        if first in (TokenType.SELECT, TokenType.WITH, TokenType.VALUES) or self._at_to_stream():
+            this = self._query()
+        else:
+            this = self._joined()
+            if isinstance(this, Source) and not any(
+                this.args.get(part) for part in ("alias", "window", "sample")
+            ):
+                this = this.this
+            if isinstance(this, exp.Subquery):
+                this = self._parse_set_operations(this)
+        self._expect(TokenType.R_PAREN, ")")
+        if this is None:
+            self.raise_error("expected a query")
+        if isinstance(this, (exp.Query, ToStream)) and not isinstance(this, exp.Subquery):
+            this = exp.Subquery(this=this)
+        return this.update_positions(token)
+
+    def _alias(self, explicit: bool = False) -> exp.Identifier | None:
+        """[AS] name."""
+        if self._match(TokenType.ALIAS):
+            return self._name() or self.raise_error("expected a name after AS")
+        return None if explicit else self._name()
+
+    def _at_to_stream(self) -> bool:
+        return (
+            self._curr.token_type is TokenType.VAR
+            and self._curr.text.upper() in TO_STREAM
+            and self._next.token_type is TokenType.L_PAREN
+        )
+
+    def _to_stream(self) -> ToStream | None:
+        """Istream(query)."""
+        if not self._at_to_stream():
+            return None
+        token = self._curr
+        self._advance(2)
+        query = self._query() or self.raise_error("expected a query")
+        self._expect(TokenType.R_PAREN, ")")
+        return ToStream(this=query, kind=token.text.upper()).update_positions(token)
+
+    def _to_stream_word(self) -> ToStream | None:
+        """ISTREAM after SELECT, unless it is plainly a column of that name."""
+        ends = (TokenType.COMMA, TokenType.FROM, TokenType.DOT, TokenType.ALIAS)
+        if (
+            self._curr.token_type is not TokenType.VAR
+            or self._curr.text.upper() not in TO_STREAM
+            or self._next.token_type in ends
+        ):
+            return None
+        self._advance()
+        word = ToStream(kind=self._prev.text.upper())
+        return word.update_positions(self._prev)
+
+    def _at_sample(self) -> bool:
+        return (
+            self._match_text_seq("SAMPLE", advance=False)
+            and self._next.token_type is TokenType.L_PAREN
+        )
+
+    def _sample(self) -> exp.Expr:
+        self._advance(2)
+        token = self._curr
+        negative = self._match(TokenType.DASH)
+        number = self._parse_number() or self.raise_error("expected a percentage")
+        self._expect(TokenType.R_PAREN, ")")
+        return exp.Neg(this=number).update_positions(token) if negative else number
+
+    def _bracket(self) -> Window:
+        """A window in brackets."""
+        token = self._curr
+        self._advance()
+        partition = self._parse_csv(self._parse_column) if self._partition_by() else None
+        window = Window(kind=self._window_kind(), partition=partition).update_positions(token)
+        if window.args["kind"] in ("RANGE", "ROWS"):
+            self._window_lengths(window)
+        self._match_text_seq("PRECEDING")
+        if self._match(TokenType.WHERE):
+            condition = self._parse_disjunction() or self.raise_error("something is missing")
+            window.set("where", condition)
+        self._expect(TokenType.R_BRACKET, "]")
+        return window
+
+    def _partition_by(self) -> bool:
+        return bool(self._match(TokenType.PARTITION_BY))
+
+    def _window_kind(self) -> str:
+        if not self._match_texts(("NOW", "UNBOUNDED", "RANGE", "ROWS")):
+            self.raise_error("expected NOW, UNBOUNDED, RANGE, ROWS or PARTITION BY")
+        kind = self._prev.text.upper()
+        return "UNBOUNDED" if kind == "RANGE" and self._match_text_seq("UNBOUNDED") else kind
+
+    def _window_lengths(self, window: Window) -> None:
+        window.set("length", self._length())
+        self._match_text_seq("PRECEDING")
+        if self._match_text_seq("SLIDE"):
+            window.set("slide", self._length())
+
+    def _length(self) -> Length:
+        token = self._curr
+        negative = self._match(TokenType.DASH)
+        number = self._parse_number() or self.raise_error("expected a number")
+        unit = None
+        if self._curr.token_type is TokenType.VAR and not self._match_texts(
+            ("SLIDE", "PRECEDING"), advance=False
+        ):
+            unit = self._name()
+        amount = exp.Neg(this=number) if negative else number
+        return Length(this=amount, unit=unit).update_positions(token)

@@ -1,0 +1,290 @@
+"""Text to syntax: recognises the statements of CQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from millpond.cql.text.cursor import Cursor
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import (
+    AlterQueryStatement,
+    Assignment,
+    ColumnDefinition,
+    CreateQueryStatement,
+    CreateRelationStatement,
+    CreateStreamStatement,
+    CreateViewStatement,
+    DeleteStatement,
+    DropStatement,
+    ExplainStatement,
+    InsertStatement,
+    Name,
+    Row,
+    SetStatement,
+    ShowStatement,
+    StatementSyntax,
+    UpdateStatement,
+    tree,
+)
+from millpond.cql.text.tokens import tokenize
+from millpond.errors import CqlError, Position
+
+KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
+
+
+def parse_statement(text: str) -> StatementSyntax:
+    """The syntax of one statement; raises ``StatementError``."""
+    cursor = Cursor(tokenize(text), text)
+    rule = _STATEMENTS.get(cursor.word())
+    if rule is None and not _begins_query(cursor):
+        known = ", ".join(sorted({*_STATEMENTS, "SELECT"}))
+        raise cursor.fault(f"expected a statement ({known})")
+    syntax = rule(cursor) if rule else _bare_query(cursor)
+    cursor.end()
+    return syntax
+
+
+def syntax_tree(text: str) -> str:
+    """A readable tree of a statement's syntax."""
+    try:
+        return "\n".join(tree(parse_statement(text)))
+    except StatementError as error:
+        raise error.located(text, Position(1, 1)) from None
+    except RecursionError:
+        raise CqlError("nested too deeply", Position(1, 1)) from None
+
+
+def _begins_query(cursor: Cursor) -> bool:
+    return cursor.word() in ("SELECT", "(", "WITH", "VALUES", "ISTREAM", "DSTREAM", "RSTREAM")
+
+
+def _bare_query(cursor: Cursor) -> CreateQueryStatement:
+    query, text = cursor.query()
+    sink = cursor.connector("the name of a sink") if cursor.accept("INTO") else None
+    return CreateQueryStatement(None, query, text, sink=sink)
+
+
+def _create(cursor: Cursor) -> StatementSyntax:
+    cursor.expect("CREATE")
+    if cursor.word() == "OR":
+        raise cursor.refusal("CREATE OR REPLACE is not supported; DROP the old one first")
+    kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
+    if cursor.word() == "IF" and cursor.word(1) == "NOT":
+        raise cursor.refusal("IF NOT EXISTS is not supported; SHOW ALL lists the names in use")
+    name = cursor.name(f"the name of the {kind.lower()}")
+    rules: dict[str, Callable[[Cursor, Name], StatementSyntax]] = {
+        "STREAM": _create_stream,
+        "RELATION": _create_relation,
+        "VIEW": _create_view,
+        "QUERY": _create_query,
+    }
+    return rules[kind](cursor, name)
+
+
+def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
+    columns, key = _columns(cursor)
+    if key or any(column.is_key for column in columns):
+        raise StatementError("a stream has no PRIMARY KEY; CREATE RELATION has", name.offset)
+    parts: dict[str, Any] = {"timestamp_by": None, "delay": None, "source": None, "options": ()}
+    while (word := cursor.word()) in ("TIMESTAMP", "DELAY", "FROM", "WITH"):
+        part = {"TIMESTAMP": "timestamp_by", "DELAY": "delay", "FROM": "source"}.get(
+            word, "options"
+        )
+        if parts[part]:
+            raise cursor.refusal(f"{word} is given twice")
+        cursor.expect(word)
+        parts[part] = _stream_part(cursor, word)
+    return CreateStreamStatement(name, columns, **parts)
+
+
+def _stream_part(cursor: Cursor, word: str) -> Any:
+    if word == "TIMESTAMP":
+        cursor.expect("BY")
+        return cursor.name("the column that holds the time")
+    if word == "DELAY":
+        return cursor.duration("the longest delay, such as 5 SECONDS")
+    if word == "FROM":
+        return cursor.connector("a source")
+    return cursor.options()
+
+
+def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
+    columns, key = _columns(cursor)
+    if cursor.word() in ("TIMESTAMP", "DELAY"):
+        raise cursor.refusal(
+            "a relation has no TIMESTAMP BY and no DELAY; WITH (changes = true) reads ts and op"
+        )
+    source = cursor.connector("a source") if cursor.accept("FROM") else None
+    options = cursor.options() if cursor.accept("WITH") else ()
+    return CreateRelationStatement(name, columns, key, source, options)
+
+
+def _columns(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Name, ...]]:
+    """The column list, and the key if it is declared for the whole table."""
+    columns: list[ColumnDefinition] = []
+    key: tuple[Name, ...] = ()
+    cursor.expect("(")
+    while True:
+        if cursor.word() == "PRIMARY" and cursor.word(1) == "KEY":
+            cursor.expect("PRIMARY", "KEY")
+            key = _names(cursor)
+        else:
+            columns.append(_column(cursor))
+        if cursor.accept(")"):
+            return tuple(columns), key
+        cursor.expect(",")
+
+
+def _column(cursor: Cursor) -> ColumnDefinition:
+    name = cursor.name("the name of a column")
+    type_name = cursor.name("a type")
+    if cursor.accept("("):
+        cursor.number("a length")
+        while cursor.accept(","):
+            cursor.number("a length")
+        cursor.expect(")")
+    elif type_name.text.upper() == "DOUBLE":
+        cursor.accept("PRECISION")
+    is_key = cursor.accept("PRIMARY", "KEY")
+    if cursor.word() == "NOT":
+        raise cursor.refusal("NOT NULL is not supported: all columns may be NULL")
+    return ColumnDefinition(name, type_name, is_key)
+
+
+def _names(cursor: Cursor) -> tuple[Name, ...]:
+    cursor.expect("(")
+    found = [cursor.name("the name of a column")]
+    while cursor.accept(","):
+        found.append(cursor.name("the name of a column"))
+    cursor.expect(")")
+    return tuple(found)
+
+
+def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
+    cursor.expect("AS")
+    query, _ = cursor.query()
+    return CreateViewStatement(name, query)
+
+
+def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
+    weight, active = 1.0, True
+    while cursor.word() in ("WEIGHT", "INACTIVE", "ACTIVE"):
+        if cursor.accept("WEIGHT"):
+            weight = float(cursor.number("a weight"))
+        else:
+            active = cursor.choice("ACTIVE or INACTIVE", "ACTIVE", "INACTIVE") == "ACTIVE"
+    cursor.expect("AS")
+    return replace(_bare_query(cursor), name=name, weight=weight, active=active)
+
+
+def _drop(cursor: Cursor) -> DropStatement:
+    cursor.expect("DROP")
+    kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
+    if cursor.word() == "IF" and cursor.word(1) == "EXISTS":
+        raise cursor.refusal("IF EXISTS is not supported; SHOW ALL lists the names in use")
+    return DropStatement(kind.lower(), cursor.name(f"the name of the {kind.lower()}"))
+
+
+def _insert(cursor: Cursor) -> InsertStatement:
+    cursor.expect("INSERT", "INTO")
+    relation = cursor.name("the name of a relation")
+    columns = _names(cursor) if cursor.word() == "(" else None
+    if cursor.word() == "SELECT":
+        raise cursor.refusal("INSERT … SELECT is not supported; use CREATE VIEW")
+    cursor.expect("VALUES")
+    rows = [_row(cursor)]
+    while cursor.accept(","):
+        rows.append(_row(cursor))
+    return InsertStatement(relation, columns, tuple(rows))
+
+
+def _row(cursor: Cursor) -> Row:
+    cursor.expect("(")
+    values = [cursor.expression(",")]
+    while cursor.accept(","):
+        values.append(cursor.expression(","))
+    cursor.expect(")")
+    return Row(tuple(values))
+
+
+def _delete(cursor: Cursor) -> DeleteStatement:
+    cursor.expect("DELETE", "FROM")
+    relation = cursor.name("the name of a relation")
+    return DeleteStatement(relation, cursor.expression() if cursor.accept("WHERE") else None)
+
+
+def _update(cursor: Cursor) -> UpdateStatement:
+    cursor.expect("UPDATE")
+    relation = cursor.name("the name of a relation")
+    cursor.expect("SET")
+    assignments = [_assignment(cursor)]
+    while cursor.accept(","):
+        assignments.append(_assignment(cursor))
+    condition = cursor.expression() if cursor.accept("WHERE") else None
+    return UpdateStatement(relation, tuple(assignments), condition)
+
+
+def _assignment(cursor: Cursor) -> Assignment:
+    column = cursor.name("the name of a column")
+    cursor.expect("=")
+    return Assignment(column, cursor.expression(",", "WHERE"))
+
+
+def _alter(cursor: Cursor) -> AlterQueryStatement:
+    cursor.expect("ALTER", "QUERY")
+    name = cursor.name("the name of the query")
+    is_set = cursor.accept("SET")
+    if is_set and cursor.accept("WEIGHT"):
+        return AlterQueryStatement(name, weight=float(cursor.number("a weight")))
+    word = cursor.choice(
+        "SET WEIGHT, ACTIVATE or DEACTIVATE", "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE"
+    )
+    return AlterQueryStatement(name, active=word in ("ACTIVATE", "ACTIVE"))
+
+
+def _show(cursor: Cursor) -> ShowStatement:
+    cursor.expect("SHOW")
+    if cursor.word() == "ALL":
+        offset = cursor.offset
+        cursor.expect("ALL")
+        return ShowStatement(Name("ALL", offset))
+    return ShowStatement(cursor.name("STREAMS, RELATIONS, VIEWS, QUERIES, SETTINGS, ALL or a name"))
+
+
+def _explain(cursor: Cursor) -> ExplainStatement:
+    cursor.expect("EXPLAIN")
+    stage = "logical"
+    if cursor.word() in ("SYNTAX", "LOGICAL", "PHYSICAL") and cursor.peek(1):
+        stage = cursor.choice("a stage", "SYNTAX", "LOGICAL", "PHYSICAL").lower()
+    if cursor.accept("CREATE"):
+        cursor.expect("QUERY")
+        return ExplainStatement(stage, _create_query(cursor, cursor.name("a name")))
+    if _begins_query(cursor):
+        return ExplainStatement(stage, _bare_query(cursor))
+    return ExplainStatement(stage, cursor.name("a query or the name of one"))
+
+
+def _set(cursor: Cursor) -> SetStatement:
+    cursor.expect("SET")
+    key = cursor.name("the name of a setting")
+    text = key.text
+    while cursor.accept("."):
+        text += "." + cursor.name("the name of a setting").text
+    cursor.expect("=")
+    offset = cursor.offset
+    return SetStatement(Name(text.lower(), key.offset), cursor.value(), offset)
+
+
+_STATEMENTS: dict[str, Callable[[Cursor], StatementSyntax]] = {
+    "CREATE": _create,
+    "DROP": _drop,
+    "INSERT": _insert,
+    "DELETE": _delete,
+    "UPDATE": _update,
+    "ALTER": _alter,
+    "SHOW": _show,
+    "EXPLAIN": _explain,
+    "SET": _set,
+}

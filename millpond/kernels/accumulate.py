@@ -1,0 +1,427 @@
+"""What each aggregate function keeps for a group, and its value at every instant."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.errors import InputError
+from millpond.kernels import exact_sum
+from millpond.kernels.bags import Bag
+from millpond.kernels.columns import (
+    Values,
+    doubles_of,
+    integers_of,
+    mask_of,
+    of_numbers,
+    sortable,
+)
+from millpond.kernels.extremes import (
+    NOTHING,
+    greatest_of_counts,
+    greatest_of_intervals,
+    still_eligible,
+)
+from millpond.kernels.groups import Bools, Floats, Ints, encode
+from millpond.kernels.timeline import Changes, Elements, Timeline, order_of
+
+_LOW = np.int64(2**32 - 1)
+
+
+class Spec(Protocol):
+    """What an aggregate is; see ``aggregate.AggregateSpec``."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def argument(self) -> int | None: ...
+    @property
+    def type(self) -> pa.DataType: ...
+    @property
+    def argument_type(self) -> pa.DataType | None: ...
+    @property
+    def distinct(self) -> bool: ...
+    @property
+    def parameter(self) -> float | None: ...
+
+
+@dataclass
+class Group:
+    """The step as the aggregates see it, and the new state they leave in ``kept``."""
+
+    events: pa.Table
+    elements: Elements
+    timeline: Timeline
+    state: pa.Table
+    state_codes: Ints
+    groups: int
+    until: int
+    kept: dict[str, pa.Array] = field(default_factory=dict)
+
+    def initial(self, name: str) -> Ints:
+        """A kept number of each group before the step."""
+        values = np.zeros(self.groups, dtype=np.int64)
+        values[self.state_codes] = np.asarray(self.state[name]).astype(np.int64)
+        return values
+
+    def total(self, name: str, amounts: Ints, of: Changes | None = None) -> Ints:
+        """A running sum under a name; ``of`` names changes other than the timeline's own."""
+        running = self.running(amounts, self.initial(name), of)
+        self.kept[name] = pa.array(running[self.timeline.is_last])
+        return running
+
+    def running(self, amounts: Ints, initial: Ints, of: Changes | None) -> Ints:
+        """A running sum of which nothing is kept."""
+        if of is None:
+            return self.timeline.running(amounts, initial)
+        return self.timeline.running_of(of, amounts, initial)
+
+    def bag(self, name: str, type_: pa.DataType) -> Bag:
+        """A kept bag of the touched groups."""
+        if self.state.num_rows == 0:
+            return Bag.empty(type_)
+        return Bag.of_lists(self.state_codes, self.state[name + "v"], self.state[name + "n"])
+
+    def keep_bag(self, name: str, bag: Bag) -> None:
+        """Leaves a bag for the next step."""
+        lists = bag.to_lists(self.timeline.code[self.timeline.is_last])
+        self.kept[name + "v"], self.kept[name + "n"] = lists
+
+
+def state_fields(index: int, spec: Spec, is_append_only: bool) -> list[pa.Field]:
+    """The state columns of one aggregate."""
+    name = f"s{index}_"
+    number, numbers = pa.int64(), pa.list_(pa.int64())
+    values = pa.list_(spec.argument_type or number)
+    bag = [pa.field(name + "v", values), pa.field(name + "n", numbers)]
+    if spec.function in ("min", "max", "percentile"):
+        return bag
+    distinct = bag if _is_distinct(spec) else []
+    return distinct + [pa.field(name + part, number) for part in _parts(spec)]
+
+
+def _is_distinct(spec: Spec) -> bool:
+    return spec.distinct or spec.function == "approx_count_distinct"
+
+
+def _parts(spec: Spec) -> list[str]:
+    if spec.function in ("count", "approx_count_distinct"):
+        return ["count"]
+    sums = [f"sum{i}" for i in range(exact_sum.LIMBS)]
+    if spec.function in ("stddev", "variance"):
+        return ["count", *sums, *(f"square{i}" for i in range(exact_sum.LIMBS))]
+    if pa.types.is_floating(spec.argument_type):
+        return ["count", *sums]
+    return ["count", "low", "high"] if spec.function == "avg" else ["count", "sum"]
+
+
+def accumulate(index: int, spec: Spec, group: Group, is_append_only: bool) -> Values:
+    """The aggregate's value at every instant; leaves its new state in the group."""
+    name = f"s{index}_"
+    if spec.function in ("min", "max"):
+        return _extreme(name, spec, group, is_append_only)
+    if spec.function == "percentile":
+        return _percentile(name, spec, group)
+    changes, of = group.timeline.changes, None
+    column = None if spec.argument is None else group.events[f"a{spec.argument}"]
+    if _is_distinct(spec):
+        changes = of = _distinct(name, spec.argument_type, column, group)
+    return _sums(name, spec, group, column, changes, of)
+
+
+def _sums(
+    name: str,
+    spec: Spec,
+    group: Group,
+    column: pa.ChunkedArray | None,
+    changes: Changes,
+    of: Changes | None,
+) -> Values:
+    """Counts, sums and what follows from them."""
+    if column is None:
+        count = group.total(name + "count", changes.weight, of)
+        return of_numbers(count, np.ones(len(count), dtype=np.bool_), spec.type)
+    valid = mask_of(column)[changes.row]
+    weight = np.where(valid, changes.weight, 0)
+    count = group.total(name + "count", weight, of)
+    if spec.function in ("count", "approx_count_distinct"):
+        return of_numbers(count, np.ones(len(count), dtype=np.bool_), spec.type)
+    some = count > 0
+    if spec.function in ("stddev", "variance"):
+        return _deviation(name, spec, group, column, changes, of, count, valid)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if pa.types.is_floating(column.type):
+            limbs = exact_sum.split(doubles_of(column)[changes.row], weight, valid)
+            totals = _limb_totals(name + "sum", limbs, group, of)
+            total: Ints | Floats
+            total = exact_sum.as_double(totals)
+        elif spec.function == "avg":
+            total = _wide_total(name, group, integers_of(column)[changes.row], weight, of)
+        else:
+            total = _integer_total(name, group, integers_of(column)[changes.row], weight, of)
+        if spec.function == "avg":
+            total = np.where(some, total / np.maximum(count, 1), 0.0)
+    return of_numbers(total, some, spec.type)
+
+
+def _limb_totals(name: str, limbs: list[Ints], group: Group, of: Changes | None) -> list[Ints]:
+    """Running sums of limbs; what is kept is carried, so that no limb ever overflows."""
+    totals = [group.total(f"{name}{i}", limb, of) for i, limb in enumerate(limbs)]
+    totals = exact_sum.normalise(totals)
+    for i, total in enumerate(totals):
+        group.kept[f"{name}{i}"] = pa.array(total[group.timeline.is_last])
+    return totals
+
+
+def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Changes | None) -> Ints:
+    """The running sum: numpy wraps around, which is harmless as long as the sum is in range."""
+    initial = group.initial(name + "sum")
+    bound = float(np.abs(initial.astype(np.float64)).max(initial=0.0))
+    bound += float(np.sum(np.abs(values.astype(np.float64) * weight)))
+    if bound >= 2.0**62:
+        low = group.running((values & _LOW) * weight, initial & _LOW, of)
+        high = group.running((values >> 32) * weight, initial >> 32, of) + (low >> 32)
+        if np.any((high < -(2**31)) | (high >= 2**31)):
+            raise InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
+    return group.total(name + "sum", values * weight, of)
+
+
+def _wide_total(name: str, group: Group, values: Ints, weight: Ints, of: Changes | None) -> Floats:
+    """The running sum as doubles, from two halves of which none leaves its range."""
+    low = group.total(name + "low", (values & _LOW) * weight, of)
+    high = group.total(name + "high", (values >> 32) * weight, of) + (low >> 32)
+    low &= _LOW
+    for part, running in (("low", low), ("high", high)):
+        group.kept[name + part] = pa.array(running[group.timeline.is_last])
+    total: Floats = high * 2.0**32 + low
+    return total
+
+
+def _deviation(
+    name: str,
+    spec: Spec,
+    group: Group,
+    column: pa.ChunkedArray,
+    changes: Changes,
+    of: Changes | None,
+    count: Ints,
+    valid: Bools,
+) -> Values:
+    values = doubles_of(column)[changes.row]
+    weight = np.where(valid, changes.weight, 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = _limb_totals(name + "sum", exact_sum.split(values, weight, valid), group, of)
+        high, low = exact_sum.two_product(values, values)
+        low = np.where(np.isfinite(low), low, 0.0)
+        parts = zip(
+            exact_sum.split(high, weight, valid), exact_sum.split(low, weight, valid), strict=True
+        )
+        squares = _limb_totals(name + "square", [a + b for a, b in parts], group, of)
+        result = exact_sum.variance(count, sums, squares)
+        if spec.function == "stddev":
+            result = np.sqrt(result)
+    enough = count > 1
+    return of_numbers(np.where(enough, result, 0.0), enough, spec.type)
+
+
+def _distinct(name: str, type_: pa.DataType, column: pa.ChunkedArray, group: Group) -> Changes:
+    """The changes of the set of different values: +1 when one appears, -1 when the last goes."""
+    changes, bag = group.timeline.changes, group.bag(name, type_)
+    real = np.flatnonzero(mask_of(column)[changes.row])
+    row, code = changes.row[real], changes.code[real]
+    offset = len(bag.code)
+    values = pa.chunked_array([*bag.values.chunks, *column.chunks], type_)
+    value_codes = encode([values], len(values))
+    pairs = encode(
+        [
+            pa.chunked_array([pa.array(np.concatenate([bag.code, code]))]),
+            pa.chunked_array(
+                [pa.array(np.concatenate([value_codes[:offset], value_codes[offset + row]]))]
+            ),
+        ],
+        offset + len(real),
+    )
+    n_pairs = int(pairs.max(initial=-1)) + 1
+    initial = np.zeros(n_pairs, dtype=np.int64)
+    initial[pairs[:offset]] = bag.number
+    line = Timeline.of(
+        Changes.ordered(offset + row, pairs[offset:], changes.time[real], changes.weight[real])
+    )
+    running = line.running(line.changes.weight, initial)
+    step = (running > 0).astype(np.int64) - (line.previous(running, initial) > 0)
+    _keep_distinct(name, group, bag, values, pairs, line, running, code)
+    at = np.flatnonzero(step)
+    members = line.changes.row[line.last[at]] - offset
+    pair_group = np.zeros(n_pairs, dtype=np.int64)
+    pair_group[pairs] = np.concatenate([bag.code, code])
+    return Changes(members, pair_group[line.code[at]], line.time[at], step[at])
+
+
+def _keep_distinct(
+    name: str,
+    group: Group,
+    bag: Bag,
+    values: pa.ChunkedArray,
+    pairs: Ints,
+    line: Timeline,
+    running: Ints,
+    code: Ints,
+) -> None:
+    counts = np.zeros(int(pairs.max(initial=-1)) + 1, dtype=np.int64)
+    counts[pairs[: len(bag.code)]] = bag.number
+    counts[line.code[line.is_last]] = running[line.is_last]
+    example = np.zeros(len(counts), dtype=np.int64)
+    example[line.code] = line.changes.row[line.last]
+    example[pairs[: len(bag.code)]] = np.arange(len(bag.code))
+    owner = np.zeros(len(counts), dtype=np.int64)
+    owner[pairs] = np.concatenate([bag.code, code])
+    alive = np.flatnonzero(counts > 0)
+    kept = Bag(owner[alive], values.take(pa.array(example[alive])), counts[alive])
+    group.keep_bag(name, kept)
+
+
+def _extreme(name: str, spec: Spec, group: Group, is_append_only: bool) -> Values:
+    column = group.events[f"a{spec.argument}"]
+    if is_append_only:
+        return _extreme_of_intervals(name, spec, group, column)
+    return _extreme_of_counts(name, spec, group, column)
+
+
+def _extreme_of_intervals(name: str, spec: Spec, group: Group, column: pa.ChunkedArray) -> Values:
+    """Where nothing is taken back: the bag holds what can still become the extreme, with its end.
+
+    An end announced by a minus event needs no event here: the bag knows it.
+    """
+    elements, bag = group.elements, group.bag(name, spec.argument_type)
+    usable = np.flatnonzero(mask_of(column)[:-1] & (elements.weight > 0))
+    entered = bag.plus(elements.code[usable], column.take(pa.array(usable)), elements.end[usable])
+    data, back = sortable(entered.values)
+    sign = 1 if spec.function == "max" else -1
+    before = np.full(len(bag.code), np.iinfo(np.int64).min // 2, dtype=np.int64)
+    starts = np.concatenate([before, elements.start[usable]])
+    starts = np.maximum(starts, int(group.timeline.time.min(initial=0)))
+    found = greatest_of_intervals(group.timeline, entered.code, starts, entered.number, data * sign)
+    keep = still_eligible(entered.code, entered.number, data * sign, group.until)
+    group.keep_bag(name, entered.take(np.flatnonzero(keep)))
+    return _decoded(found, sign, back)
+
+
+def _extreme_of_counts(name: str, spec: Spec, group: Group, column: pa.ChunkedArray) -> Values:
+    bag, data, back, members = _counted_values(name, spec, group, column)
+    sign = 1 if spec.function == "max" else -1
+    changes = group.timeline.changes
+    value = (
+        np.where(members >= 0, data[members] * sign, NOTHING)
+        if len(data)
+        else np.full(len(changes.row), NOTHING, dtype=np.int64)
+    )
+    found = greatest_of_counts(
+        group.timeline, changes, value, bag.code, data[: len(bag.code)] * sign, bag.number
+    )
+    return _decoded(found, sign, back)
+
+
+def _decoded(found: Ints, sign: int, back: object) -> Values:
+    valid = found != NOTHING
+    plain = np.where(valid, found, 0) * sign
+
+    def to_arrow(at: Ints) -> pa.Array:
+        some = valid[at]
+        values = back(plain[at][some])  # type: ignore[operator]
+        places = np.cumsum(some) - 1
+        return values.take(pa.array(places, mask=~some))
+
+    return Values(plain, valid, to_arrow)
+
+
+def _counted_values(
+    name: str, spec: Spec, group: Group, column: pa.ChunkedArray
+) -> tuple[Bag, Ints, object, Ints]:
+    """The kept bag by count (ordered by group), numbers for its values and for each change.
+
+    Leaves the bag as it is after the step. ``members`` is -1 for a change without value.
+    """
+    bag = group.bag(name, spec.argument_type)
+    bag = bag.take(order_of(bag.code, np.zeros(len(bag.code), dtype=np.int64)))
+    usable = np.flatnonzero(mask_of(column)[:-1])
+    place = np.full(len(column) + 1, -1, dtype=np.int64)
+    place[usable] = len(bag.code) + np.arange(len(usable))
+    entered = bag.plus(group.elements.code[usable], column.take(pa.array(usable)), usable * 0)
+    data, back = sortable(entered.values)
+    changes = group.timeline.changes
+    members = place[changes.row]
+    _keep_counts(name, group, bag, entered, data, members)
+    return bag, data, back, members
+
+
+def _keep_counts(
+    name: str, group: Group, bag: Bag, entered: Bag, data: Ints, members: Ints
+) -> None:
+    pairs = encode(
+        [pa.chunked_array([pa.array(entered.code)]), pa.chunked_array([pa.array(data)])],
+        len(data),
+    )
+    counts = np.zeros(int(pairs.max(initial=-1)) + 1, dtype=np.int64)
+    np.add.at(counts, pairs[: len(bag.code)], bag.number)
+    real = members >= 0
+    np.add.at(counts, pairs[members[real]], group.timeline.changes.weight[real])
+    example = np.zeros(len(counts), dtype=np.int64)
+    example[pairs[::-1]] = np.arange(len(pairs) - 1, -1, -1)
+    alive = np.flatnonzero(counts != 0)
+    kept = entered.take(example[alive])
+    group.keep_bag(name, Bag(kept.code, kept.values, counts[alive]))
+
+
+def _percentile(name: str, spec: Spec, group: Group) -> Values:
+    """By a sorted list a group: exact, one insertion or removal a change.
+
+    The list holds order-preserving integers, because NaN has no place among doubles.
+    """
+    column = group.events[f"a{spec.argument}"]
+    bag, data, _, members = _counted_values(name, spec, group, column)
+    numbers = np.concatenate([doubles_of(bag.values)[:-1], _usable_doubles(column)])
+    number_of = dict(zip(data.tolist(), numbers.tolist(), strict=True))
+    bag_data, data_list = data[: len(bag.code)], data.tolist()
+    timeline = group.timeline
+    result = np.zeros(len(timeline.code))
+    valid = np.zeros(len(timeline.code), dtype=np.bool_)
+    members_list, weights = members.tolist(), timeline.changes.weight.tolist()
+    position = 0
+    content: list[int] = []
+    for instant, last in enumerate(timeline.last.tolist()):
+        if timeline.is_first[instant]:
+            own = bag.code == timeline.code[instant]
+            content = sorted(np.repeat(bag_data[own], bag.number[own]).tolist())
+        removals = []
+        for at in range(position, last + 1):
+            if members_list[at] < 0:
+                continue
+            if weights[at] > 0:
+                for _ in range(weights[at]):
+                    bisect.insort(content, data_list[members_list[at]])
+            else:
+                removals += [data_list[members_list[at]]] * -weights[at]
+        for value in removals:
+            del content[bisect.bisect_left(content, value)]
+        position = last + 1
+        if content:
+            valid[instant] = True
+            result[instant] = _interpolate(content, number_of, spec.parameter or 0.0)
+    return of_numbers(result, valid, spec.type)
+
+
+def _usable_doubles(column: pa.ChunkedArray) -> Floats:
+    return doubles_of(column)[:-1][mask_of(column)[:-1]]
+
+
+def _interpolate(content: list[int], number_of: dict[int, float], fraction: float) -> float:
+    rank = fraction * (len(content) - 1)
+    below = int(rank)
+    low = number_of[content[below]]
+    if rank == below:
+        return low
+    return low + (number_of[content[below + 1]] - low) * (rank - below)

@@ -1,0 +1,147 @@
+"""Grouped aggregation, exact at every instant of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.kernels.accumulate import Group, accumulate, state_fields
+from millpond.kernels.columns import flat, integers
+from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.timeline import Elements, Timeline, marks_at, spans
+from millpond.schema import BEGINNING, FOREVER
+
+
+@dataclass(frozen=True)
+class AggregateSpec:
+    """One aggregate: its function, the number of its argument column (None for count(*))."""
+
+    function: str
+    argument: int | None
+    type: pa.DataType
+    argument_type: pa.DataType | None = None
+    distinct: bool = False
+    parameter: float | None = None
+
+
+@dataclass(frozen=True)
+class AggregateKernel:
+    """Keys ``k0…``, arguments ``a0…`` in; columns ``c0…`` (keys, then aggregates) out."""
+
+    key_types: tuple[pa.DataType, ...]
+    aggregates: tuple[AggregateSpec, ...]
+    is_append_only: bool
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the key columns."""
+        return [f"k{i}" for i in range(len(self.key_types))]
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        """One row a group: keys, how many rows it has, and what each aggregate keeps."""
+        fields = [pa.field(n, t) for n, t in zip(self.keys, self.key_types, strict=True)]
+        fields.append(pa.field("_n", pa.int64()))
+        for index, spec in enumerate(self.aggregates):
+            fields += state_fields(index, spec, self.is_append_only)
+        return pa.schema(fields)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The elements put out."""
+        types = [*self.key_types, *(spec.type for spec in self.aggregates)]
+        return element_schema(types)
+
+    def run(
+        self, events: pa.Table, state: pa.Table, after: int, until: int
+    ) -> tuple[pa.Table, pa.Table]:
+        """The elements of the step (after, until] and the new state of the groups it touched."""
+        keys = pa.concat_tables([events.select(self.keys), state.select(self.keys)])
+        codes = encode([keys[name] for name in self.keys], events.num_rows + state.num_rows)
+        is_global = not self.key_types
+        groups = 1 if is_global else int(codes.max(initial=-1)) + 1
+        elements = Elements(
+            np.arange(events.num_rows),
+            codes[: events.num_rows],
+            integers(events["_ts"]),
+            integers(events["_te"]),
+            integers(events["_w"]),
+        )
+        changes = elements.changes(until, marks_at(after, groups, is_global))
+        timeline = Timeline.of(changes)
+        group = Group(events, elements, timeline, state, codes[events.num_rows :], groups, until)
+        count = group.total("_n", changes.weight)
+        values = [
+            accumulate(index, spec, group, self.is_append_only)
+            for index, spec in enumerate(self.aggregates)
+        ]
+        present = (count > 0) | is_global
+        present &= ~(timeline.is_first & (after < BEGINNING))
+        changed = _changed(timeline, present, [v.differs_from_previous() for v in values])
+        examples = first_rows(codes) if not is_global else np.zeros(1, dtype=np.int64)
+
+        def columns(at: Ints) -> list[pa.Array]:
+            rows = pa.array(examples[timeline.code[at]])
+            return [
+                *(flat(keys[name].take(rows)) for name in self.keys),
+                *(value.to_arrow(at) for value in values),
+            ]
+
+        output = emit(timeline, present.astype(np.int64), changed, columns, self.output_schema)
+        return output, self._state(keys, examples, timeline, group)
+
+    def _state(self, keys: pa.Table, examples: Ints, timeline: Timeline, group: Group) -> pa.Table:
+        touched = timeline.code[timeline.is_last]
+        rows = pa.array(examples[touched]) if self.keys else None
+        columns = [flat(keys[name].take(rows)) for name in self.keys]
+        columns += [group.kept[field.name] for field in list(self.state_schema)[len(columns) :]]
+        return pa.Table.from_arrays(columns, schema=self.state_schema)
+
+
+def element_schema(types: Sequence[pa.DataType]) -> pa.Schema:
+    """The schema of relation elements with data columns ``c0…``."""
+    times = [pa.field(name, pa.int64()) for name in ("_ts", "_te", "_w")]
+    return pa.schema(times + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
+
+
+def _changed(timeline: Timeline, present: Bools, differs: list[Bools]) -> Bools:
+    """The instants at which a group's row appears, disappears or changes."""
+    if len(present) == 0:
+        return present
+    before = np.append(False, present[:-1])
+    changed = present != before
+    for each in differs:
+        changed = changed | (each & present & before)
+    result: Bools = changed & ~timeline.is_first
+    return result
+
+
+def emit(
+    timeline: Timeline,
+    weight: Ints,
+    changed: Bools,
+    columns: Callable[[Ints], list[pa.Array]],
+    schema: pa.Schema,
+) -> pa.Table:
+    """Elements for a value that holds with a weight from each changed instant to the next.
+
+    What was open when the step began is closed by a minus at its first change.
+    """
+    at, end = spans(timeline, changed)
+    starts = timeline.time[at]
+    begins = np.maximum.accumulate(np.where(timeline.is_first, np.arange(len(weight)), 0))
+    first_change = np.append(True, timeline.code[at][1:] != timeline.code[at][:-1])[: len(at)]
+    opened = begins[at]
+    closing = first_change & (weight[opened] != 0)
+    lasting = weight[at] != 0
+    source = np.concatenate([opened[closing], at[lasting]])
+    arrays = [
+        pa.array(np.concatenate([starts[closing], starts[lasting]])),
+        pa.array(np.concatenate([np.full(int(closing.sum()), FOREVER), end[lasting]])),
+        pa.array(np.concatenate([-weight[opened[closing]], weight[at[lasting]]])),
+        *columns(source),
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)

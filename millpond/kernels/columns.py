@@ -1,0 +1,110 @@
+"""Arrow columns as numpy arrays and back, with NULLs as masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.kernels.groups import Bools, Floats, Ints, ranks
+
+
+@dataclass(frozen=True)
+class Values:
+    """Comparable numbers with a mask, and the way back to an Arrow column."""
+
+    data: Ints | Floats
+    valid: Bools
+    to_arrow: Callable[[Ints], pa.Array]
+
+    def differs_from_previous(self) -> Bools:
+        """Whether each value differs from the one before it; the first one does not."""
+        same_mask = self.valid[1:] == self.valid[:-1]
+        with np.errstate(invalid="ignore"):
+            equal = self.data[1:] == self.data[:-1]
+        if self.data.dtype.kind == "f":
+            equal |= np.isnan(self.data[1:]) & np.isnan(self.data[:-1])
+        return np.append(False, ~(same_mask & (equal | ~self.valid[1:])))
+
+
+def of_numbers(data: Ints | Floats, valid: Bools, type_: pa.DataType) -> Values:
+    """Numbers that become a numeric column."""
+    return Values(data, valid, lambda at: pa.array(data[at], mask=~valid[at]).cast(type_))
+
+
+def mask_of(column: pa.ChunkedArray) -> Bools:
+    """True where the column is not NULL, with a final False for "no row"."""
+    return np.append(np.asarray(column.is_valid()).astype(np.bool_), False)
+
+
+def doubles_of(column: pa.ChunkedArray) -> Floats:
+    """The column as doubles, zero where NULL, with a final zero for "no row"."""
+    filled = pc.fill_null(column.cast(pa.float64()), 0.0)
+    return np.append(np.asarray(filled), 0.0)
+
+
+def integers_of(column: pa.ChunkedArray) -> Ints:
+    """The column as 64-bit integers, zero where NULL, with a final zero for "no row"."""
+    filled = pc.fill_null(column.cast(pa.int64()), 0)
+    return np.append(np.asarray(filled), 0).astype(np.int64)
+
+
+def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]:
+    """Order-preserving integers for a column without NULLs, and the way back.
+
+    NaN is greater than every number, as in Spark.
+    """
+    type_ = column.type
+    if pa.types.is_floating(type_):
+        return _sortable_doubles(np.asarray(pc.add(column, 0.0))), _doubles_back
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return _sortable_strings(column)
+    width = pa.int32() if type_.bit_width == 32 else pa.int64()
+    if pa.types.is_boolean(type_):
+        data = np.asarray(column.cast(pa.int8())).astype(np.int64)
+        return data, lambda values: pa.array(values.astype(np.bool_))
+    data = np.asarray(column.cast(width)).astype(np.int64)
+    if len(data) and data.min() == _LEAST:  # its negative is no 64-bit integer
+        distinct, places = np.unique(data, return_inverse=True)
+        return places.astype(np.int64), lambda values: pa.array(distinct[values]).cast(type_)
+    return data, lambda values: pa.array(values).cast(width).cast(type_)
+
+
+_FLIP = np.int64(2**63 - 1)
+_LEAST = np.int64(-(2**63))
+
+
+def _sortable_doubles(data: Floats) -> Ints:
+    data = np.where(np.isnan(data), np.nan, data)
+    bits = np.ascontiguousarray(data).view(np.int64)
+    return np.where(bits < 0, bits ^ _FLIP, bits)
+
+
+def _doubles_back(values: Ints) -> pa.Array:
+    bits = np.where(values < 0, values ^ _FLIP, values)
+    return pa.array(np.ascontiguousarray(bits).view(np.float64))
+
+
+def _sortable_strings(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]:
+    data = ranks(column)
+    example = np.zeros(int(data.max(initial=0)) + 1, dtype=np.int64)
+    example[data] = np.arange(len(data))
+
+    def back(values: Ints) -> pa.Array:
+        taken = column.take(pa.array(example[values]))
+        return taken.combine_chunks() if taken.num_chunks != 1 else taken.chunk(0)
+
+    return data, back
+
+
+def integers(column: pa.ChunkedArray) -> Ints:
+    """A column of 64-bit integers without NULLs."""
+    return np.asarray(column).astype(np.int64, copy=False)
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,1 @@
+"""What is kept between steps: pages, queues and the state of groups; no Spark."""
