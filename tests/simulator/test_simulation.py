@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from millpond.decisions import Decision, RunOperator
@@ -16,6 +16,7 @@ from millpond.simulator import Conditions, SimulatedPlan, Simulation, Window, si
 from millpond.simulator.record import Record, Waits
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.workloads import Trace
+from tests.drawn_examples import examples
 from tests.simulator.plans import STRATEGIES, arrivals, plans, strategy, two_operators
 
 FLUID = Conditions(tuples="fluid")
@@ -200,7 +201,7 @@ def _runs(plan: SimulatedPlan, times: dict[str, np.ndarray], **conditions: objec
     return [simulate(plan, strategy(place), times, settled) for place in range(len(STRATEGIES))]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals())
 def test_nothing_is_lost_and_no_work_is_added_under_any_strategy(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
@@ -228,7 +229,7 @@ def _joins_of_a_stream_and_an_ended_one() -> SimulatedPlan:
 NEVER, SOON = np.empty(0), np.array([0.13, 0.23, 0.73])
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals(), st.integers(1, 3), st.sampled_from(["discrete", "fluid"]))
 @example(_joins_of_a_stream_and_an_ended_one(), {"r": NEVER, "s": SOON}, 2, "discrete")
 def test_arrival_order_is_kept_at_every_output(
@@ -265,7 +266,7 @@ class _Watched:
         return decision
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals())
 def test_the_processor_never_idles_while_something_is_ready(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
@@ -276,7 +277,7 @@ def test_the_processor_never_idles_while_something_is_ready(
         assert (name, watched.idled) == (name, 0)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals())
 def test_without_joins_the_work_alone_says_when_all_is_done(
     plan: SimulatedPlan, times: dict[str, np.ndarray]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from millpond.decisions import Decision, PlaceQueues
@@ -14,6 +14,7 @@ from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, SimulatedPlan, Simulation, simulate
 from millpond.simulator.record import Record
 from millpond.snapshot import Observation, Producer
+from tests.drawn_examples import examples
 from tests.simulator.plans import arrivals, plans, two_operators
 
 Edges = frozenset[tuple[Producer, int]]
@@ -87,7 +88,7 @@ CONDITIONS = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(plans(), arrivals(), st.data(), CONDITIONS)
 def test_virtual_operators_give_the_same_answers(
     plan: SimulatedPlan, times: dict[str, np.ndarray], data: st.DataObject, conditions: Conditions
@@ -100,7 +101,7 @@ def test_virtual_operators_give_the_same_answers(
     assert fused.memory.at(fused.finished_seconds) == pytest.approx(0.0, abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(plans(), arrivals(), st.data(), CONDITIONS)
 def test_no_operator_takes_back_what_it_promised(
     plan: SimulatedPlan, times: dict[str, np.ndarray], data: st.DataObject, conditions: Conditions
