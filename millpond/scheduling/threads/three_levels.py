@@ -22,6 +22,8 @@ from millpond.snapshot import Observation, OperatorState, PlanSnapshot, Producer
 Configure: TypeAlias = Callable[[PlanSnapshot], Configuration]
 """What makes a configuration for a plan of elementary operators."""
 
+MOVES_QUEUES = "it moves queues, which only the simulator can; choose ots or gts(strategy = chain)"
+
 
 class ThreeLevels:
     """Runs a plan as its configuration says.
@@ -29,6 +31,8 @@ class ThreeLevels:
     It waits for running operators before it changes where queues are, and otherwise never lets a
     processor idle while a thread has work.
     """
+
+    simulator_only: str | None = None
 
     def __init__(self, configure: Configure) -> None:
         self._configure = configure
