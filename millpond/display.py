@@ -75,7 +75,10 @@ def kind_of(entry: Any) -> str:
 
 def shown(engine: Engine, what: str) -> pa.Table:
     """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
-    rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
+    if what == "failures":
+        rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
+    else:
+        rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
 
 
@@ -97,7 +100,8 @@ def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
 def _detail(engine: Engine, entry: Any) -> str:
     match entry:
         case QueryEntry():
-            state = "active" if entry.active else "inactive"
+            failed = any(failure.query == entry.name for failure in engine.failures())
+            state = "failed" if failed else "active" if entry.active else "inactive"
             count = engine.result_count(entry.name)
             return f"{state}, weight {entry.weight:g}, {count} result elements"
         case StreamEntry():

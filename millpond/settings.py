@@ -183,6 +183,18 @@ class Settings:
         _whole_number(0),
         "up to how many rows the last part of a keyed operator runs in the driver",
     )
+    processors: int = _option(
+        "processors",
+        0,
+        _whole_number(0),
+        "how many steps run at once; 0: as many as Spark has cores",
+    )
+    store: str = _option(
+        "store",
+        "memory",
+        _word,
+        "where pages and states are kept: memory, or a directory that all hosts see",
+    )
     spark_master: str = _option("spark_master", "local[*]", _word, "where Spark runs")
     driver_memory: str = _option(
         "driver_memory", "2048m", _memory_of_jvm, "the heap of Spark's driver process"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from millpond.errors import InputError
+from millpond.errors import InputError, MillpondError, StateError
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
@@ -40,6 +40,20 @@ def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
         if isinstance(error, Py4JError):
             raise
         raise InputError(f"{where()}: {plain_words(error)}") from error
+
+
+def in_words(error: BaseException | None, where: Callable[[], str]) -> MillpondError:
+    """What a step raised, as an error that names the place and the thing."""
+    try:
+        with in_plain_words(where):
+            raise error or StateError("a step came to no end")
+    except InputError as said:
+        return said
+    except BaseException as raised:  # noqa: BLE001 (a failure of any kind stays where it is)
+        words = str(raised).strip().splitlines()
+        failure = StateError(f"{where()}: {type(raised).__name__}: {words[0] if words else ''}")
+        failure.__cause__ = raised
+        return failure
 
 
 def _was_interrupted(error: BaseException) -> bool:

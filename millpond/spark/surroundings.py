@@ -8,13 +8,14 @@ from millpond.spark.frames import Frames
 from millpond.storage.queues import Queue
 
 
-@dataclass(frozen=True)
+@dataclass
 class Limits:
-    """How steps are cut, where kernels run, and the seed of samples."""
+    """How steps are cut, where they run, and the seed of samples; SET changes them at any time."""
 
     step_rows: int = 500_000
     driver_rows: int = 2_000_000
     partitions: int = 2
+    processors: int = 1
     seed: int = 0
 
 

@@ -1,65 +1,26 @@
-"""When a tuple enters and leaves a Range window: arithmetic, known when it arrives."""
+"""When the tuple of a row enters and leaves a Range window, as Spark columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from pyspark.sql import Column as SparkColumn
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import RangeWindow
+from millpond.kernels.window_times import WindowTimes
 from millpond.schema import FOREVER
 
 
-@dataclass(frozen=True)
-class WindowTimes:
-    """The times of ``[RANGE length SLIDE slide]``; a length of None is unbounded.
+def enter_column(window: WindowTimes) -> Column:
+    """When the tuple of a row enters."""
+    time = F.col("_ts")
+    return time if window.slide is None else time + F.pmod(-time, F.lit(window.slide))
 
-    >>> WindowTimes(5, None).leave(10), WindowTimes(5, 10).enter(3), WindowTimes(5, 10).leave(3)
-    (16, 10, 10)
-    """
 
-    length: int | None
-    slide: int | None
-
-    @staticmethod
-    def of(window: RangeWindow) -> WindowTimes:
-        """The times of a window of a plan."""
-        return WindowTimes(window.length_ticks, window.slide_ticks)
-
-    def enter(self, time: int) -> int:
-        """When a tuple of this time enters."""
-        return time if self.slide is None else -(-time // self.slide) * self.slide
-
-    def leave(self, time: int) -> int:
-        """When a tuple of this time leaves."""
-        if self.length is None:
-            return FOREVER
-        if self.slide is None:
-            return time + self.length + 1
-        return (time + self.length) // self.slide * self.slide + self.slide
-
-    def latest_entered(self, at: int) -> int:
-        """The largest tuple time that has entered by then."""
-        return at if self.slide is None else at // self.slide * self.slide
-
-    def latest_left(self, at: int) -> int:
-        """The largest tuple time that has left by then."""
-        if self.length is None:
-            return -FOREVER * 2
-        return self.latest_entered(at) - self.length - 1
-
-    def enter_column(self) -> SparkColumn:
-        """When the tuple of a row enters."""
-        time = F.col("_ts")
-        return time if self.slide is None else time + F.pmod(-time, F.lit(self.slide))
-
-    def leave_column(self) -> SparkColumn:
-        """When the tuple of a row leaves."""
-        time = F.col("_ts")
-        if self.length is None:
-            return F.lit(FOREVER)
-        if self.slide is None:
-            return time + F.lit(self.length + 1)
-        last = time + F.lit(self.length)
-        return last - F.pmod(last, F.lit(self.slide)) + F.lit(self.slide)
+def leave_column(window: WindowTimes) -> Column:
+    """When the tuple of a row leaves."""
+    time = F.col("_ts")
+    if window.length is None:
+        return F.lit(FOREVER)
+    if window.slide is None:
+        return time + F.lit(window.length + 1)
+    last = time + F.lit(window.length)
+    return last - F.pmod(last, F.lit(window.slide)) + F.lit(window.slide)

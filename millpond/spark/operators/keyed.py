@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.kernels.counts import CountKernel
+from millpond.kernels.kernel import Kernel
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.planning.physical import (
     AggregateOperator,
@@ -21,14 +21,15 @@ from millpond.schema import BEGINNING
 from millpond.spark.fragments import ENDED, STARTED, Outputs
 from millpond.spark.frames import Frame, union
 from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import InWorkers, Kernel
 from millpond.storage.synopses import GroupSynopsis
 
 
 class RunningKeyed(RunningOperator):
     """An operator whose work is a kernel over its keys."""
 
+    keeps_state = True
     kernel: Kernel
     synopsis: GroupSynopsis
     event_schema: pa.Schema
@@ -36,7 +37,6 @@ class RunningKeyed(RunningOperator):
 
     def __init__(self, operator: Operator, around: Surroundings, cursor: int) -> None:
         self.synopsis = GroupSynopsis(self.kernel.state_schema, self.kernel.keys)
-        self._in_workers = InWorkers(self.kernel, self.event_schema, around)
         super().__init__(operator, around, cursor)
 
     @property
@@ -44,29 +44,23 @@ class RunningKeyed(RunningOperator):
         """The Arrow schema of the pages it writes."""
         return self.kernel.output_schema
 
-    def events(self, after: int, until: int) -> Frame | None:
+    def events(self, step: Step) -> Frame | None:
         """What the kernel reads in this step."""
         raise NotImplementedError
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """The kernel, in the driver for small steps, in Spark's workers for large ones."""
-        rows = self.waiting(after, until) + sum(
-            self._ends(i, until) for i in range(len(self.fragments))
-        )
-        events = self.events(after, until)
-        if events is not None and self.kernel.keys and rows > self.around.limits.driver_rows:
-            output, state = self._in_workers.run(events, self.synopsis.all(), after, until)
-        else:
-            table = self.plans.collect(events, self.event_schema)
-            state = self.synopsis.query(table) if self.kernel.keys else self.synopsis.all()
-            output, state = self.kernel.run(table, state, after, until)
-        self.synopsis.insert(state)
-        return output
+        events = self.events(step)
+        table = self.plans.collect(events, self.event_schema)
+        state = self.synopsis.query(table) if self.kernel.keys else self.synopsis.all()
+        output, state = self.kernel.run(table, state, step.after, step.until)
+        return self.page_of(output, state)
 
-    def close(self) -> None:
-        """Also gives up the place of the state."""
-        super().close()
-        self._in_workers.close()
+    def commit(self, step: Step) -> None:
+        """Also takes over the new state of the groups."""
+        if step.outcome is not None:
+            self.synopsis.insert(step.outcome.state)
+        super().commit(step)
 
 
 def _events_schema(
@@ -116,12 +110,12 @@ class RunningAggregate(RunningKeyed):
 
     def has_work(self, until: int) -> bool:
         """A global aggregate also speaks at the very beginning, of nothing."""
-        speaks_first = not self.kernel.keys and self.cursor < BEGINNING <= until
+        speaks_first = not self.kernel.keys and self.claimed < BEGINNING <= until
         return speaks_first or super().has_work(until)
 
-    def events(self, after: int, until: int) -> Frame | None:
+    def events(self, step: Step) -> Frame | None:
         """Changes of the input, reduced to keys and arguments."""
-        return self.fragments[0].changes(after, until)
+        return step.readings[0].changes()
 
     def outputs(self, index: int) -> Outputs:
         """Keys and arguments."""
@@ -141,15 +135,15 @@ class RunningCount(RunningKeyed):
         )
         super().__init__(operator, around, cursor)
 
-    def events(self, after: int, until: int) -> Frame | None:
+    def events(self, step: Step) -> Frame | None:
         """Changes of both inputs, each with its side."""
-        return union(*(fragment.changes(after, until) for fragment in self.fragments))
+        return union(*(reading.changes() for reading in step.readings))
 
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
-        side = F.lit(index).cast("long").alias("_side")
-        return Outputs(tuple((c, f"k{i}") for i, c in enumerate(columns)), extra=(side,))
+        row = tuple((c, f"k{i}") for i, c in enumerate(columns))
+        return Outputs(row, constants=(("_side", index),))
 
 
 class RunningRowsWindow(RunningKeyed):
@@ -167,9 +161,9 @@ class RunningRowsWindow(RunningKeyed):
         self._partition = operator.partition
         super().__init__(operator, around, cursor)
 
-    def events(self, after: int, until: int) -> Frame | None:
+    def events(self, step: Step) -> Frame | None:
         """The stream's elements, with their partition."""
-        return self.fragments[0].frame(STARTED, after, until)
+        return step.readings[0].frame(STARTED)
 
     def outputs(self, index: int) -> Outputs:
         """Time, order, partition and row."""

@@ -16,6 +16,7 @@ from millpond.schema import BEGINNING
 from millpond.spark.fragments import ALIVE, ENDED, STARTED, Outputs
 from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
 
 
@@ -43,24 +44,23 @@ class _RunningStreamOf(RunningOperator):
         """The data columns."""
         return [f"c{i}" for i in range(len(self.operator.schema))]
 
-    def started(self, after: int, until: int) -> pa.Table:
+    def started(self, step: Step) -> pa.Table:
         """The elements that start in the step, as stream elements of the first instant on."""
-        table = self._rows((STARTED,), after, until, self.elements)
+        table = self._rows(step, (STARTED,), self.elements)
         positive = (integers(table["_w"]) > 0) & (integers(table["_ts"]) > BEGINNING)
         return table.filter(pa.array(positive)).select(["_ts", "_w", *self.columns])
 
-    def net_changes(self, after: int, until: int) -> pa.Table:
+    def net_changes(self, step: Step) -> pa.Table:
         """The net change of each row at each instant of the step."""
-        changes = self._rows((STARTED, ENDED), after, until, self.elements)
-        return net(changes, self.columns, until)
+        changes = self._rows(step, (STARTED, ENDED), self.elements)
+        return net(changes, self.columns, step.until)
 
-    def _rows(self, modes: tuple[str, ...], after: int, until: int, schema: pa.Schema) -> pa.Table:
-        fragment = self.fragments[0]
-        held = fragment.held(modes, after, until)
+    def _rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
+        reading = step.readings[0]
+        held = reading.held(modes)
         if held is not None:
             return held
-        frames = (fragment.frame(mode, after, until) for mode in modes)
-        return self.plans.collect(union(*frames), schema)
+        return self.plans.collect(union(*map(reading.frame, modes)), schema)
 
 
 class RunningDifference(_RunningStreamOf):
@@ -72,24 +72,27 @@ class RunningDifference(_RunningStreamOf):
         super().__init__(operator, around, cursor)
         self._sign = operator.sign
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """The net changes of the wanted sign, from the first instant on."""
-        table = self.net_changes(after, until)
+        table = self.net_changes(step)
         weight = integers(table["_w"]) * self._sign
         wanted = (weight > 0) & (integers(table["_ts"]) > BEGINNING)
-        return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
+        signed = table.set_column(1, "_w", pa.array(weight))
+        return self.page_of(signed.filter(pa.array(wanted)))
 
 
 class RunningArrivals(_RunningStreamOf):
     """An Istream that reads no minus."""
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """What starts."""
-        return self.started(after, until)
+        return self.page_of(self.started(step))
 
 
 class RunningSnapshots(_RunningStreamOf):
     """Rstream."""
+
+    keeps_state = True
 
     def __init__(self, operator: SnapshotsOperator, around: Surroundings, cursor: int) -> None:
         super().__init__(operator, around, cursor)
@@ -102,14 +105,19 @@ class RunningSnapshots(_RunningStreamOf):
         moves = frozenset({STARTED, ENDED})
         return moves | {ALIVE} if _slide_of(self.operator.inputs[index]) else moves
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """The content at every instant at which a mover moves."""
-        instants = self._instants(after, until)
-        new = self._rows((STARTED,), after, until, self.elements)
+        instants = self._instants(step)
+        new = self._rows(step, (STARTED,), self.elements)
         elements = pa.concat_tables([self._open, new])
         output = contents(elements, self.columns, instants)
-        self._open = still_open(elements, self.columns, until)
-        return output
+        return self.page_of(output, still_open(elements, self.columns, step.until))
+
+    def commit(self, step: Step) -> None:
+        """Also takes over what is still open."""
+        if step.outcome is not None:
+            self._open = step.outcome.state
+        super().commit(step)
 
     def outputs(self, index: int) -> Outputs:
         """The row of the relation; of movers only the times."""
@@ -117,21 +125,19 @@ class RunningSnapshots(_RunningStreamOf):
 
     def has_work(self, until: int) -> bool:
         """Slides may make it speak when nothing moves."""
-        return until > self.cursor and (
+        return until > self.claimed and (
             super().has_work(until) or any(map(_slide_of, self.operator.inputs))
         )
 
-    def _instants(self, after: int, until: int) -> Ints:
-        schema = element_schema([])
+    def _instants(self, step: Step) -> Ints:
+        schema, after, until = element_schema([]), step.after, step.until
         found = []
-        for fragment in self.fragments[1:]:
-            moves = self.plans.collect(fragment.changes(after, until), schema)
+        for fragment, reading in zip(self.fragments[1:], step.readings[1:], strict=True):
+            moves = self.plans.collect(reading.changes(), schema)
             found += [integers(moves["_ts"]), integers(moves["_te"])]
             slide = _slide_of(fragment.node)
             if slide is not None:
-                frame = union(
-                    fragment.frame(ALIVE, after, until), fragment.frame(STARTED, after, until)
-                )
+                frame = union(reading.frame(ALIVE), reading.frame(STARTED))
                 stays = self.plans.collect(frame, schema)
                 starts, ends = integers(stays["_ts"]), integers(stays["_te"])
                 found.append(slide_instants(starts, ends, slide, after, until))
@@ -155,16 +161,19 @@ class RunningOutput(_RunningStreamOf):
         """Only changes of relations need to know what ends."""
         return frozenset({STARTED, ENDED} if self._mode == "changes" else {STARTED})
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """Net changes, arrivals, or the elements of a computed stream."""
+        return self.page_of(self._output(step))
+
+    def _output(self, step: Step) -> pa.Table:
         if self._mode == "changes":
             if self._is_net:
-                rows = self._rows((STARTED, ENDED), after, until, self.elements)
-                return changes_of(rows, self.columns, until)
-            return self.net_changes(after, until)
+                rows = self._rows(step, (STARTED, ENDED), self.elements)
+                return changes_of(rows, self.columns, step.until)
+            return self.net_changes(step)
         if self._mode == "arrivals":
-            return self.started(after, until)
-        return self._rows((STARTED,), after, until, self.output_schema)
+            return self.started(step)
+        return self._rows(step, (STARTED,), self.output_schema)
 
     def outputs(self, index: int) -> Outputs:
         """The row; a computed stream also keeps its weight."""
