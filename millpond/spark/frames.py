@@ -14,14 +14,13 @@ import shutil
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import _to_seq
 
+from millpond.spark.internals import Plan, collected, plan, select_prepared
 from millpond.spark.types import spark_schema
 from millpond.storage.pages import Page, PageStore, concatenated, total_rows
 
@@ -112,8 +111,7 @@ class Selection:
     def __init__(
         self, session: SparkSession, columns: Sequence[SparkColumn], condition: SparkColumn | None
     ) -> None:
-        self._session = session
-        self._columns = _to_seq(session.sparkContext, [column._jc for column in columns])
+        self._select = select_prepared(session, columns)
         self._condition = condition
 
     def of(self, frame: Frame) -> Frame:
@@ -123,7 +121,7 @@ class Selection:
     def _applied(self, frame: DataFrame) -> DataFrame:
         if self._condition is not None:
             frame = frame.filter(self._condition)
-        return DataFrame(frame._jdf.select(self._columns), self._session)
+        return self._select(frame)
 
 
 def union(*frames: Frame | None) -> Frame | None:
@@ -156,34 +154,8 @@ class Plans:
         """The rows of a frame with exactly this schema's columns, in the driver."""
         if frame is None:
             return schema.empty_table()
-        plan = self._plans.pop(frame.key, None) or Plan(frame.build())
-        self._plans[frame.key] = plan
+        reused = self._plans.pop(frame.key, None) or plan(frame.build)
+        self._plans[frame.key] = reused
         if len(self._plans) > MOST_SHAPES:
             del self._plans[next(iter(self._plans))]
-        return plan.run(schema)
-
-
-class Plan:
-    """An analysed plan over slots: running it lists their files anew, and nothing else."""
-
-    def __init__(self, frame: DataFrame) -> None:
-        self._session = frame.sparkSession
-        self._analysed = frame._jdf.queryExecution().analyzed()
-        leaves = self._analysed.collectLeaves()
-        self._listings = [leaves.apply(i).relation().location() for i in range(leaves.size())]
-
-    def run(self, schema: pa.Schema) -> pa.Table:
-        """The rows of the plan, cast to a schema where Spark's differs."""
-        for listing in self._listings:
-            listing.refresh()
-        self._analysed.invalidateStatsCache()
-        batches = self._dataset()._collect_as_arrow()
-        if not batches:
-            return schema.empty_table()
-        table = pa.Table.from_batches(batches)
-        return table if table.schema == schema else table.cast(schema)
-
-    def _dataset(self) -> Any:
-        session: Any = self._session
-        java = session._jvm.org.apache.spark.sql.classic.Dataset
-        return DataFrame(java.ofRows(session._jsparkSession, self._analysed), session)
+        return collected(reused.frame(), schema)

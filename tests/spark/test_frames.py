@@ -11,13 +11,17 @@ from pyspark.sql import functions as F
 
 from millpond.spark import frames as module
 from millpond.spark.frames import Frames, Plans, Selection, Slot, union
+from millpond.spark.internals import PLAIN_VARIABLE
 from millpond.storage.pages import PageStore
 
 SCHEMA = pa.schema([("_ts", pa.int64()), ("c0", pa.int64())])
 
 
-@pytest.fixture
-def frames(spark: SparkSession) -> Iterator[Frames]:
+@pytest.fixture(params=["0", "1"], ids=["private", "plain"])
+def frames(
+    spark: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Frames]:
+    monkeypatch.setenv(PLAIN_VARIABLE, request.param)
     store = PageStore()
     yield Frames(spark, store)
     store.close()
