@@ -44,7 +44,7 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings
+from millpond.settings import Settings, cores
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.store import Store
@@ -84,6 +84,7 @@ class Engine:
         self._keep_results = keep_results
         self._session = spark
         self._lock = threading.RLock()
+        self._starting = threading.Lock()
         self._store = Store(self.settings.store)
         self.inputs = Inputs(self.catalog, self._store, self._arrived)
         self._operation = Operation(self._lock, self._work, self._read_source)
@@ -266,7 +267,7 @@ class Engine:
         """Tells the running operators the settings that may change at any time."""
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
-        limits.processors = self.settings.processors or limits.partitions
+        limits.processors = self.settings.processors or cores(self.settings.spark_master)
 
     # -- relations -------------------------------------------------------------------------
 
@@ -350,11 +351,12 @@ class Engine:
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started now if it was not yet."""
-        if self._session is None:
-            from millpond.spark.session import create_session
+        from millpond.spark.session import create_session
 
-            self._session = create_session(self.settings)
-        return self._session
+        with self._starting:
+            if self._session is None:
+                self._session = create_session(self.settings)
+            return self._session
 
     @property
     def runtime(self) -> SparkRuntime:
@@ -363,14 +365,17 @@ class Engine:
             from millpond.spark.runtime import SparkRuntime
             from millpond.spark.surroundings import Limits
 
-            spark = self.spark
             with self._lock:
-                limits = Limits(
-                    partitions=spark.sparkContext.defaultParallelism, seed=self.settings.seed
-                )
+                limits = Limits(seed=self.settings.seed)
                 self._set_limits(limits)
                 self._runtime = SparkRuntime(
-                    spark, self._graph, self.inputs.queues, self._store, self, limits, self._lock
+                    lambda: self.spark,
+                    self._graph,
+                    self.inputs.queues,
+                    self._store,
+                    self,
+                    limits,
+                    self._lock,
                 )
                 self._start_operators()
                 for entry in self.catalog.of_kind(QueryEntry):

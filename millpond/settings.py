@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,18 @@ def parse_bytes(text: str) -> int:
     if not match or match[2].upper() not in _UNIT_BYTES:
         raise ValueError("an amount of memory such as '512 MB' or '4g'")
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
+
+
+def cores(spark_master: str) -> int:
+    """How many tasks run at once; for a cluster, a fair guess.
+
+    >>> cores("local[3]"), cores("local")
+    (3, 1)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
+    if match is None or match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
 
 
 def format_duration(microseconds: int) -> str:

@@ -14,8 +14,8 @@ from millpond.connectors import arrow_schema
 from millpond.errors import InputError
 from millpond.intake import StreamIntake, stream_page_schema
 from millpond.schema import BEGINNING
-from millpond.storage.store import Store
 from millpond.storage.queues import Queue
+from millpond.storage.store import Store
 from tests import reference
 
 

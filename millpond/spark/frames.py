@@ -175,11 +175,31 @@ class SlotPlan:
 
 
 class Frames:
-    """Spark and the store, as plans need them."""
+    """Spark and the store, as plans need them; Spark is started when the first step asks for it."""
 
-    def __init__(self, session: SparkSession, store: Store) -> None:
-        self.session = session
+    def __init__(self, start: Callable[[], SparkSession], store: Store) -> None:
         self.store = store
+        self._start = start
+        self._session: SparkSession | None = None
+        self._guard = threading.Lock()
+
+    @property
+    def session(self) -> SparkSession:
+        """The session in which steps run."""
+        with self._guard:
+            if self._session is None:
+                self._session = self._start()
+            return self._session
+
+    @property
+    def started(self) -> SparkSession | None:
+        """The session, if there is one yet."""
+        return self._session
+
+    def forget_session(self) -> None:
+        """Spark has died: the next step starts it again."""
+        with self._guard:
+            self._session = None
 
 
 class Plans:
@@ -187,7 +207,7 @@ class Plans:
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
-        self._session = frames.session
+        self._session: SparkSession | None = None
         self._idle: dict[Hashable, list[SlotPlan]] = {}
         self._guard = threading.Lock()
         self._is_closed = False
@@ -207,14 +227,15 @@ class Plans:
             self._put_back(frame.key, plan)
 
     def _take(self, frame: Frame) -> SlotPlan:
+        session = self._frames.session
         with self._guard:
-            if self._session is not self._frames.session:  # Spark was started again
-                self._session = self._frames.session
+            if self._session is not session:  # Spark was started, perhaps not for the first time
+                self._session = session
                 self._close_idle()
             idle = self._idle.get(frame.key)
             if idle:
                 return idle.pop()
-        return SlotPlan(self._frames.session, self._frames.store, frame)
+        return SlotPlan(session, self._frames.store, frame)
 
     def _put_back(self, key: Hashable, plan: SlotPlan) -> None:
         with self._guard:

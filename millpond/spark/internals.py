@@ -103,15 +103,16 @@ def select_prepared(
     except AttributeError as error:
         _warn_of_the_plain_way(session, error)
         return lambda frame: frame.select(*columns)
-    return lambda frame: DataFrame(frame._jdf.select(prepared), session)  # type: ignore[operator]
+    return lambda frame: DataFrame(frame._jdf.select(prepared), session)
 
 
 def collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     """The rows of a frame in the driver, cast to a schema where Spark's differs."""
-    if is_plain() or not hasattr(frame, "_collect_as_arrow"):
+    collect: Any = getattr(type(frame), "_collect_as_arrow", None)
+    if is_plain() or collect is None:
         table = frame.toArrow()
     else:
-        batches = frame._collect_as_arrow()
+        batches = collect(frame)
         if not batches:
             return schema.empty_table()
         table = pa.Table.from_batches(batches)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -26,23 +26,23 @@ class Processors:
         self._known = threading.local()
         self._pools = itertools.count()
 
-    def submit(self, session: SparkSession, work: Callable[[], None]) -> Future[None]:
-        """Runs ``work`` soon, in a thread whose jobs go to a pool of its own."""
-        return self._threads.submit(self._run, session, work)
+    def submit(self, work: Callable[[], None]) -> None:
+        """Runs ``work`` soon, in a thread of its own."""
+        self._threads.submit(work)
 
-    def _run(self, session: SparkSession, work: Callable[[], None]) -> None:
+    def mark(self, session: SparkSession) -> None:
+        """Puts the jobs of this thread into a pool of their own, and makes them known as ours."""
         if getattr(self._known, "session", None) is not session:
-            with contextlib.suppress(Py4JError, ConnectionError):  # the work itself will say so
-                context = session.sparkContext
-                context.setLocalProperty("spark.scheduler.pool", f"{self._tag}-{next(self._pools)}")
-                context.addJobTag(self._tag)
-                self._known.session = session
-        work()
+            context = session.sparkContext
+            context.setLocalProperty("spark.scheduler.pool", f"{self._tag}-{next(self._pools)}")
+            context.addJobTag(self._tag)
+            self._known.session = session
 
-    def cancel(self, session: SparkSession) -> None:
+    def cancel(self, session: SparkSession | None) -> None:
         """Cancels every job of these threads."""
-        with contextlib.suppress(Py4JError, ConnectionError):
-            session.sparkContext.cancelJobsWithTag(self._tag)
+        if session is not None:
+            with contextlib.suppress(Py4JError, OSError):
+                session.sparkContext.cancelJobsWithTag(self._tag)
 
     def close(self) -> None:
         """Lets the threads end; what runs is waited for."""

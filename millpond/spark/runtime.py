@@ -10,6 +10,7 @@ import heapq
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -65,7 +66,7 @@ class SparkRuntime:
 
     def __init__(
         self,
-        session: SparkSession,
+        start_spark: Callable[[], SparkSession],
         graph: Graph,
         queues: dict[str, Queue],
         store: Store,
@@ -79,7 +80,7 @@ class SparkRuntime:
         self._graph = graph
         self._store = store
         self._listener = listener
-        self._frames = Frames(for_steps(session), store)
+        self._frames = Frames(lambda: for_steps(start_spark()), store)
         self._processors = Processors()
         self._lock = lock
         self._changed_now = threading.Condition(lock)
@@ -194,11 +195,12 @@ class SparkRuntime:
             self._submit(identity, step)
 
     def _submit(self, identity: str, step: Step) -> None:
-        self._processors.submit(self._frames.session, lambda: self._execute(identity, step))
+        self._processors.submit(lambda: self._execute(identity, step))
 
     def _execute(self, identity: str, step: Step) -> None:
         outcome, error = None, None
         try:
+            self._processors.mark(self._frames.session)
             outcome = step.running.execute(step)
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
             error = raised
@@ -326,7 +328,7 @@ class SparkRuntime:
 
     def cancel(self) -> None:
         """Throws away every step under way; what they were about to do is there to be done."""
-        self._processors.cancel(self._frames.session)
+        self._processors.cancel(self._frames.started)
         with self._lock:
             steps = [step for each in self._under_way.values() for step in each]
             while not all(step.is_finished for step in steps):

@@ -66,6 +66,7 @@ class Store:
         self._guard = threading.Lock()
         self._tables: OrderedDict[tuple[str, ...], pa.Table] = OrderedDict()
         self._tables_bytes = 0
+        self._doomed: list[str] = []
         for name in ("pages", "state"):
             (self.directory / name).mkdir(exist_ok=True)
         shutil.rmtree(self.directory / "slots", ignore_errors=True)
@@ -111,11 +112,19 @@ class Store:
         return table
 
     def remove(self, names: tuple[str, ...]) -> None:
-        """Deletes files; a step under way reads them through links of its own."""
+        """Gives files up; a step under way reads them through links of its own."""
         with self._guard:
             forgotten = self._tables.pop(names, None)
             self._tables_bytes -= 0 if forgotten is None else forgotten.nbytes
-        for name in names:
+            self._doomed += names
+        if not self.is_durable:
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Deletes the files that were given up: the log no longer names them."""
+        with self._guard:
+            doomed, self._doomed = self._doomed, []
+        for name in doomed:
             (self.directory / name).unlink(missing_ok=True)
 
     def account(self, change: int) -> None:

@@ -20,7 +20,7 @@ SCHEMA = pa.schema([("_ts", pa.int64()), ("c0", pa.int64())])
 @pytest.fixture
 def frames(spark: SparkSession) -> Iterator[Frames]:
     store = Store()
-    yield Frames(spark, store)
+    yield Frames(lambda: spark, store)
     store.close()
 
 
