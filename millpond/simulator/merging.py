@@ -49,6 +49,7 @@ class MergingStep:
         self._batch: _Batch | None = None
         self._count = 0
         self._seconds = 0.0
+        self._begun_side: int | None = None
         self.single_side: int | None = None
 
     @property
@@ -90,6 +91,7 @@ class MergingStep:
         ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
         whole = cut(ends, slice_seconds, self.done_seconds, self.preemptive)
         self._count, self.done_seconds = whole.tuples, whole.done_seconds
+        self._begun_side = int(batch.of_side[whole.tuples]) if whole.done_seconds > 0 else None
         return self._spend(whole.seconds)
 
     def _only_side(self, max_tuples: int | None) -> int | None:
@@ -100,7 +102,7 @@ class MergingStep:
         oldest = min(heads)
         if oldest > self.bound():
             return None
-        side = heads.index(oldest)
+        side = heads.index(oldest) if self._begun_side is None else self._begun_side
         if max_tuples == 1:
             return side
         heads[side] = self.inlets[side].second_oldest()
@@ -110,10 +112,11 @@ class MergingStep:
         cost = float(self.cost[side])
         seconds = cost - self.done_seconds
         if slice_seconds is not None and seconds > slice_seconds * SLACK and self.preemptive:
-            self._count, self._batch = 0, None
+            self._count, self._batch, self._begun_side = 0, None, side
             self.done_seconds += slice_seconds
             return self._spend(slice_seconds)
         self.single_side, self._count, self.done_seconds = side, 1, 0.0
+        self._begun_side = None
         return self._spend(seconds)
 
     def took_one(self) -> bool:
@@ -150,10 +153,21 @@ class MergingStep:
             return _Batch(head, np.full(len(head), sides[0]), mass)
         arrival = np.concatenate([head for head, _ in heads])
         of_side = np.repeat(np.arange(len(heads)), [len(head) for head, _ in heads])
-        order = np.argsort(arrival, kind="stable")[:max_tuples]
+        turns = np.concatenate([self._turns(side, head) for side, (head, _) in enumerate(heads)])
+        order = np.argsort(turns, kind="stable")[:max_tuples]
         masses = [mass for _, mass in heads if mass is not None]
         mass = np.concatenate(masses)[order] if masses else None
         return _Batch(arrival[order], of_side[order], mass)
+
+    def _turns(self, side: int, head: FloatArray) -> FloatArray:
+        """What the tuples of one side are merged by: time, but none before those ahead of it.
+
+        A tuple that was begun comes first, also where order does not matter and an older one came.
+        """
+        turns: FloatArray = np.maximum.accumulate(head)
+        if side == self._begun_side and len(turns):
+            turns[0] = -math.inf
+        return turns
 
     def _costs(self, batch: _Batch) -> FloatArray:
         costs: FloatArray = self.cost[batch.of_side]
