@@ -41,7 +41,8 @@ from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.results import Callback, ResultLog, deliver
 from millpond.runtime import SchedulingLoop
-from millpond.scheduling.registry import make
+from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings, cores
 from millpond.storage.pages import Page
@@ -96,7 +97,7 @@ class Engine:
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
         self._closed = False
-        make(self.settings.strategy)
+        self._strategy()
 
     # -- statements ------------------------------------------------------------------------
 
@@ -253,11 +254,11 @@ class Engine:
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
-        strategy = make(settings.strategy)
+        strategy = engine_strategy(settings.strategy, settings.budget_bytes)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
-        if action.key.lower() == "strategy" and self._loop is not None:
+        if action.key.lower() in ("strategy", "budget") and self._loop is not None:
             self._loop.strategy = strategy
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
@@ -385,6 +386,9 @@ class Engine:
         if self._runtime is not None:
             self._runtime.start(self.inputs.since, BEGINNING - 1)
 
+    def _strategy(self) -> Strategy:
+        return engine_strategy(self.settings.strategy, self.settings.budget_bytes)
+
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self._check_open()
@@ -441,7 +445,7 @@ class Engine:
                 return
             self.inputs.promise(self.settings)
         if self._loop is None:
-            self._loop = SchedulingLoop(self.runtime, make(self.settings.strategy))
+            self._loop = SchedulingLoop(self.runtime, self._strategy())
         try:
             self._loop.run()
         except BaseException:
