@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from millpond.errors import StateError
 from millpond.lab import catalogue, report
 from millpond.lab.commands import app
-from millpond.lab.experiment import Claim, Experiment, Tables, about
+from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.words import about
 from millpond.lab.running import Outcome, run_all, run_one
 
 QUICK = "chain-opening-example"
