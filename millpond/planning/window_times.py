@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
-
 from millpond.cql.algebra import RangeWindow
 from millpond.schema import FOREVER
 
@@ -48,18 +45,3 @@ class WindowTimes:
         if self.length is None:
             return -FOREVER * 2
         return self.latest_entered(at) - self.length - 1
-
-    def enter_column(self) -> SparkColumn:
-        """When the tuple of a row enters."""
-        time = F.col("_ts")
-        return time if self.slide is None else time + F.pmod(-time, F.lit(self.slide))
-
-    def leave_column(self) -> SparkColumn:
-        """When the tuple of a row leaves."""
-        time = F.col("_ts")
-        if self.length is None:
-            return F.lit(FOREVER)
-        if self.slide is None:
-            return time + F.lit(self.length + 1)
-        last = time + F.lit(self.length)
-        return last - F.pmod(last, F.lit(self.slide)) + F.lit(self.slide)

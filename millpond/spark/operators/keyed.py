@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Literal
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.rows_window import RowsWindowKernel
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
     AggregateOperator,
     CountOperator,
@@ -17,8 +18,8 @@ from millpond.planning.physical import (
     RowsWindowOperator,
 )
 from millpond.planning.predicates import all_columns
-from millpond.schema import BEGINNING
-from millpond.spark.fragments import ENDED, STARTED, Outputs
+from millpond.schema import BEGINNING, Type
+from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.frames import Frame, union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.surroundings import Surroundings
@@ -148,8 +149,8 @@ class RunningCount(RunningKeyed):
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
-        side = F.lit(index).cast("long").alias("_side")
-        return Outputs(tuple((c, f"k{i}") for i, c in enumerate(columns)), extra=(side,))
+        side = (Literal(index, Type.BIGINT), "_side")
+        return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
 
 
 class RunningRowsWindow(RunningKeyed):
