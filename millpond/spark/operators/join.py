@@ -5,10 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from millpond.planning.branches import Outputs, branches
 from millpond.planning.physical import JoinOperator
 from millpond.planning.predicates import conjuncts
 from millpond.spark.expressions import lower
-from millpond.spark.fragments import ALIVE, STARTED, Outputs, Reading, branches
+from millpond.spark.fragments import ALIVE, STARTED, Reading
 from millpond.spark.frames import Frame, Selection, broadcast, joined, union
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.steps import Outcome, Step

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Literal
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.kernel import Kernel
 from millpond.kernels.rows_window import RowsWindowKernel
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
     AggregateOperator,
     CountOperator,
@@ -17,8 +19,8 @@ from millpond.planning.physical import (
     RowsWindowOperator,
 )
 from millpond.planning.predicates import all_columns
-from millpond.schema import BEGINNING
-from millpond.spark.fragments import ENDED, STARTED, Outputs
+from millpond.schema import BEGINNING, Type
+from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.frames import Frame, union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
@@ -142,8 +144,8 @@ class RunningCount(RunningKeyed):
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
-        row = tuple((c, f"k{i}") for i, c in enumerate(columns))
-        return Outputs(row, constants=(("_side", index),))
+        side = (Literal(index, Type.BIGINT), "_side")
+        return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
 
 
 class RunningRowsWindow(RunningKeyed):

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import element_schema
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.fragments import ENDED, STARTED, Fragment, Outputs
+from millpond.spark.fragments import ENDED, STARTED, Fragment
 from millpond.spark.frames import Plans
 from millpond.spark.steps import DRIVER, Outcome, Step
 from millpond.spark.surroundings import Surroundings

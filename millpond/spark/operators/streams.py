@@ -11,9 +11,10 @@ from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
 from millpond.kernels.groups import Ints
 from millpond.kernels.snapshots import contents, slide_instants, still_open
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import DifferenceOperator, OutputOperator, SnapshotsOperator
 from millpond.schema import BEGINNING
-from millpond.spark.fragments import ALIVE, ENDED, STARTED, Outputs
+from millpond.spark.fragments import ALIVE, ENDED, STARTED
 from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
