@@ -15,7 +15,6 @@ from millpond.cql.algebra import (
     Distinct,
     Filter,
     Join,
-    Node,
     Project,
 )
 from millpond.cql.expressions import (
@@ -33,6 +32,7 @@ from millpond.cql.expressions import (
     walk,
     with_children,
 )
+from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.planning.name_movers import name_movers
 from millpond.planning.nodes import Combine

@@ -18,8 +18,9 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Filter, Node, Project, RangeWindow, Sample
+from millpond.cql.algebra import Filter, Project, RangeWindow, Sample
 from millpond.cql.expressions import Column, Expression
+from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.kernels.columns import integers
 from millpond.planning.nodes import Combine
