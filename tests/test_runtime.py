@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from millpond.decisions import Decision, RunOperator
 from millpond.runtime import SchedulingLoop
-from millpond.scheduling.fifo import Fifo
+from millpond.scheduling.strategies.fifo import Fifo
 from millpond.snapshot import Observation, PlanSnapshot
 from tests.scheduling.pictures import idle, path, waiting
 

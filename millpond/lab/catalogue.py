@@ -1,4 +1,4 @@
-"""Every experiment of the lab: the modules of this package that declare an `EXPERIMENT`."""
+"""Every experiment of the lab: the modules of its folders that declare an `EXPERIMENT`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORDER = ("Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers")
 def experiments() -> Mapping[str, Experiment]:
     """All experiments by name, in the order of the papers."""
     found: list[Experiment] = []
-    for module in pkgutil.iter_modules(lab.__path__, f"{lab.__name__}."):
+    for module in pkgutil.walk_packages(lab.__path__, f"{lab.__name__}."):
         if not module.name.endswith("__main__"):
             experiment = getattr(import_module(module.name), "EXPERIMENT", None)
             if isinstance(experiment, Experiment):

@@ -1,1 +1,1 @@
-"""Scheduling strategies: one a file, named as in its paper, pure, found through the registry."""
+"""Scheduling: strategies, the charts and threads they are made of, and the registry of names."""

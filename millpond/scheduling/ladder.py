@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from millpond.scheduling.progress_chart import Point, path_chart, steepest_descents
+from millpond.scheduling.charts.progress_chart import Point, path_chart, steepest_descents
 from millpond.scheduling.ready_queue import ReadyQueue
 from millpond.snapshot import OperatorPath, OperatorState, PlanSnapshot
 

@@ -17,26 +17,28 @@ from millpond.spelling import suggestion
 
 GROUP = "millpond.strategies"
 
+FOLDER = "millpond.scheduling.strategies"
+
 BUILT_IN = {
-    "auto": "millpond.scheduling.auto:Auto",
-    "chain": "millpond.scheduling.chain:Chain",
-    "fifo-chain": "millpond.scheduling.fifo_chain:FifoChain",
-    "greedy": "millpond.scheduling.greedy:Greedy",
-    "fifo": "millpond.scheduling.fifo:Fifo",
-    "round-robin": "millpond.scheduling.round_robin:RoundRobin",
-    "gts": "millpond.scheduling.gts:Gts",
-    "ots": "millpond.scheduling.ots:Ots",
-    "di": "millpond.scheduling.direct_interoperability:DirectInteroperability",
-    "hmts": "millpond.scheduling.hmts:Hmts",
-    "component-based": "millpond.scheduling.component_based:ComponentBased",
-    "maximum-slope-segment": "millpond.scheduling.maximum_slope_segment:MaximumSlopeSegment",
-    "per-tuple-greedy": "millpond.scheduling.per_tuple_greedy:PerTupleGreedy",
-    "path-capacity": "millpond.scheduling.path_capacity:PathCapacity",
-    "segment": "millpond.scheduling.segment:Segment",
-    "simplified-segment": "millpond.scheduling.simplified_segment:SimplifiedSegment",
-    "threshold": "millpond.scheduling.threshold:Threshold",
-    "periodically-oldest": "millpond.scheduling.periodically_oldest:PeriodicallyOldest",
-    "dynamic-priority": "millpond.scheduling.dynamic_priority:DynamicPriority",
+    "auto": "auto:Auto",
+    "chain": "chain:Chain",
+    "fifo-chain": "fifo_chain:FifoChain",
+    "greedy": "greedy:Greedy",
+    "fifo": "fifo:Fifo",
+    "round-robin": "round_robin:RoundRobin",
+    "gts": "gts:Gts",
+    "ots": "ots:Ots",
+    "di": "direct_interoperability:DirectInteroperability",
+    "hmts": "hmts:Hmts",
+    "component-based": "component_based:ComponentBased",
+    "maximum-slope-segment": "maximum_slope_segment:MaximumSlopeSegment",
+    "per-tuple-greedy": "per_tuple_greedy:PerTupleGreedy",
+    "path-capacity": "path_capacity:PathCapacity",
+    "segment": "segment:Segment",
+    "simplified-segment": "simplified_segment:SimplifiedSegment",
+    "threshold": "threshold:Threshold",
+    "periodically-oldest": "periodically_oldest:PeriodicallyOldest",
+    "dynamic-priority": "dynamic_priority:DynamicPriority",
 }
 
 
@@ -83,5 +85,7 @@ def find(name: str) -> Callable[..., Strategy]:
 @cache
 def _offers() -> Mapping[str, EntryPoint]:
     found = {each.name: each for each in entry_points(group=GROUP)}
-    built_in = {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}
+    built_in = {
+        name: EntryPoint(name, f"{FOLDER}.{value}", GROUP) for name, value in BUILT_IN.items()
+    }
     return found | built_in

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from millpond.errors import StrategyError
-from millpond.scheduling.progress_chart import check_chart
+from millpond.scheduling.charts.progress_chart import check_chart
 from millpond.simulator.distributions import Distribution, check_mean
 
 Source: TypeAlias = int | str

@@ -308,7 +308,7 @@ def simulate(
 ) -> Record:
     """Run a plan under a strategy until all arrivals are served; returns what was measured.
 
-    >>> from millpond.scheduling.fifo import Fifo
+    >>> from millpond.scheduling.strategies.fifo import Fifo
     >>> plan = SimulatedPlan()
     >>> _ = plan.path("q", plan.stream("s"), [(1.0, 0.2), (5.0, 1.0)])
     >>> record = simulate(plan, Fifo(slice_seconds=1.0), {"s": [1, 2]}, Conditions(tuples="fluid"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.decisions import RunOperator
-from millpond.scheduling.three_levels import ThreeLevels
+from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.snapshot import (
     InputSnapshot,
     Observation,

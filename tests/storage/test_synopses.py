@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.spark import synopses
+from millpond.storage import synopses
 from millpond.storage.synopses import GroupSynopsis
 
 SCHEMA = pa.schema(

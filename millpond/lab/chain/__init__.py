@@ -1,0 +1,1 @@
+"""Babcock, Babu, Datar, Motwani, *Chain: Operator Scheduling for Memory Minimization*, 2003."""

@@ -1,0 +1,149 @@
+"""What the Chain paper's figures of queue size share: their strategies, workloads and limits.
+
+The progress charts' digits are unreadable, so each figure chooses a chart of the shape its text
+describes. "Bursts" are flows that begin as a Poisson process and last Pareto lengths of time;
+"trace" is a superposition of 16 Pareto ON/OFF flows, self-similar like the paper's network trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.scheduling.charts.progress_chart import Point
+from millpond.scheduling.registry import make
+from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
+from millpond.snapshot import FloatArray
+from millpond.workloads import ArrivalProcess, PoissonFlows, SelfSimilar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STRATEGIES = ("chain", "greedy", "round-robin", "fifo")
+WORKLOADS = ("bursts", "trace")
+QUANTUM_SECONDS = 0.01
+SAMPLES = 400
+Limit: TypeAlias = tuple[str, str, float]
+"""One strategy's peak is at most so many times another's."""
+CHOSEN = (
+    " Chart and load are our choice: the print has lost the paper's digits. The text gives the "
+    "order of the strategies, no ratios; the limits on ratios were set, with room, after the first "
+    "runs. Selectivities are drawn tuple by tuple."
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A plan, how many tuples a second each of its streams brings, and for how long."""
+
+    plan: Callable[[], SimulatedPlan]
+    tuples_per_second: Mapping[str, float]
+    seconds: float = 60.0
+
+
+def queue_size_experiment(
+    name: str, title: str, claim: str, setting: Setting, limits: Sequence[Limit], note: str
+) -> Experiment:
+    """A figure of queue size over time, with the limits its peaks must keep."""
+    run, check = partial(run_setting, setting), partial(check_limits, limits)
+    return Experiment(name, "Chain", title, claim, run, plot_queues, check, note=note + CHOSEN)
+
+
+def path_plan(points: Sequence[Point]) -> SimulatedPlan:
+    """The operator path of one progress chart."""
+    made = SimulatedPlan()
+    made.chart("q", made.stream("s"), points)
+    return made
+
+
+def process(workload: str, tuples_per_second: float) -> ArrivalProcess:
+    """The arrival process of that name and mean rate."""
+    if workload == "trace":
+        return SelfSimilar(tuples_per_second, on_seconds=1.0, off_seconds=5.0, flows=16)
+    flows_per_second, flow_seconds = 4.0, 0.5
+    return PoissonFlows(
+        flows_per_second,
+        flow_arrivals_per_second=tuples_per_second / (flows_per_second * flow_seconds),
+        flow_seconds=flow_seconds,
+        shape=1.5,
+    )
+
+
+def run_setting(setting: Setting, seeds: Sequence[int]) -> Tables:
+    """Peak and mean queue size for every workload, seed and strategy, and one run over time."""
+    rows: list[tuple[str, int, str, float, float, float, int]] = []
+    series: dict[str, list[float]] = {}
+    for workload in WORKLOADS:
+        for seed in seeds:
+            arrivals = {
+                name: process(workload, rate).until(setting.seconds, 100 * seed + place)
+                for place, (name, rate) in enumerate(setting.tuples_per_second.items())
+            }
+            for strategy in STRATEGIES:
+                record = _simulate(setting, strategy, arrivals, seed)
+                rows.append((workload, seed, strategy, *_summary(record)))
+                if seed == seeds[0]:
+                    times = np.linspace(0.0, setting.seconds, SAMPLES)
+                    series.setdefault("seconds", times.tolist())
+                    series[f"{workload} {strategy}"] = record.memory.at(times).tolist()
+    names = ("workload", "seed", "strategy", "peak", "mean", "latency_seconds", "switches")
+    summary = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return {"summary": summary, "queue size": series}
+
+
+def _simulate(
+    setting: Setting, strategy: str, arrivals: Mapping[str, FloatArray], seed: int
+) -> Record:
+    scheduled = make(strategy, slice_seconds=QUANTUM_SECONDS)
+    return simulate(setting.plan(), scheduled, arrivals, Conditions(seed=seed))
+
+
+def _summary(record: Record) -> tuple[float, float, float, int]:
+    return (
+        record.peak_bytes,
+        record.mean_bytes,
+        record.mean_latency_seconds,
+        record.context_switches,
+    )
+
+
+def plot_queues(tables: Tables, figure: Figure) -> None:
+    """Queue size over time, one panel a workload."""
+    series = tables["queue size"]
+    panels = figure.subplots(len(WORKLOADS), 1, sharex=True)
+    for axes, workload in zip(panels, WORKLOADS, strict=True):
+        for strategy in STRATEGIES:
+            axes.plot(series["seconds"], series[f"{workload} {strategy}"], label=strategy, lw=1)
+        axes.set_ylabel(f"queue size ({workload})")
+    panels[0].legend(ncols=len(STRATEGIES))
+    panels[-1].set_xlabel("seconds")
+
+
+def mean_of(tables: Tables, column: str, workload: str, strategy: str) -> float:
+    """A summary column averaged over the seeds."""
+    summary = tables["summary"]
+    rows = zip(summary["workload"], summary["strategy"], summary[column], strict=True)
+    return float(np.mean([value for *which, value in rows if which == [workload, strategy]]))
+
+
+def check_limits(limits: Sequence[Limit], tables: Tables) -> list[Claim]:
+    """The claims that peaks keep their limits, on both workloads."""
+    return [claim for limit in limits for claim in at_most(tables, *limit)]
+
+
+def at_most(tables: Tables, strategy: str, other: str, factor: float) -> list[Claim]:
+    """Claims that the peak queue size of one strategy is at most `factor` times another's."""
+    claims = []
+    for workload in WORKLOADS:
+        mine = mean_of(tables, "peak", workload, strategy)
+        theirs = mean_of(tables, "peak", workload, other)
+        ratio = mine / theirs
+        text = f"{workload}: peak queue size of {strategy} over that of {other}"
+        measured = f"{ratio:.2f} ({mine:.0f} / {theirs:.0f})"
+        claims.append(Claim(text, f"at most {factor:g}", measured, ratio <= factor))
+    return claims

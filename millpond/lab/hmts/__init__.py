@@ -1,0 +1,1 @@
+"""Cammert et al., *Flexible Multi-Threaded Scheduling for Continuous Queries*, 2007."""

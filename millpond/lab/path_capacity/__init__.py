@@ -1,0 +1,1 @@
+"""Jiang, Chakravarthy, *Scheduling Strategies for Processing Continuous Queries*, 2003."""

@@ -1,0 +1,1 @@
+"""Beyond the papers: every strategy on one plane of memory and latency."""

@@ -1,0 +1,34 @@
+"""Path Capacity (Path Capacity paper, section 3.1).
+
+The unit is the operator path P_i from a stream to an output. Its static priority is its processing
+capacity C^P_{P_i} by (2.2): tuples a second that the path consumes when it carries each to the end.
+Work left in the middle of a path (a fork's other branch, a join that was blocked) is work of that
+path too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millpond.scheduling.by_unit import ByUnit, Unit
+from millpond.scheduling.charts.capacity import processing_capacity, remaining_seconds, rounded
+from millpond.snapshot import OperatorPath, PlanSnapshot
+
+
+class PathCapacity(ByUnit):
+    """Runs the operator path that consumes the most tuples in a second, from its leaf up."""
+
+    def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
+        """Every operator path, with its capacity times the weight of its query as priority."""
+        return [path_unit(plan, path, _priority(plan, path)) for path in plan.paths]
+
+
+def path_unit(plan: PlanSnapshot, path: OperatorPath, priority: float) -> Unit:
+    """An operator path as a unit of this priority."""
+    seconds = remaining_seconds(plan, path.operators, path.stream)
+    return Unit(path.operators, priority, seconds)
+
+
+def _priority(plan: PlanSnapshot, path: OperatorPath) -> float:
+    capacity = processing_capacity(plan, path.operators, path.stream)
+    return rounded(capacity * plan.by_id[path.operators[-1]].weight)

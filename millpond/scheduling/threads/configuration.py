@@ -1,0 +1,114 @@
+"""Configurations of the three-level scheme (HMTS paper, section 4.2.2), as plain data.
+
+Level 1: operators, and virtual operators where no queue is between them. Level 2: partitions, each
+executed by one thread with a strategy of its own. Level 3: priorities among the threads, and the
+length of a thread's turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from millpond.errors import StrategyError
+from millpond.scheduling.threads.rival_placements import chain_cuts
+from millpond.scheduling.threads.virtual_operators import (
+    Edge,
+    Placement,
+    operator_edges,
+    without_cycles,
+)
+from millpond.snapshot import PlanSnapshot
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Operators that one thread executes by one strategy, and the share of time it may claim."""
+
+    operators: frozenset[int]
+    strategy: str = "fifo"
+    priority: float = 1.0
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.operators:
+            raise StrategyError("a partition has no operators; give it some or leave it out")
+        check_priority(self.priority)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Partitions, the queues between operators, and the longest turn of a thread.
+
+    Queues between partitions need not be listed. Without `turn_seconds` a thread keeps its
+    processor for what its own strategy decides.
+    """
+
+    partitions: tuple[Partition, ...]
+    queues: Placement
+    turn_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        check_turn(self.turn_seconds)
+
+    @property
+    def partition_of(self) -> Mapping[int, int]:
+        """The place of each operator's partition."""
+        places = enumerate(self.partitions)
+        return {operator: place for place, each in places for operator in each.operators}
+
+    def completed(self, plan: PlanSnapshot) -> Configuration:
+        """Check that each operator of the plan has one partition, and add the queues that must be.
+
+        Those are the ones between partitions and, where a partition runs Chain, the ones between
+        two chains, because Chain gives them different priorities.
+        """
+        _check_cover(self.partitions, plan)
+        unknown = self.queues - operator_edges(plan)
+        if unknown:
+            raise StrategyError(f"no edge {min(unknown)} between operators to put a queue on")
+        queues = self.queues | self._between_partitions(plan) | self._between_chains(plan)
+        return replace(self, queues=without_cycles(plan, queues))
+
+    def _between_partitions(self, plan: PlanSnapshot) -> Placement:
+        place = self.partition_of
+        return frozenset(edge for edge in operator_edges(plan) if place[edge[0]] != place[edge[1]])
+
+    def _between_chains(self, plan: PlanSnapshot) -> Placement:
+        by_chain = [each.operators for each in self.partitions if each.strategy == "chain"]
+        if not by_chain or not operator_edges(plan) - self.queues:
+            return frozenset()
+        cuts: set[Edge] = set()
+        for path in plan.paths:
+            cuts |= chain_cuts(plan, path)
+        chained = frozenset().union(*by_chain)
+        return frozenset(edge for edge in cuts if edge[1] in chained)
+
+
+def check_priority(priority: float) -> None:
+    """Refuse a priority that is no positive number."""
+    if not (priority > 0 and math.isfinite(priority)):
+        raise StrategyError(f"priority is {priority}; give a number above 0")
+
+
+def check_turn(turn_seconds: float | None) -> None:
+    """Refuse a turn of no length."""
+    if turn_seconds is not None and not turn_seconds > 0:
+        raise StrategyError(f"turn_seconds is {turn_seconds}; give more than 0, or none")
+
+
+def _check_cover(partitions: tuple[Partition, ...], plan: PlanSnapshot) -> None:
+    if not plan.operators:
+        raise StrategyError("the plan is empty; register a query first")
+    listed = Counter(operator for each in partitions for operator in each.operators)
+    twice = {operator for operator, count in listed.items() if count > 1}
+    if twice:
+        raise StrategyError(f"operator {min(twice)} is in two partitions; leave it in one")
+    missing = set(plan.by_id) - set(listed)
+    if missing:
+        raise StrategyError(f"operator {min(missing)} is in no partition; add it to one")
+    surplus = set(listed) - set(plan.by_id)
+    if surplus:
+        raise StrategyError(f"the plan has no operator {min(surplus)}; known: {sorted(plan.by_id)}")

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from millpond.lab.chain import four_operators
+from millpond.lab.chain.bursts import STRATEGIES, at_most, mean_of, run_setting
+
+
+def test_chain_is_ahead_where_a_selective_operator_is_sandwiched() -> None:
+    tables = run_setting(replace(four_operators.SETTING, seconds=8.0), seeds=[0])
+    assert set(tables["summary"]["strategy"]) == set(STRATEGIES)
+    peaks = {name: mean_of(tables, "peak", "bursts", name) for name in STRATEGIES}
+    assert min(peaks, key=lambda name: peaks[name]) == "chain"
+    claim = at_most(tables, "chain", "greedy", 1.0)[0]
+    assert claim.holds
+    assert claim.measured.endswith(f"({peaks['chain']:.0f} / {peaks['greedy']:.0f})")

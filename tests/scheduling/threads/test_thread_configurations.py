@@ -1,0 +1,125 @@
+"""GTS, OTS, direct interoperability and HMTS on the simulator: same answers, any switching."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millpond.runtime import SchedulingLoop
+from millpond.scheduling.registry import make
+from millpond.scheduling.strategies.direct_interoperability import DirectInteroperability
+from millpond.scheduling.strategies.fifo import Fifo
+from millpond.scheduling.strategies.gts import Gts
+from millpond.scheduling.strategies.hmts import Hmts
+from millpond.scheduling.strategies.ots import Ots
+from millpond.scheduling.threads.three_levels import Configure, ThreeLevels
+from millpond.simulator import Conditions, Record, SimulatedPlan, Simulation, simulate
+
+TIMES = np.cumsum(np.random.default_rng(3).exponential(1.0, 60))
+CONFIGURATIONS: dict[str, Configure] = {
+    "gts": Gts("chain", slice_seconds=0.5).graph_threaded,
+    "ots": Ots(0.5).operator_threaded,
+    "di": DirectInteroperability().directly_connected,
+    "hmts": Hmts("chain", turn_seconds=0.5).hybrid,
+    "two threads": Hmts("round-robin", threads=2, turn_seconds=0.5).hybrid,
+}
+
+
+def shared_plan() -> SimulatedPlan:
+    """Two queries over a shared selection, one with an expensive end and one with a join."""
+    plan = SimulatedPlan()
+    s, t = plan.stream("s"), plan.stream("t")
+    narrow = plan.operator("narrow", s, 0.02, 0.6)
+    plan.query("slow", plan.operator("slow", narrow, 1.5, 0.5))
+    other = plan.operator("other", t, 0.01, 0.9)
+    joined = plan.join("join", narrow, other, 0.05, 0.4)
+    plan.query("joined", plan.operator("last", joined, 0.02))
+    return plan
+
+
+def outcome(record: Record) -> tuple[float, ...]:
+    """How many tuples each output delivered."""
+    places = np.unique(record.output_operator)
+    return tuple(float((record.output_operator == each).sum()) for each in places)
+
+
+ARRIVALS = {"s": TIMES, "t": TIMES + 0.3}
+EXPECTED = outcome(simulate(shared_plan(), Fifo(), ARRIVALS))
+
+
+@pytest.mark.parametrize("processors", [1, 2, 4])
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_every_configuration_gives_the_same_answers(name: str, processors: int) -> None:
+    strategy = ThreeLevels(CONFIGURATIONS[name])
+    record = simulate(shared_plan(), strategy, ARRIVALS, Conditions(processors=processors))
+    assert outcome(record) == EXPECTED
+    assert record.memory.values[-1] == 0
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.sampled_from(sorted(CONFIGURATIONS))), max_size=8),
+    st.integers(1, 3),
+)
+def test_nothing_is_lost_by_switching_while_running(
+    switches: list[tuple[int, str]], processors: int
+) -> None:
+    simulation = Simulation(shared_plan(), ARRIVALS, Conditions(processors=processors))
+    strategy = ThreeLevels(CONFIGURATIONS["gts"])
+    loop = SchedulingLoop(simulation, strategy)
+    for turns, name in switches:
+        for _ in range(turns):
+            loop.turn()
+        strategy.reconfigure(CONFIGURATIONS[name])
+    loop.run()
+    record = simulation.recorder.close(simulation.now_seconds)
+    assert outcome(record) == EXPECTED
+    assert record.memory.values[-1] == 0
+
+
+def test_the_loop_can_exchange_one_for_another() -> None:
+    simulation = Simulation(shared_plan(), ARRIVALS, Conditions(processors=2))
+    loop = SchedulingLoop(simulation, make("ots"))
+    for name in ("hmts", "gts", "di", "ots", "hmts"):
+        for _ in range(40):
+            loop.turn()
+        loop.strategy = make(name)
+    loop.run()
+    assert outcome(simulation.recorder.close(simulation.now_seconds)) == EXPECTED
+
+
+def test_gts_with_a_strategy_is_that_strategy_alone() -> None:
+    conditions = Conditions(trace=True)
+    for name in ("fifo", "chain", "greedy", "round-robin"):
+        alone = simulate(shared_plan(), make(name, slice_seconds=0.2), ARRIVALS, conditions)
+        levels = Gts(name, slice_seconds=0.2)
+        assert simulate(shared_plan(), levels, ARRIVALS, conditions).trace == alone.trace
+
+
+def test_gts_uses_one_processor_only_and_ots_uses_both() -> None:
+    conditions = Conditions(processors=2, trace=True)
+    assert _overlaps(simulate(shared_plan(), Gts(), ARRIVALS, conditions)) == 0
+    assert _overlaps(simulate(shared_plan(), Ots(), ARRIVALS, conditions)) > 0
+
+
+def _overlaps(record: Record) -> int:
+    """Steps that began before an earlier one had ended."""
+    trace = sorted(record.trace)
+    return sum(
+        later.start_seconds < earlier.end_seconds - 1e-9 for earlier, later in pairwise(trace)
+    )
+
+
+def test_no_thread_starves_beside_an_overloaded_one() -> None:
+    """A query of low weight beside one that never catches up still waits a few turns at most."""
+    plan = SimulatedPlan()
+    plan.query("greedy", plan.operator("greedy", plan.stream("s"), 3.0), weight=5.0)
+    plan.query("modest", plan.operator("modest", plan.stream("t"), 0.1))
+    until = Conditions(until_seconds=100.0)
+    arrivals = {"s": np.arange(100.0), "t": np.arange(100.0)}
+    record = simulate(plan, Ots(turn_seconds=0.1), arrivals, until)
+    assert record.longest_wait_seconds[1] <= 0.1 * (5 + 2)
+    starved = simulate(plan, make("fifo"), arrivals, until)
+    assert starved.longest_wait_seconds[1] > 20

@@ -1,0 +1,88 @@
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.errors import StrategyError
+from millpond.scheduling.threads.thread_scheduler import ThreadScheduler
+
+
+def take_turns(threads: ThreadScheduler, count: int, seconds: float = 1.0) -> list[int]:
+    taken = []
+    for _ in range(count):
+        thread = threads.next()
+        assert thread is not None
+        threads.start(thread)
+        threads.charge(thread, seconds)
+        threads.resume(thread)
+        taken.append(thread)
+    return taken
+
+
+def awake(*priorities: float) -> ThreadScheduler:
+    threads = ThreadScheduler(priorities)
+    for thread in range(len(priorities)):
+        threads.wake(thread)
+    return threads
+
+
+def test_nobody_waiting_means_nobody_next() -> None:
+    assert ThreadScheduler([1.0]).next() is None
+
+
+def test_equal_threads_take_turns() -> None:
+    assert take_turns(awake(1.0, 1.0, 1.0), 6) == [0, 1, 2, 0, 1, 2]
+
+
+def test_time_is_divided_in_the_ratio_of_priorities() -> None:
+    assert Counter(take_turns(awake(3.0, 1.0), 400)) == {0: 300, 1: 100}
+
+
+def test_a_running_thread_is_not_next() -> None:
+    threads = awake(1.0, 1.0)
+    threads.start(0)
+    threads.start(1)
+    assert threads.next() is None
+
+
+def test_an_idle_thread_has_no_claim_on_the_past() -> None:
+    threads = ThreadScheduler([1.0, 1.0])
+    threads.wake(0)
+    take_turns(threads, 10)
+    threads.wake(1)
+    assert take_turns(threads, 4) == [1, 0, 1, 0]
+
+
+def test_a_long_turn_is_paid_for() -> None:
+    threads = awake(1.0, 1.0)
+    threads.start(0)
+    threads.charge(0, 2.0)
+    threads.resume(0)
+    assert take_turns(threads, 4) == [1, 1, 0, 1]
+
+
+def test_priorities_can_change_while_running() -> None:
+    threads = awake(1.0, 1.0)
+    take_turns(threads, 2)
+    threads.set_priority(1, 4.0)
+    assert Counter(take_turns(threads, 50)) == {0: 10, 1: 40}
+
+
+@pytest.mark.parametrize("priority", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_priority_that_is_not_positive_is_refused(priority: float) -> None:
+    with pytest.raises(StrategyError, match="priority is"):
+        awake(1.0).set_priority(0, priority)
+
+
+@given(st.lists(st.floats(0.1, 10.0), min_size=2, max_size=8), st.floats(0.001, 1.0))
+def test_no_thread_starves(priorities: list[float], seconds: float) -> None:
+    """Between two turns of a thread every other has at most its share more than one."""
+    threads = awake(*priorities)
+    taken = take_turns(threads, 300, seconds)
+    for thread, priority in enumerate(priorities):
+        bound = sum(other / priority + 2 for other in priorities)
+        places = [-1, *(place for place, one in enumerate(taken) if one == thread), len(taken)]
+        longest = max(later - place for place, later in pairwise(places))
+        assert longest <= bound + 1
