@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Node, Sample
+from millpond.cql.algebra import Sample
 from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.kernels.columns import integers
 from millpond.planning.branches import ELEMENT, Branch, Outputs, branches
 from millpond.planning.predicates import conjuncts, substitute

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millpond.cql.algebra import Node, RangeWindow
+from millpond.cql.algebra import RangeWindow
+from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
