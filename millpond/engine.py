@@ -367,7 +367,7 @@ class Engine:
             from millpond.spark.surroundings import Limits
 
             with self._lock:
-                limits = Limits(seed=self.settings.seed)
+                limits = Limits(seed=self.settings.seed, buckets=cores(self.settings.spark_master))
                 self._set_limits(limits)
                 self._runtime = SparkRuntime(
                     lambda: self.spark,

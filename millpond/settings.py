@@ -192,9 +192,9 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        2_000_000,
+        50_000,
         _whole_number(0),
-        "up to how many rows the last part of a keyed operator runs in the driver",
+        "steps of at most so many rows end in the driver, larger ones on the executors",
     )
     processors: int = _option(
         "processors",

@@ -124,7 +124,9 @@ class Case:
 
     def query_ddl(self):
         """The statements that register the queries."""
-        policies = {name: " ON ERROR SKIP" if name in self.skipping else "" for name in self.queries}
+        policies = {
+            name: " ON ERROR SKIP" if name in self.skipping else "" for name in self.queries
+        }
         return [f"CREATE QUERY {n}{policies[n]} AS {text};" for n, text in self.queries.items()]
 
     def names(self, target):
