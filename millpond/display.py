@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
-
-KINDS = {
-    "stream": StreamEntry,
-    "relation": RelationEntry,
-    "view": ViewEntry,
-    "query": QueryEntry,
-}
-"""What the catalog holds; SHOW knows each by its plural."""
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""
@@ -65,12 +57,6 @@ class Query:
             f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
             f"<p>{table.num_rows} result elements, the last {last}:</p>{rows}"
         )
-
-
-def kind_of(entry: Any) -> str:
-    """The word for a catalog entry, "query" for what is none."""
-    found = (kind for kind, entries in KINDS.items() if isinstance(entry, entries))
-    return next(found, "query")
 
 
 def shown(engine: Engine, what: str) -> pa.Table:

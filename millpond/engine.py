@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.connectors import arrow_schema, open_sink, open_source
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
-from millpond.cql.algebra import Node, StreamScan
+from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
+from millpond.cql.node import Node
 from millpond.cql.statements import (
     Action,
     AlterQuery,
@@ -31,7 +32,7 @@ from millpond.cql.statements import (
     Show,
     Update,
 )
-from millpond.display import Plan, Query, kind_of, shown
+from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report
@@ -203,7 +204,7 @@ class Engine:
         with self._lock:
             self._check_open()
             entry = self.catalog.get(name)
-            apply(Drop(kind_of(entry), name), self.catalog)
+            apply(Drop(kind_of(entry) if entry else "query", name), self.catalog)
             key = name.lower()
             if isinstance(entry, QueryEntry):
                 self._deactivate(key)
@@ -366,7 +367,7 @@ class Engine:
             from millpond.spark.surroundings import Limits
 
             with self._lock:
-                limits = Limits(seed=self.settings.seed)
+                limits = Limits(seed=self.settings.seed, buckets=cores(self.settings.spark_master))
                 self._set_limits(limits)
                 self._runtime = SparkRuntime(
                     lambda: self.spark,

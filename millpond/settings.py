@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millpond.errors import CqlError
+from millpond.spelling import suggestion
 
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1,
@@ -192,9 +192,9 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        2_000_000,
+        50_000,
         _whole_number(0),
-        "up to how many rows the last part of a keyed operator runs in the driver",
+        "steps of at most so many rows end in the driver, larger ones on the executors",
     )
     processors: int = _option(
         "processors",
@@ -247,7 +247,5 @@ def _find(key: str) -> tuple[str, _Option]:
     for name, option in _OPTIONS.items():
         if wanted in (option.key, name):
             return name, option
-    keys = sorted(option.key for option in _OPTIONS.values())
-    near = difflib.get_close_matches(wanted, keys, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise CqlError(f'no setting "{key}"; {hint}known: {", ".join(keys)}')
+    keys = [option.key for option in _OPTIONS.values()]
+    raise CqlError(f'no setting "{key}"{suggestion(wanted, keys)}')

@@ -1,4 +1,4 @@
-"""What a kernel is."""
+"""What all keyed kernels look like, and how one runs on one bucket of an operator's state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class Kernel(Protocol):
-    """A keyed operator as a function of tables; see ``kernels``."""
+    """A keyed operator as a function of tables."""
 
     @property
     def keys(self) -> list[str]:
@@ -30,3 +30,23 @@ class Kernel(Protocol):
     ) -> tuple[pa.Table, pa.Table]:
         """The output of a step and the new state of the keys it touched."""
         ...
+
+
+class Known(Protocol):
+    """State rows that can be asked by key."""
+
+    def query(self, keys: pa.Table) -> pa.Table:
+        """The rows of those of these keys that are known."""
+        ...
+
+    def all(self) -> pa.Table:
+        """The rows of all keys."""
+        ...
+
+
+def run_bucket(
+    kernel: Kernel, events: pa.Table, known: Known, after: int, until: int
+) -> tuple[pa.Table, pa.Table]:
+    """The output of a step and the rows it changes; what is known stays as it is."""
+    state = known.query(events) if kernel.keys else known.all()
+    return kernel.run(events, state, after, until)

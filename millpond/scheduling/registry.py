@@ -6,7 +6,6 @@ A name stands for a callable that takes the strategy's settings by keyword, most
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -14,6 +13,7 @@ from typing import cast
 from millpond.errors import StrategyError
 from millpond.scheduling.check_settings import check_settings
 from millpond.scheduling.strategy import Strategy
+from millpond.spelling import suggestion
 
 GROUP = "millpond.strategies"
 
@@ -71,9 +71,7 @@ def find(name: str) -> Callable[..., Strategy]:
     """What makes the strategy of that name."""
     offers = _offers()
     if name not in offers:
-        close = get_close_matches(name, offers, n=1)
-        hint = f'did you mean "{close[0]}"? ' if close else ""
-        raise StrategyError(f'no strategy "{name}"; {hint}known: {", ".join(sorted(offers))}')
+        raise StrategyError(f'no strategy "{name}"{suggestion(name, offers)}')
     try:
         return cast("Callable[..., Strategy]", offers[name].load())
     except (ImportError, AttributeError) as fault:

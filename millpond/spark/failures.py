@@ -28,7 +28,7 @@ _WORDS = {
 def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
     """Turns what Spark raises inside into an error that names the place and the thing.
 
-    Where that is, is asked only if something is raised.
+    ``where`` is called only when something is raised, because finding the place takes time.
     """
     try:
         yield

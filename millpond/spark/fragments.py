@@ -3,15 +3,12 @@
 A fragment answers three questions about its relation, each for a step (after, until]: which
 elements *started*, which *ended* (of those that had started before), and which were *alive* at the
 step's beginning. Over a windowed stream all three are ranges of the stream's own pages.
-
-A tree of filters, projections, windows and signed sums is flattened into branches, one for each
-queue read, each with one condition and one select list over the queue's own columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,86 +16,23 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Filter, Node, Project, RangeWindow, Sample
-from millpond.cql.expressions import Column, Expression
-from millpond.errors import MillpondError
+from millpond.cql.algebra import Sample
+from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.kernels.columns import integers
-from millpond.kernels.window_times import WindowTimes
-from millpond.planning.nodes import Combine
-from millpond.planning.physical import QueueRead
-from millpond.planning.predicates import all_columns, conjoin, conjuncts, substitute
+from millpond.planning.branches import ELEMENT, Branch, Outputs, branches
+from millpond.planning.predicates import conjuncts, substitute
+from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
 from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.window_times import enter_column, leave_column
+from millpond.spark.window_columns import enter_column, leave_column
 from millpond.storage.pages import Page, Span, concatenated, total_rows
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 
 STARTED, ENDED, ALIVE = "started", "ended", "alive"
-ELEMENT = ("_ts", "_te", "_w")
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One way from a queue to the top of a fragment; expressions see the queue's columns."""
-
-    leaf: QueueRead
-    expressions: tuple[Expression, ...]
-    predicate: Expression | None = None
-    window: WindowTimes | None = None
-    sample: Sample | None = None
-    sign: int = 1
-
-
-def branches(node: Node) -> list[Branch]:
-    """The branches of a fragment."""
-    match node:
-        case QueueRead():
-            return [Branch(node, all_columns(node))]
-        case RangeWindow():
-            return [replace(b, window=WindowTimes.of(node)) for b in branches(node.input)]
-        case Sample():
-            return [replace(b, sample=node) for b in branches(node.input)]
-        case Combine():
-            right = [replace(b, sign=b.sign * node.sign) for b in branches(node.right)]
-            return branches(node.left) + right
-        case Filter():
-            return [_filtered(b, node.predicate) for b in branches(node.input)]
-        case Project():
-            return [
-                replace(
-                    b, expressions=tuple(substitute(e, b.expressions) for e in node.expressions)
-                )
-                for b in branches(node.input)
-            ]
-        case _:
-            raise MillpondError(f"internal: {node.label()} is not linear")
-
-
-def _filtered(branch: Branch, predicate: Expression) -> Branch:
-    part = substitute(predicate, branch.expressions)
-    return replace(branch, predicate=conjoin([*conjuncts(branch.predicate), part]))
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What an operator wants of each row: expressions over the fragment's columns, with names.
-
-    ``names`` are those of start, end and weight (or, over a stream, time and order). ``constants``
-    are columns with one number in every row.
-    """
-
-    expressions: tuple[tuple[Expression, str], ...]
-    names: tuple[str, ...] = ELEMENT
-    constants: tuple[tuple[str, int], ...] = ()
-
-    @staticmethod
-    def all_of(node: Node, names: tuple[str, ...] = ELEMENT, first: int = 0) -> Outputs:
-        """Every column of the fragment, as c0… or from another number on."""
-        columns = all_columns(node)
-        return Outputs(tuple((c, f"c{first + i}") for i, c in enumerate(columns)), names)
 
 
 class Fragment:
@@ -263,7 +197,6 @@ class _ReadBranch:
                 lower(substitute(e, branch.expressions), inputs).alias(name)
                 for e, name in outputs.expressions
             ),
-            *(F.lit(value).cast("long").alias(name) for name, value in outputs.constants),
         ]
         return columns, self._condition(inputs)
 

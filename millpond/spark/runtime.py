@@ -31,7 +31,11 @@ from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
+from millpond.storage.state_cache import StateCache
 from millpond.storage.store import Store
+
+STATE_BYTES = 2**30
+"""How much state the driver holds in memory; the rest it reads again when a step needs it."""
 
 STATISTICS_SECONDS = 1.0
 """How often strategies are told the measured costs and selectivities."""
@@ -81,6 +85,7 @@ class SparkRuntime:
         self._store = store
         self._listener = listener
         self._frames = Frames(lambda: for_steps(start_spark()), store)
+        self._states = StateCache(STATE_BYTES)
         self._processors = Processors()
         self._lock = lock
         self._changed_now = threading.Condition(lock)
@@ -112,8 +117,8 @@ class SparkRuntime:
             if identity in self.running:
                 continue
             after = since.get(self._graph.epochs[identity], {})
-            around = Surroundings(self.queues, self._frames, after, self.limits)
-            running = start(operator, around, cursor)
+            around = Surroundings(self.queues, self._frames, after, self.limits, self._states)
+            running = start(identity, operator, around, cursor)
             self.running[identity] = running
             self.queues[identity] = Queue(
                 identity, running.output_schema, self._store, operator.is_stream

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from dataclasses import dataclass, field
 
-from millpond.kernels.window_times import WindowTimes
+from millpond.planning.window_times import WindowTimes
 from millpond.storage.pages import Page
 
 

@@ -55,11 +55,11 @@ def test_a_fault_in_a_script_names_its_place_and_exits_2(
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("SET pagerows = 5", 'no setting "pagerows"; did you mean page_rows?'),
+        ("SET pagerows = 5", 'no setting "pagerows"; did you mean "page_rows"?'),
         ("SET page_rows = 0", "setting page_rows: '0' is not a whole number"),
         ("SET strategy = 'chian'", 'no strategy "chian"; did you mean "chain"?'),
         ("SET strategy = 'hmts'", 'strategy "hmts" cannot drive Spark'),
-        ("CREATE STREAM S (a INT) FROM cvs('x')", "no source cvs; did you mean csv?"),
+        ("CREATE STREAM S (a INT) FROM cvs('x')", 'no source cvs; did you mean "csv"?'),
         ("CREATE STREAM S (a INT) FROM csv('x', headr = true)", "csv: no option headr"),
     ],
 )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import StateError
-from millpond.kernels.window_times import WindowTimes
+from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
 from millpond.storage import queues
 from millpond.storage import store as stores

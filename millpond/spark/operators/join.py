@@ -5,10 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from millpond.planning.branches import Outputs, branches
 from millpond.planning.physical import JoinOperator
 from millpond.planning.predicates import conjuncts
 from millpond.spark.expressions import lower
-from millpond.spark.fragments import ALIVE, STARTED, Outputs, Reading, branches
+from millpond.spark.fragments import ALIVE, STARTED, Reading
 from millpond.spark.frames import Frame, Selection, broadcast, joined, union
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.steps import Outcome, Step
@@ -23,13 +24,15 @@ class RunningJoin(RunningOperator):
 
     needs = frozenset({STARTED, ALIVE})
 
-    def __init__(self, operator: JoinOperator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: JoinOperator, around: Surroundings, cursor: int
+    ) -> None:
         self._width = len(operator.left.schema)
         self._condition = operator.condition
         (self._post,) = branches(operator.post)
         self._pair_columns = self._width + len(operator.right.schema)
         self._selection = Selection(self._columns)
-        super().__init__(operator, around, cursor)
+        super().__init__(identity, operator, around, cursor)
 
     def _pair(self) -> list[Column]:
         return [F.col(f"c{i}") for i in range(self._pair_columns)]
@@ -65,7 +68,9 @@ class RunningJoin(RunningOperator):
         pairs = union(
             self._join(new_left, union(old_right, new_right)), self._join(old_left, new_right)
         )
-        return self.page_of(self.plans.collect(pairs, self.output_schema))
+        if self.is_large(step):
+            return self.on_executors(pairs, self.output_schema)
+        return self.in_driver(self.plans.collect(pairs, self.output_schema))
 
     def _join(self, left: Frame | None, right: Frame | None) -> Frame | None:
         if left is None or right is None:

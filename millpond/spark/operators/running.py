@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import element_schema
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.fragments import ENDED, STARTED, Fragment, Outputs
-from millpond.spark.frames import Plans
-from millpond.spark.steps import DRIVER, Outcome, Step
+from millpond.spark.fragments import ENDED, STARTED, Fragment
+from millpond.spark.frames import Frame, Plans
+from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -34,7 +38,10 @@ class RunningOperator:
     keeps_state = False
     """Whether a step depends on the one before it in more than its queues."""
 
-    def __init__(self, operator: Operator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+    ) -> None:
+        self.identity = identity
         self.operator = operator
         self.around = around
         self.cursor = cursor
@@ -140,10 +147,32 @@ class RunningOperator:
         """The work of a step."""
         raise NotImplementedError
 
-    def page_of(self, table: pa.Table, state: Any = None) -> Outcome:
-        """The outcome of a step that ran in the driver."""
+    def is_large(self, step: Step) -> bool:
+        """Whether the executors are the place for a step."""
+        return step.rows > self.around.limits.driver_rows
+
+    def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
+        """The outcome of a step whose output is in the driver."""
         page = Page.of(self.around.frames.store, table) if table.num_rows else None
-        return Outcome(page, DRIVER, state)
+        return Outcome(page, DRIVER, state, driver_bytes=table.nbytes)
+
+    def on_executors(
+        self,
+        frame: Frame | None,
+        schema: pa.Schema,
+        shaping: Shaping | None = None,
+        keys: Sequence[str] = (),
+    ) -> Outcome:
+        """The outcome of a step whose output the executors write, after a shuffle by ``keys``."""
+        if frame is None:
+            return Outcome(None, EXECUTORS)
+        store, buckets = self.around.frames.store, self.around.limits.buckets
+        work = WriteRows(Place.of(store), schema, shaping)
+
+        def use(rows: DataFrame) -> list[Line]:
+            return lines_of(rows.repartition(buckets, *keys) if keys else rows, work)
+
+        return Outcome(page_of(store, self.plans.run(frame, use)), EXECUTORS)
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""

@@ -1,0 +1,76 @@
+"""Text read as a value, exactly as Spark's TRY_CAST reads it; None where it cannot be read."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+BLANK = "".join(map(chr, (*range(33), 127)))
+"""What is ignored at both ends: spaces and control characters."""
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
+_HEXADECIMAL = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[dDfF]?"
+)
+_INFINITE = {"inf", "+inf", "infinity", "+infinity"}
+_MINUS_INFINITE = {"-inf", "-infinity"}
+_TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
+_DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+
+
+def whole(text: str, bits: int) -> int | None:
+    """A whole number of so many bits."""
+    text = text.strip(BLANK)
+    if not _WHOLE.fullmatch(text) or len(text) > 4000:
+        return None
+    value = int(text)
+    return value if -(2 ** (bits - 1)) <= value < 2 ** (bits - 1) else None
+
+
+def double(text: str) -> float | None:
+    """A double: decimal or hexadecimal, with Java's letters behind it, or infinite, or NaN."""
+    text = text.strip(BLANK)
+    if _DECIMAL.fullmatch(text):
+        return float(text.rstrip("dDfF"))
+    word = text.lower()
+    if word in _INFINITE or word in _MINUS_INFINITE:
+        return float(word)
+    if word == "nan":
+        return float("nan")
+    return _hexadecimal(text) if _HEXADECIMAL.fullmatch(text) else None
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text.rstrip("dDfF"))
+    except OverflowError:
+        return float("-inf" if text.startswith("-") else "inf")
+
+
+def truth(text: str) -> bool | None:
+    """A truth value."""
+    word = text.strip(BLANK).lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+def days(text: str) -> int | None:
+    """A date: a year, or a year and a month, or a day with anything behind it."""
+    match = _DATE.fullmatch(text.strip(BLANK))
+    if match is None:
+        return None
+    sign, year, month, day = match.groups()
+    return day_number(int(sign + year), int(month or 1), int(day or 1))
+
+
+def day_number(year: int, month: int, day: int) -> int | None:
+    """The days since 1970, of any year; None if there is no such day."""
+    cycles, within = divmod(year - 2000, 400)  # the calendar repeats every 400 years
+    try:
+        there = date(2000 + within, month, day)
+    except ValueError:
+        return None
+    return there.toordinal() - _EPOCH + cycles * 146_097
+
+
+_EPOCH = date(1970, 1, 1).toordinal()

@@ -1,0 +1,181 @@
+"""Steps on Spark's executors, from end to end: the driver sees one line a task.
+
+A task gets its rows from Spark, does its work on one bucket of the state, writes its part of the
+output and of the new state itself, and answers with counts and names. What a task that was retried
+or came second has written is named by nobody, and so is garbage.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from millpond.errors import InputError
+from millpond.kernels.kernel import Kernel, run_bucket
+from millpond.storage.forms import Keyed
+from millpond.storage.pages import Page, last_end
+from millpond.storage.state import Delta, StateVersion
+from millpond.storage.state_cache import BucketName, StateCache
+from millpond.storage.store import Store, write_parquet
+
+STATE_BYTES = 512 * 2**20
+"""How much state one Python worker holds in memory."""
+
+Line = dict[str, Any]
+
+
+class Work(Protocol):
+    """What each task of a step does; it is sent to the workers."""
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """Does the work and says what was written."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows it takes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the files of one step go."""
+
+    directory: str
+    page: str
+    state: str
+
+    @staticmethod
+    def of(store: Store) -> Place:
+        """Names in a store that nobody else uses."""
+        return Place(str(store.directory), store.new_name("pages"), store.new_name("state"))
+
+    def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
+        """Writes a part of the step's output; the reference to it."""
+        if table.num_rows == 0:
+            return {}
+        name = f"{self.page}-{bucket}-{attempt}.parquet"
+        write_parquet(table, Path(self.directory) / name)
+        times = pc.min_max(table["_ts"])
+        return {
+            "name": name,
+            "rows": table.num_rows,
+            "bytes": table.nbytes,
+            "first": times["min"].as_py(),
+            "last": times["max"].as_py(),
+            "last_end": last_end(table),
+        }
+
+
+class Shaping(Protocol):
+    """Turns the rows of a task into its part of the output; sent to the workers."""
+
+    def __call__(self, rows: pa.Table) -> pa.Table: ...
+
+
+@dataclass(frozen=True)
+class WriteRows:
+    """Writes the rows of each task, after a function of the table if there is one."""
+
+    place: Place
+    schema: pa.Schema
+    shaping: Shaping | None = None
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One part of the output."""
+        shaped = rows if self.shaping is None else self.shaping(rows)
+        return self.place.write_page(shaped, bucket, attempt)
+
+
+@dataclass(frozen=True)
+class RunKernel:
+    """Runs a kernel on each bucket of its state."""
+
+    place: Place
+    schema: pa.Schema
+    kernel: Kernel
+    operator: str
+    version: StateVersion
+    after: int
+    until: int
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One bucket: its output, and what changes in its state."""
+        if rows.num_rows == 0 and self.kernel.keys:
+            return {}
+        kernel, version = self.kernel, self.version
+        form = Keyed(kernel.state_schema, tuple(kernel.keys))
+        name = BucketName(self.place.directory, self.operator, bucket)
+        known = _states.state_at(name, form, version)
+        output, changes = run_bucket(kernel, rows, known, self.after, self.until)
+        line = self.place.write_page(output, bucket, attempt)
+        if changes.num_rows:
+            path = f"{self.place.state}-{bucket}-{attempt}"
+            delta = _states.write(name, form, version, changes, path, self.until)
+            line["delta"] = delta.to_json()
+        return line
+
+
+_states = StateCache(STATE_BYTES)
+"""What this process, one of Spark's Python workers, holds of states."""
+
+
+def lines_of(frame: DataFrame, work: Work) -> list[Line]:
+    """Does the work on every partition of a frame, on the executors."""
+
+    def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"line": [json.dumps(_line(work, batches))]})
+
+    answers = frame.mapInArrow(tasks, "line string").toArrow()["line"].to_pylist()
+    lines: list[Line] = [json.loads(answer) for answer in answers]
+    for line in lines:
+        if "error" in line:
+            raise InputError(line["error"])
+    return lines
+
+
+def _line(work: Work, batches: Iterator[pa.RecordBatch]) -> Line:
+    began = time.monotonic()
+    context = TaskContext.get()
+    bucket, attempt = (
+        (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+    )
+    received = list(batches)
+    schema = work.schema
+    rows = pa.Table.from_batches(received) if received else schema.empty_table()
+    try:
+        line = work.run(rows.select(schema.names).cast(schema), bucket, attempt)
+    except InputError as error:
+        return {"error": str(error)}
+    return {**line, "bucket": bucket, "seconds": time.monotonic() - began}
+
+
+def page_of(store: Store, lines: list[Line]) -> Page | None:
+    """The page whose parts the tasks have written."""
+    parts = [line for line in lines if "name" in line]
+    if not parts:
+        return None
+    ends = [line["last_end"] for line in parts if line["last_end"] is not None]
+    return Page(
+        store,
+        rows=sum(line["rows"] for line in parts),
+        bytes_=sum(line["bytes"] for line in parts),
+        first=min(line["first"] for line in parts),
+        last=max(line["last"] for line in parts),
+        last_end=max(ends, default=None),
+        names=tuple(line["name"] for line in parts),
+    )
+
+
+def deltas_of(lines: list[Line]) -> dict[int, Delta]:
+    """What changes in each bucket of the state."""
+    return {line["bucket"]: Delta.from_json(line["delta"]) for line in lines if "delta" in line}
