@@ -90,7 +90,7 @@ def test_a_state_is_a_dictionary_whatever_is_thrown_away_merged_or_forgotten(
     limit_bytes, small, actions
 ):
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(levels, "SMALL_ROWS", 1 if small else 64)
+        patch.setattr(levels, "SMALL_ROWS", 1 if small else 1_024)
         patch.setattr(state_module, "COMPACT_ROWS", 4 if small else 4_096)
         operator, model = Operator(directory, limit_bytes), {}
         for time, (action, changes, process) in enumerate(actions):
