@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 N ?= 1000
+EXAMPLES ?= 10
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed
 export PYTHONUTF8 := 1
 
@@ -50,7 +51,8 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP) ## N=1000 random queries against the reference evaluator; prints the seed of a failure
+fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries
+	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
 	$(BIN)/python -m tests.fuzz --n $(N)
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case

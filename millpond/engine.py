@@ -1,22 +1,25 @@
 """The façade: one engine with its catalog, inputs, running queries and results.
 
 Everything here wires; nothing here decides. Spark starts with the first step, so that checking and
-explaining need no Java.
+explaining need no Java. Every method may be called from any thread and from callbacks: whatever
+changes the engine holds its lock, and nobody holds it while a step is executed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.connectors import arrow_schema, open_sink, open_source
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
-from millpond.cql.algebra import Node, StreamScan
+from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
+from millpond.cql.node import Node
 from millpond.cql.statements import (
     Action,
     AlterQuery,
@@ -29,24 +32,30 @@ from millpond.cql.statements import (
     Show,
     Update,
 )
-from millpond.display import Plan, Query, kind_of, shown
+from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, StateError
+from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report
 from millpond.intake import RelationIntake
+from millpond.operation import Operation
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
-from millpond.results import Callback, ResultLog
+from millpond.results import Callback, ResultLog, deliver
 from millpond.runtime import SchedulingLoop
-from millpond.scheduling.registry import make
+from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings
-from millpond.storage.pages import PageStore
+from millpond.settings import Settings, cores
+from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
+from millpond.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millpond.spark.runtime import SparkRuntime
+    from millpond.spark.steps import Step
+    from millpond.spark.surroundings import Limits
 
 
 class Engine:
@@ -75,24 +84,31 @@ class Engine:
         self._directory = Path(directory or ".")
         self._keep_results = keep_results
         self._session = spark
-        self._store = PageStore()
+        self._lock = threading.RLock()
+        self._starting = threading.Lock()
+        self._store = Store(self.settings.store)
         self.inputs = Inputs(self.catalog, self._store, self._arrived)
+        self._operation = Operation(self._lock, self._work, self._read_source)
+        self._failures = Failures()
         self._logs: dict[str, ResultLog] = {}
+        self._news: set[str] = set()
+        """The queries that have put out what was not yet handed on."""
         self._outputs: dict[str, str] = {}
         self._graph = Graph()
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
         self._closed = False
-        make(self.settings.strategy)
+        self._strategy()
 
     # -- statements ------------------------------------------------------------------------
 
     def execute(self, script: str, name: str = "<script>") -> list[Any]:
         """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
-        self._check_open()
         answers = []
         for text, position in split_statements(script):
-            statement = check_statement(text, position, self.catalog)
+            with self._lock:
+                self._check_open()
+                statement = check_statement(text, position, self.catalog)
             try:
                 answer = self._act(statement.action, text)
             except CqlError as error:
@@ -104,25 +120,27 @@ class Engine:
         return answers
 
     def _act(self, action: Action, text: str) -> Any:
-        match action:
-            case Create():
-                self._create(action)
-            case Drop():
-                self.drop(action.name)
-            case Insert():
-                self._insert(action)
+        match action:  # these two ask Spark, and so must not hold the lock all the time
             case Delete():
-                self._modify(action.relation, action.predicate, None)
+                return self._modify(action.relation, action.predicate, None)
             case Update():
-                self._modify(action.relation, action.predicate, action.expressions)
-            case AlterQuery():
-                self._alter(action)
-            case SetOption():
-                self._set(action)
-            case Show():
-                return self.show(action.kind)
-            case Explain():
-                return self._explain(action, text)
+                return self._modify(action.relation, action.predicate, action.expressions)
+        with self._lock:
+            match action:
+                case Create():
+                    self._create(action)
+                case Drop():
+                    self.drop(action.name)
+                case Insert():
+                    self._insert(action)
+                case AlterQuery():
+                    self._alter(action)
+                case SetOption():
+                    self._set(action)
+                case Show():
+                    return self.show(action.kind)
+                case Explain():
+                    return self._explain(action, text)
         return None
 
     def _create(self, action: Create) -> None:
@@ -183,14 +201,32 @@ class Engine:
 
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
-        self._check_open()
-        entry = self.catalog.get(name)
-        apply(Drop(kind_of(entry), name), self.catalog)
-        key = name.lower()
-        if isinstance(entry, QueryEntry):
-            self._deactivate(key)
-            self._logs.pop(key).close()
-        self.inputs.drop(key)
+        with self._lock:
+            self._check_open()
+            entry = self.catalog.get(name)
+            apply(Drop(kind_of(entry) if entry else "query", name), self.catalog)
+            key = name.lower()
+            if isinstance(entry, QueryEntry):
+                self._deactivate(key)
+                self._failures.forget(key)
+                self._logs.pop(key).close()
+            self.inputs.drop(key)
+
+    def restart(self, name: str) -> None:
+        """Runs a query that has failed again, from now on."""
+        with self._lock:
+            self._check_open()
+            entry = self.query_entry(name)
+            if self._failures.of(name) is None:
+                raise StateError(f'query "{entry.name}" has not failed')
+            self._failures.forget(name)
+            self._logs[name.lower()].sink_failed = False
+            self._activate(entry, optimise(entry.plan))
+
+    def failures(self) -> list[Failure]:
+        """The queries that have failed, each with its reason."""
+        with self._lock:
+            return list(self._failures)
 
     def _deactivate(self, key: str) -> None:
         output = self._outputs.pop(key, None)
@@ -212,17 +248,27 @@ class Engine:
             self._runtime.set_weight(changed.name, changed.weight)
         if entry.active and not changed.active:
             self._deactivate(action.name.lower())
+        elif changed.active and self._failures.of(changed.name) is not None:
+            self.restart(changed.name)
         elif changed.active and not entry.active:
             self._activate(changed, optimise(changed.plan))
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
-        strategy = make(settings.strategy)
+        strategy = engine_strategy(settings.strategy, settings.budget_bytes)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
-        if action.key.lower() == "strategy" and self._loop is not None:
+        if action.key.lower() in ("strategy", "budget") and self._loop is not None:
             self._loop.strategy = strategy
+        if self._runtime is not None:
+            self._set_limits(self._runtime.limits)
+
+    def _set_limits(self, limits: Limits) -> None:
+        """Tells the running operators the settings that may change at any time."""
+        limits.step_rows = self.settings.step_rows
+        limits.driver_rows = self.settings.driver_rows
+        limits.processors = self.settings.processors or cores(self.settings.spark_master)
 
     # -- relations -------------------------------------------------------------------------
 
@@ -234,22 +280,30 @@ class Engine:
         self, name: str, predicate: Expression | None, new: tuple[Expression, ...] | None
     ) -> None:
         """DELETE, and UPDATE as removal and insertion, decided by Spark on the present content."""
-        intake = self.inputs.relation(name)
-        old, changed = self._evaluate(intake, predicate, new)
-        at = self.inputs.change_time(intake)
-        self.inputs.change(intake, old, at, -1)
-        if changed is not None:
-            self.inputs.change(intake, changed, at, 1)
+        while True:
+            with self._lock:
+                intake = self.inputs.relation(name)
+                seen, rows = intake.changed_rows, intake.content()
+            old, changed = self._evaluate(intake, rows.drop_columns(["_te"]), predicate, new)
+            with self._lock:
+                self._check_open()
+                if intake.changed_rows != seen:
+                    continue  # somebody else was quicker: look again
+                at = self.inputs.change_time(intake)
+                self.inputs.change(intake, old, at, -1)
+                if changed is not None:
+                    self.inputs.change(intake, changed, at, 1)
+                return
 
     def _evaluate(
         self,
         intake: RelationIntake,
+        rows: pa.Table,
         predicate: Expression | None,
         new: tuple[Expression, ...] | None,
     ) -> tuple[pa.Table, pa.Table | None]:
         from millpond.spark.modify import evaluate
 
-        rows = intake.content().drop_columns(["_te"])
         everything = tuple(
             Column(i, f.type, f.name) for i, f in enumerate(intake.entry.schema.fields)
         )
@@ -267,37 +321,43 @@ class Engine:
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
         """
-        self._check_open()
-        self.inputs.push(name, rows)
+        with self._lock:
+            self._check_open()
+            self.inputs.push(name, rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
-        self._check_open()
-        self.inputs.push_changes(name, changes)
+        with self._lock:
+            self._check_open()
+            self.inputs.push_changes(name, changes)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
-        self._check_open()
-        self.inputs.advance(name, timestamp)
+        with self._lock:
+            self._check_open()
+            self.inputs.advance(name, timestamp)
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
-        return self.inputs.late(stream)
+        with self._lock:
+            return self.inputs.late(stream)
 
     def _arrived(self, queue: Queue) -> None:
         if self._runtime is not None:
             self._runtime.arrived(queue.name)
+        self._operation.wake()
 
     # -- running ---------------------------------------------------------------------------
 
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started now if it was not yet."""
-        if self._session is None:
-            from millpond.spark.session import create_session
+        from millpond.spark.session import create_session
 
-            self._session = create_session(self.settings)
-        return self._session
+        with self._starting:
+            if self._session is None:
+                self._session = create_session(self.settings)
+            return self._session
 
     @property
     def runtime(self) -> SparkRuntime:
@@ -306,52 +366,136 @@ class Engine:
             from millpond.spark.runtime import SparkRuntime
             from millpond.spark.surroundings import Limits
 
-            limits = Limits(
-                step_rows=self.settings.step_rows,
-                driver_rows=self.settings.driver_rows,
-                partitions=self.spark.sparkContext.defaultParallelism,
-                seed=self.settings.seed,
-            )
-            self._runtime = SparkRuntime(
-                self.spark, self._graph, self.inputs.queues, self._store, self._deliver, limits
-            )
-            self._start_operators()
-            for entry in self.catalog.of_kind(QueryEntry):
-                self._runtime.set_weight(entry.name, entry.weight)
+            with self._lock:
+                limits = Limits(seed=self.settings.seed, buckets=cores(self.settings.spark_master))
+                self._set_limits(limits)
+                self._runtime = SparkRuntime(
+                    lambda: self.spark,
+                    self._graph,
+                    self.inputs.queues,
+                    self._store,
+                    self,
+                    limits,
+                    self._lock,
+                )
+                self._start_operators()
+                for entry in self.catalog.of_kind(QueryEntry):
+                    self._runtime.set_weight(entry.name, entry.weight)
         return self._runtime
 
     def _start_operators(self) -> None:
         if self._runtime is not None:
             self._runtime.start(self.inputs.since, BEGINNING - 1)
 
-    def _deliver(self, query: str, table: pa.Table, until: int) -> None:
-        self._logs[query.lower()].add(table, until)
+    def _strategy(self) -> Strategy:
+        return engine_strategy(self.settings.strategy, self.settings.budget_bytes)
 
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self._check_open()
-        if not self._outputs:
-            return
-        self.inputs.promise(self.settings)
-        if self._loop is None:
-            self._loop = SchedulingLoop(self.runtime, make(self.settings.strategy))
-        self._loop.run()
-        self.runtime.raise_failures()
+        self._operation.run(self._work)
+        self._raise_failures()
 
     def run_sources(self, report: Report | None = None) -> None:
         """Reads every source to its end, always the one that is furthest behind, and works."""
-        while self.inputs.sources:
-            self.inputs.read(report)
-            self.run_until_idle()
-        self.run_until_idle()
+        self._check_open()
+        self._operation.run(lambda: self._work_through_sources(report))
+        self._raise_failures()
 
     def finish(self, report: Report | None = None) -> None:
         """Reads all sources, ends all inputs, and works until nothing can follow."""
         self._check_open()
-        if self.inputs.sources:
-            self.run_sources(report)
-        self.inputs.end()
-        self.run_until_idle()
+        self._operation.run(lambda: self._finish(report))
+        self._raise_failures()
+
+    def start(self) -> None:
+        """Works in the background from now on, as pushes come and sources deliver."""
+        self._check_open()
+        self._operation.start()
+
+    def stop(self, drain: bool = True) -> None:
+        """Ends the work in the background; ``drain``: only once all that has come is done."""
+        self._operation.stop(drain)
+
+    def _finish(self, report: Report | None) -> None:
+        self._work_through_sources(report)
+        with self._lock:
+            self.inputs.end()
+        self._work()
+
+    def _work_through_sources(self, report: Report | None) -> None:
+        while self._read_source(report):
+            self._work()
+        self._work()
+
+    def _read_source(self, report: Report | None = None) -> bool:
+        """Reads a page of the source furthest behind; the lock is not held meanwhile."""
+        with self._lock:
+            reading = self.inputs.next_reading() if not self._closed else None
+        if reading is None:
+            return False
+        page = reading.page()
+        with self._lock:
+            self.inputs.take(reading, page, report)
+        return True
+
+    def _work(self) -> None:
+        """One round of the loop: everything that can be done now."""
+        with self._lock:
+            if self._closed or not self._outputs:
+                return
+            self.inputs.promise(self.settings)
+        if self._loop is None:
+            self._loop = SchedulingLoop(self.runtime, self._strategy())
+        try:
+            self._loop.run()
+        except BaseException:
+            self.runtime.cancel()
+            raise
+
+    def _raise_failures(self) -> None:
+        with self._lock:
+            self._failures.raise_untold()
+
+    # -- what the running operators tell ---------------------------------------------------
+
+    def put_out(self, query: str, page: Page | None, until: int) -> None:
+        """A query has put out a page, or nothing; it is complete up to a time."""
+        self._logs[query.lower()].add(page, until)
+        if page is not None:
+            self._news.add(query.lower())
+
+    def committed(self, identity: str, step: Step) -> None:
+        """A step is about to be published."""
+
+    def skipped(self, identity: str, until: int) -> None:
+        """An operator has passed a time in which nothing happened."""
+
+    def failed(self, identity: str, step: Step, error: Exception) -> None:
+        """A step could not be done: the queries that need it stand still, the others go on."""
+        label = self._graph.operators[identity].label()
+        queries = self.runtime.picture.queries(identity)
+        found = [Failure(query, label, str(error), step.after, step.until) for query in queries]
+        self._fail(found, error)
+
+    def _fail(self, failures: list[Failure], error: Exception) -> None:
+        self._failures.add(failures, error)
+        for failure in failures:
+            self._deactivate(failure.query.lower())
+
+    def after_commit(self) -> None:
+        """Hands on what was put out; callbacks run without the lock."""
+        with self._lock:
+            logs = [self._logs[name] for name in self._news if name in self._logs]
+            self._news = set()
+        for log in logs:
+            deliver(log, self._lock, self._sink_failed)
+
+    def _sink_failed(self, log: ResultLog, error: Exception) -> None:
+        name = log.entry.name
+        at = log.complete_until
+        said = StateError(f"query {name}, its sink: {error}")
+        self._fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], said)
 
     # -- results ---------------------------------------------------------------------------
 
@@ -360,7 +504,17 @@ class Engine:
 
         Columns are ts (in ticks; NULL at the beginning), weight, and the query's own.
         """
-        table = self._log(query).table()
+        with self._lock:
+            log = self._log(query)
+            pages = list(log.pages)
+            for page in pages:
+                page.pin()
+        try:
+            table = log.table(pages)
+        finally:
+            with self._lock:
+                for page in pages:
+                    page.unpin()
         match form:
             case "arrow":
                 return table
@@ -374,10 +528,11 @@ class Engine:
 
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""
-        self._check_open()
         if not callable(callback):
             raise StateError(f"subscribe needs a function of one table, not {callback!r}")
-        self._log(query).subscribers.append(callback)
+        with self._lock:
+            self._check_open()
+            self._log(query).subscribe(callback)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
         """A result's time as people read it."""
@@ -428,7 +583,8 @@ class Engine:
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
-        return shown(self, kind.lower())
+        with self._lock:
+            return shown(self, kind.lower())
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()
@@ -442,14 +598,17 @@ class Engine:
 
     def close(self) -> None:
         """Frees everything; Spark stays up for other engines of the process."""
-        if self._closed:
-            return
-        self._closed = True
-        for log in self._logs.values():
-            log.close()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._operation.stop(drain=False)
         if self._runtime is not None:
             self._runtime.close()
-        self._store.close()
+        with self._lock:
+            for log in self._logs.values():
+                log.close()
+            self._store.close()
 
     def __enter__(self) -> Engine:
         return self

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
-from millpond.storage.pages import PageStore
-from millpond.storage.queues import Queue, Reader
+from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader
+from millpond.storage.store import Store
 
 Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""
@@ -35,12 +37,23 @@ Report = Callable[[str, Progress], None]
 _SIGNS = {"+": 1, "-": -1}
 
 
+@dataclass(frozen=True)
+class SourceReading:
+    """One page of a source about to be read."""
+
+    name: str
+    source: Source
+    pages: Iterator[pa.Table]
+
+    def page(self) -> pa.Table | None:
+        """The page, or None at the source's end."""
+        return next(self.pages, None)
+
+
 class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
-    def __init__(
-        self, catalog: Catalog, store: PageStore, arrived: Callable[[Queue], None]
-    ) -> None:
+    def __init__(self, catalog: Catalog, store: Store, arrived: Callable[[Queue], None]) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
         self.streams: dict[str, StreamIntake] = {}
@@ -70,8 +83,8 @@ class Inputs:
         """A new relation; without timestamps its content is there from the beginning."""
         key = entry.name.lower()
         queue = self._relation_queue(entry, "")
-        queue.readers.append(Reader(BEGINNING - 1, lambda page: page.last, needs_content=True))
-        intake = self.relations[key] = RelationIntake(entry, [queue])
+        reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True))
+        intake = self.relations[key] = RelationIntake(entry, [queue], reader)
         if entry.has_changes and entry.source.name != "push":
             self.sources[key] = (source, source.pages())
         elif entry.source.name != "push":
@@ -202,13 +215,20 @@ class Inputs:
 
     # -- sources ---------------------------------------------------------------------------
 
-    def read(self, report: Report | None) -> None:
-        """One page of the source furthest behind; at its end the promise that nothing follows."""
+    def next_reading(self) -> SourceReading | None:
+        """The source furthest behind, to be read without the lock."""
+        if not self.sources:
+            return None
         name = min(self.sources, key=self._reached)
-        source, pages = self.sources[name]
-        page = next(pages, None)
+        return SourceReading(name, *self.sources[name])
+
+    def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
+        """Takes a page of a source; at its end the promise that nothing follows."""
+        name = reading.name
+        if name not in self.sources or self.sources[name][1] is not reading.pages:
+            return  # dropped meanwhile
         if report is not None:
-            report(self._catalog.entries[name].name, source.progress())
+            report(self._catalog.entries[name].name, reading.source.progress())
         if page is None:
             del self.sources[name]
             self.advance(name, END)
@@ -257,7 +277,7 @@ class Inputs:
         for relation in self.relations.values():
             if not relation.entry.has_changes:
                 self._raise(relation.queues, max(self._furthest, relation.last_change))
-            relation.queue.readers[0].cursor = relation.queue.heartbeat
+            relation.reader.cursor = relation.queue.heartbeat
 
     @property
     def _furthest(self) -> int:

@@ -21,6 +21,7 @@ from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
 from millpond.storage.pages import concatenated
 from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader
 
 END = FOREVER - 1
 """The heartbeat of a source that has ended."""
@@ -121,7 +122,11 @@ class RelationIntake:
 
     entry: RelationEntry
     queues: list[Queue]
+    reader: Reader
+    """Keeps the relation's content."""
     last_change: int = BEGINNING
+    changed_rows: int = 0
+    """How many rows were put in or taken out so far."""
     _held: Counter[Hashable] | None = None
 
     @property
@@ -138,6 +143,7 @@ class RelationIntake:
         columns = [pa.array(times), pa.array(ends), pa.array(weights), *rows.columns]
         page = pa.Table.from_arrays(columns, schema=relation_page_schema(self.entry.schema))
         self.last_change = max(self.last_change, int(times.max()))
+        self.changed_rows += rows.num_rows
         for queue in self.queues:
             queue.append(page)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from millpond.errors import CqlError
+from millpond.spelling import suggestion
 
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1,
@@ -53,6 +54,18 @@ def parse_bytes(text: str) -> int:
     if not match or match[2].upper() not in _UNIT_BYTES:
         raise ValueError("an amount of memory such as '512 MB' or '4g'")
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
+
+
+def cores(spark_master: str) -> int:
+    """How many tasks run at once; for a cluster, a fair guess.
+
+    >>> cores("local[3]"), cores("local")
+    (3, 1)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
+    if match is None or match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
 
 
 def format_duration(microseconds: int) -> str:
@@ -179,9 +192,21 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        2_000_000,
+        50_000,
         _whole_number(0),
-        "up to how many rows the last part of a keyed operator runs in the driver",
+        "steps of at most so many rows end in the driver, larger ones on the executors",
+    )
+    processors: int = _option(
+        "processors",
+        0,
+        _whole_number(0),
+        "how many steps run at once; 0: as many as Spark has cores",
+    )
+    store: str = _option(
+        "store",
+        "memory",
+        _word,
+        "where pages and states are kept: memory, or a directory that all hosts see",
     )
     spark_master: str = _option("spark_master", "local[*]", _word, "where Spark runs")
     driver_memory: str = _option(
@@ -222,7 +247,5 @@ def _find(key: str) -> tuple[str, _Option]:
     for name, option in _OPTIONS.items():
         if wanted in (option.key, name):
             return name, option
-    keys = sorted(option.key for option in _OPTIONS.values())
-    near = difflib.get_close_matches(wanted, keys, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise CqlError(f'no setting "{key}"; {hint}known: {", ".join(keys)}')
+    keys = [option.key for option in _OPTIONS.values()]
+    raise CqlError(f'no setting "{key}"{suggestion(wanted, keys)}')

@@ -112,6 +112,8 @@ class Case:
     strategy: str = "fifo"
     tick_microseconds: int = 1
     title: str = field(default="", compare=False)
+    skipping: frozenset[str] = frozenset()
+    """The queries with ON ERROR SKIP."""
 
     def ddl(self):
         """The statements that declare everything but the queries."""
@@ -122,7 +124,10 @@ class Case:
 
     def query_ddl(self):
         """The statements that register the queries."""
-        return [f"CREATE QUERY {name} AS {text};" for name, text in self.queries.items()]
+        policies = {
+            name: " ON ERROR SKIP" if name in self.skipping else "" for name in self.queries
+        }
+        return [f"CREATE QUERY {n}{policies[n]} AS {text};" for n, text in self.queries.items()]
 
     def names(self, target):
         """The column names of a stream or relation."""
@@ -152,7 +157,12 @@ class Case:
 
     def expected(self, query):
         """What the reference evaluator says a query's output is."""
-        return reference.evaluate(self.queries[query], *self.reference_arguments())
+        policy = "skip" if query in self.skipping else "stop"
+        return reference.evaluate(self.queries[query], *self.reference_arguments(), policy)
+
+    def left_out(self, query):
+        """What the reference evaluator says a query with ON ERROR SKIP leaves out."""
+        return reference.left_out(self.queries[query], *self.reference_arguments())
 
     def reference_arguments(self):
         """The arguments of ``reference.evaluate`` after the text."""

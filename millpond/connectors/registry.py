@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -16,6 +15,7 @@ from millpond.connectors.sinks import Results, Sink
 from millpond.connectors.sources import Declaration, Source
 from millpond.errors import InputError
 from millpond.settings import Settings
+from millpond.spelling import nearest, suggestion
 
 GROUP = "millpond.connectors"
 
@@ -90,10 +90,9 @@ def _refuse_unknown_options(connector: Connector, parameters: list[inspect.Param
     known = [parameter.name for parameter in parameters]
     for option, _ in connector.options:
         if option not in known:
-            near = get_close_matches(option, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = nearest(option, known) or ";"
             usage = _usage(connector.name, parameters)
-            raise InputError(f"{connector.name}: no option {option}; {hint}{usage}")
+            raise InputError(f"{connector.name}: no option {option}{hint} {usage}")
 
 
 def _usage(name: str, parameters: list[inspect.Parameter]) -> str:
@@ -110,10 +109,7 @@ def _function(name: str, role: str) -> Callable[..., Any]:
         function: Callable[..., Any] | None = getattr(_loaded(name.lower()), role, None)
         if function is not None:
             return function
-    known = names(role)
-    near = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise InputError(f"no {role} {name}; {hint}known: {', '.join(known)}")
+    raise InputError(f"no {role} {name}{suggestion(name, names(role))}")
 
 
 def _loaded(name: str) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from millpond.cql.algebra import Filter, Node, Project, RangeWindow, Sample
+from millpond.cql.algebra import Filter, Project, RangeWindow, Sample
 from millpond.cql.expressions import Expression
+from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.planning.nodes import Combine
 from millpond.planning.physical import QueueRead

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from millpond.errors import InputError
+from millpond.errors import InputError, MillpondError, StateError
 from millpond.kernels.expressions import WORDS, Fault
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
@@ -23,7 +23,7 @@ _WORDS = {fault.name: words for fault, words in WORDS.items()}
 def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
     """Turns what Spark raises inside into an error that names the place and the thing.
 
-    Where that is, is asked only if something is raised.
+    ``where`` is called only when something is raised, because finding the place takes time.
     """
     try:
         yield
@@ -36,6 +36,20 @@ def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
         if words is None:
             raise
         raise InputError(f"{where()}: {words}") from error
+
+
+def in_words(error: BaseException | None, where: Callable[[], str]) -> MillpondError:
+    """What a step raised, as an error that names the place and the thing."""
+    try:
+        with in_plain_words(where):
+            raise error or StateError("a step came to no end")
+    except InputError as said:
+        return said
+    except BaseException as raised:  # noqa: BLE001 (a failure of any kind stays where it is)
+        words = str(raised).strip().splitlines()
+        failure = StateError(f"{where()}: {type(raised).__name__}: {words[0] if words else ''}")
+        failure.__cause__ = raised
+        return failure
 
 
 def _was_interrupted(error: BaseException) -> bool:

@@ -7,26 +7,30 @@ step's beginning. Over a windowed stream all three are ranges of the stream's ow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Node, Sample
+from millpond.cql.algebra import Sample
 from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.kernels.columns import integers
 from millpond.planning.branches import ELEMENT, Branch, Outputs, branches
 from millpond.planning.predicates import conjuncts, substitute
 from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
 from millpond.spark.expressions import lower
-from millpond.spark.frames import Frame, Selection, Slot, union
+from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.window_columns import enter_column, leave_column
-from millpond.storage.pages import Page, concatenated
-from millpond.storage.queues import Queue, Reader
+from millpond.storage.pages import Page, Span, concatenated, total_rows
+from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader, Retention
 
 STARTED, ENDED, ALIVE = "started", "ended", "alive"
 
@@ -34,33 +38,16 @@ STARTED, ENDED, ALIVE = "started", "ended", "alive"
 class Fragment:
     """One input of a running operator."""
 
-    def __init__(
-        self,
-        node: Node,
-        around: Surroundings,
-        outputs: Outputs,
-    ) -> None:
+    def __init__(self, node: Node, around: Surroundings, outputs: Outputs) -> None:
         self.node = node
         self._branches = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
 
-    def frame(self, mode: str, after: int, until: int) -> Frame | None:
-        """The elements of a mode; those that ended come as their own minus."""
-        return union(*(branch.frame(mode, after, until) for branch in self._branches))
-
-    def changes(self, after: int, until: int) -> Frame | None:
-        """Started elements, and a minus for each earlier element that ended."""
-        return union(self.frame(STARTED, after, until), self.frame(ENDED, after, until))
-
-    def held(self, modes: Sequence[str], after: int, until: int) -> pa.Table | None:
-        """The rows of these modes without Spark, if the fragment only renames an operator's output.
-
-        Such rows are in the driver already; None for every other fragment.
-        """
-        (branch, *others) = self._branches
-        if others or not branch.only_renames:
-            return None
-        tables = [branch.held(mode, after, until) for mode in modes]
-        return pa.concat_tables(tables)
+    def read(self, modes: Iterable[str], after: int, until: int) -> Reading:
+        """The parts of pages that a step reads; nothing is opened yet."""
+        return Reading(
+            self._branches,
+            {mode: [b.spans(mode, after, until) for b in self._branches] for mode in modes},
+        )
 
     def subscribe(self, cursor: int, needs: frozenset[str]) -> list[tuple[Queue, Reader]]:
         """Registers this fragment with its queues, stating what it will need again."""
@@ -69,16 +56,10 @@ class Fragment:
             queue = branch.queue
             content = ALIVE in needs and not queue.is_stream
             scans = ALIVE in needs and queue.is_stream
-            until = retention(queue, branch.window, needs)
-            reader = Reader(cursor, until, needs_content=content, scans=scans)
-            queue.readers.append(reader)
+            kept = retention(queue, branch.window, needs)
+            reader = queue.subscribe(Reader(cursor, kept, needs_content=content, scans=scans))
             found.append((queue, reader))
         return found
-
-    def close(self) -> None:
-        """Gives up what the fragment holds for its plans."""
-        for branch in self._branches:
-            branch.close()
 
     def waiting(self, cursor: int, until: int) -> int:
         """About how many rows a step up to ``until`` would start with."""
@@ -89,59 +70,74 @@ class Fragment:
         return sum(branch.ending(after, until) for branch in self._branches)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What one step reads of a fragment: parts of pages, for each mode and branch."""
+
+    branches: list[_ReadBranch]
+    spans: dict[str, list[list[Span]]]
+
+    @property
+    def pages(self) -> list[Page]:
+        """All pages read, some perhaps more than once."""
+        return [s.page for spans in self.spans.values() for part in spans for s in part]
+
+    def rows(self, *modes: str) -> int:
+        """About how many rows are read."""
+        return sum(total_rows(part) for mode in modes for part in self.spans.get(mode, ()))
+
+    def frame(self, mode: str) -> Frame | None:
+        """The elements of a mode; those that ended come as their own minus."""
+        pairs = zip(self.branches, self.spans[mode], strict=True)
+        return union(*(branch.frame(mode, spans) for branch, spans in pairs))
+
+    def changes(self) -> Frame | None:
+        """Started elements, and a minus for each earlier element that ended."""
+        return union(self.frame(STARTED), self.frame(ENDED))
+
+    def held(self, modes: Sequence[str]) -> pa.Table | None:
+        """The rows of these modes without Spark, if the fragment only renames an operator's output.
+
+        None for every other fragment.
+        """
+        (branch, *others) = self.branches
+        if others or not branch.only_renames:
+            return None
+        return pa.concat_tables([branch.held(mode, self.spans[mode][0]) for mode in modes])
+
+
 class _ReadBranch:
     """A branch bound to its queue, with its selections prepared."""
 
-    def __init__(
-        self,
-        branch: Branch,
-        around: Surroundings,
-        outputs: Outputs,
-    ) -> None:
+    def __init__(self, branch: Branch, around: Surroundings, outputs: Outputs) -> None:
         self.queue = around.queues[branch.leaf.queue]
         self.window = branch.window
         self._branch = branch
-        self._frames = around.frames
         self._since = around.since.get(self.queue.name)
         self._seed = around.limits.seed
         self._outputs = outputs
-        self._slots: dict[str, Slot] = {}
-        self._selections: dict[bool, Selection] = {}
+        self._selections = {
+            ended: Selection(partial(self._columns, ended)) for ended in (False, True)
+        }
 
     # -- reading ---------------------------------------------------------------------------
 
-    def frame(self, mode: str, after: int, until: int) -> Frame | None:
-        rows = self._rows(mode, after, until)
-        if rows is None:
-            return None
-        ended = mode == ENDED
-        if ended not in self._selections:
-            self._selections[ended] = self._selection(ended)
-        return self._selections[ended].of(rows)
-
-    def _rows(self, mode: str, after: int, until: int) -> Frame | None:
+    def spans(self, mode: str, after: int, until: int) -> list[Span]:
+        """The parts of the queue's pages that a mode asks for."""
         queue = self.queue
-        if mode not in self._slots:
-            self._slots[mode] = self._frames.slot(queue.schema)
-        slot = self._slots[mode]
         if queue.is_stream:
-            return slot.pages(self._stream_pages(mode, after, until))
+            low, high = self._tuple_times(mode, after, until)
+            if low >= high:
+                return []
+            return queue.covering(low, high) if mode == ALIVE else queue.between(low, high)
         if mode == STARTED:
-            return slot.pages(queue.between(after, until))
-        if mode == ALIVE:
-            return slot.pages(queue.content(after))
-        return slot.table(queue.ending(after, until))
+            return queue.between(after, until)
+        return queue.content(after) if mode == ALIVE else queue.ending(after, until)
 
-    def close(self) -> None:
-        """Gives the slots up."""
-        for slot in self._slots.values():
-            slot.close()
-
-    def _stream_pages(self, mode: str, after: int, until: int) -> list[Page]:
-        low, high = self._tuple_times(mode, after, until)
-        if low >= high:
-            return []
-        return covering(self.queue, low, high) if mode == ALIVE else self.queue.between(low, high)
+    def frame(self, mode: str, spans: list[Span]) -> Frame | None:
+        """The rows of a mode, filtered and projected by Spark."""
+        rows = leaf((self, mode), self.queue.schema, spans)
+        return None if rows is None else self._selections[mode == ENDED].of(rows)
 
     def _tuple_times(self, mode: str, after: int, until: int) -> tuple[int, int]:
         low, high = (
@@ -170,18 +166,17 @@ class _ReadBranch:
         untouched = branch.predicate is None and branch.window is None and branch.sample is None
         return plain and untouched and branch.sign == 1 and not branch.leaf.is_base
 
-    def held(self, mode: str, after: int, until: int) -> pa.Table:
+    def held(self, mode: str, spans: list[Span]) -> pa.Table:
         """The rows of a mode, renamed."""
         queue, outputs = self.queue, self._outputs
+        rows = concatenated(spans, queue.schema)
         if mode == ENDED:
-            rows = queue.ending(after, until)
             times = [
                 rows["_te"],
                 pa.array(np.full(rows.num_rows, FOREVER)),
                 pa.array(-integers(rows["_w"])),
             ]
         else:
-            rows = concatenated(queue.between(after, until), queue.schema)
             times = [rows[name] for name in queue.schema.names if name in ELEMENT]
         data = [
             rows[f"c{substitute(e, self._branch.expressions).position}"]  # type: ignore[union-attr]
@@ -192,7 +187,7 @@ class _ReadBranch:
 
     # -- columns ---------------------------------------------------------------------------
 
-    def _selection(self, ended: bool) -> Selection:
+    def _columns(self, ended: bool) -> tuple[list[SparkColumn], SparkColumn | None]:
         branch, outputs = self._branch, self._outputs
         inputs = [F.col(f"c{i}") for i in range(len(branch.leaf.schema))]
         meta = self._stream_columns() if len(outputs.names) == 2 else self._element(ended)
@@ -203,7 +198,7 @@ class _ReadBranch:
                 for e, name in outputs.expressions
             ),
         ]
-        return Selection(self._frames.session, columns, self._condition(inputs))
+        return columns, self._condition(inputs)
 
     def _stream_columns(self) -> list[SparkColumn]:
         """Time and order: of arrival for base streams, the weight for computed ones."""
@@ -251,18 +246,12 @@ class _ReadBranch:
         return F.pmod(marker, F.lit(2**40)) < limit
 
 
-def retention(
-    queue: Queue, window: WindowTimes | None, needs: frozenset[str]
-) -> Callable[[Page], int]:
-    """Until when a reader needs a page of the queue."""
+def retention(queue: Queue, window: WindowTimes | None, needs: frozenset[str]) -> Retention:
+    """Until when a reader needs the pages of a queue."""
     if window is not None:
         comes_back = ALIVE in needs or (ENDED in needs and window.length is not None)
-        if comes_back:
-            return lambda page: window.leave(page.last)
-        return lambda page: window.enter(page.last)
-    if ENDED in needs and not queue.is_stream:
-        return lambda page: max(page.last, page.last_end or page.last)
-    return lambda page: page.last
+        return Retention(window, comes_back)
+    return Retention(ends=ENDED in needs and not queue.is_stream)
 
 
 def tuple_times(times: WindowTimes, mode: str, after: int, until: int) -> tuple[int, int]:
@@ -272,9 +261,3 @@ def tuple_times(times: WindowTimes, mode: str, after: int, until: int) -> tuple[
     if mode == ENDED:
         return times.latest_left(after), min(times.latest_left(until), times.latest_entered(after))
     return times.latest_left(after), times.latest_entered(after)
-
-
-def covering(queue: Queue, after: int, until: int) -> list[Page]:
-    """Pages with all rows of (after, until], and perhaps more at its old end."""
-    queue.cut_at(until)
-    return [page for page in queue.pages if page.last > after and page.last <= until]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from millpond.errors import MachineError
-from millpond.settings import Settings
+from millpond.settings import Settings, cores
 from millpond.spark.java import java_home
 
 
@@ -112,18 +111,6 @@ def _needed(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for option in options
         if not option["resource"].endswith("-default.xml") or option["key"].startswith("fs.")
     ]
-
-
-def cores(spark_master: str) -> int:
-    """How many tasks run at once; for a cluster, a fair guess.
-
-    >>> cores("local[3]"), cores("local")
-    (3, 1)
-    """
-    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
-    if match is None or match[1] == "*":
-        return os.cpu_count() or 1
-    return int(match[1] or 1)
 
 
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from millpond.errors import StateError
 from millpond.lab import catalogue, report
 from millpond.lab.commands import app
-from millpond.lab.experiment import Claim, Experiment, Tables, about
+from millpond.lab.experiment import Claim, Experiment, Tables
 from millpond.lab.running import Outcome, run_all, run_one
+from millpond.lab.words import about
 
 QUICK = "chain-opening-example"
 

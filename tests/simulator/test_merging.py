@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, SimulatedPlan, Window, simulate
+from tests.drawn_examples import examples
 
 
 def _join(window: Window | None = None, **settings: float) -> SimulatedPlan:
@@ -20,7 +21,7 @@ def _pairs(left: np.ndarray, right: np.ndarray, seconds: float) -> int:
     return sum(abs(a - b) <= seconds for a in left for b in right)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.floats(0, 20), max_size=20, unique=True),
     st.lists(st.floats(0, 20), max_size=20, unique=True),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Table, Tables, about
+from millpond.lab.experiment import Claim, Experiment, Table, Tables
 from millpond.lab.hmts.expensive_selection import (
     EXPENSIVE_SECONDS,
     SOURCES,
@@ -18,6 +18,7 @@ from millpond.lab.hmts.expensive_selection import (
     Elements,
     simulated,
 )
+from millpond.lab.words import about
 from millpond.simulator import Record
 from millpond.snapshot import FloatArray
 

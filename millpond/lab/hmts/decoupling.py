@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables, about
+from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.words import about
 from millpond.scheduling.strategies.gts import Gts
 from millpond.simulator import Conditions, Record, SimulatedPlan, Window, simulate
 from millpond.snapshot import FloatArray

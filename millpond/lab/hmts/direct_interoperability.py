@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables, about
+from millpond.lab.experiment import Claim, Experiment, Tables
 from millpond.lab.hmts.selections import CONFIGURATIONS, QUEUE_SECONDS, SELECTION_SECONDS, simulated
+from millpond.lab.words import about
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

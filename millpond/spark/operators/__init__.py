@@ -36,6 +36,6 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
 }
 
 
-def start(operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
+def start(identity: str, operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
     """A running instance of a physical operator."""
-    return _RUNNING[type(operator)](operator, around, cursor)
+    return _RUNNING[type(operator)](identity, operator, around, cursor)

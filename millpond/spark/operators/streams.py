@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
-from millpond.cql.algebra import Node, RangeWindow
+from millpond.cql.algebra import RangeWindow
+from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
@@ -17,13 +20,57 @@ from millpond.schema import BEGINNING
 from millpond.spark.fragments import ALIVE, ENDED, STARTED
 from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import Shaping
 
 
 def stream_schema(types: tuple[pa.DataType, ...]) -> pa.Schema:
     """The schema of elements of computed streams."""
     times = [pa.field(name, pa.int64()) for name in ("_ts", "_w")]
     return pa.schema(times + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
+
+
+@dataclass(frozen=True)
+class Started:
+    """What starts, as stream elements, from the first instant on."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        positive = (integers(rows["_w"]) > 0) & (integers(rows["_ts"]) > BEGINNING)
+        return rows.filter(pa.array(positive)).select(["_ts", "_w", *self.columns])
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The changes of elements of which no two cancel, up to a time."""
+
+    columns: tuple[str, ...]
+    until: int
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        return changes_of(rows, list(self.columns), self.until)
+
+
+@dataclass(frozen=True)
+class NetChange:
+    """The net change of each row at each instant, up to a time.
+
+    ``sign``: only the changes of this sign from the first instant on, as stream elements.
+    """
+
+    columns: tuple[str, ...]
+    until: int
+    sign: int | None = None
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        table = net(rows, list(self.columns), self.until)
+        if self.sign is None:
+            return table
+        weight = integers(table["_w"]) * self.sign
+        wanted = (weight > 0) & (integers(table["_ts"]) > BEGINNING)
+        return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
 
 
 class _RunningStreamOf(RunningOperator):
@@ -40,28 +87,32 @@ class _RunningStreamOf(RunningOperator):
         return element_schema(arrow_types(self.operator.schema))
 
     @property
-    def columns(self) -> list[str]:
+    def columns(self) -> tuple[str, ...]:
         """The data columns."""
-        return [f"c{i}" for i in range(len(self.operator.schema))]
+        return tuple(f"c{i}" for i in range(len(self.operator.schema)))
 
-    def started(self, after: int, until: int) -> pa.Table:
-        """The elements that start in the step, as stream elements of the first instant on."""
-        table = self._rows((STARTED,), after, until, self.elements)
-        positive = (integers(table["_w"]) > 0) & (integers(table["_ts"]) > BEGINNING)
-        return table.filter(pa.array(positive)).select(["_ts", "_w", *self.columns])
+    def shaped(
+        self,
+        step: Step,
+        modes: tuple[str, ...],
+        shaping: Shaping | None,
+        schema: pa.Schema,
+        keys: tuple[str, ...] = (),
+    ) -> Outcome:
+        """The rows of some modes, shaped where the step's place is."""
+        if self.is_large(step):
+            frame = union(*map(step.readings[0].frame, modes))
+            return self.on_executors(frame, schema, shaping, keys)
+        rows = self.rows(step, modes, schema)
+        return self.in_driver(rows if shaping is None else shaping(rows))
 
-    def net_changes(self, after: int, until: int) -> pa.Table:
-        """The net change of each row at each instant of the step."""
-        changes = self._rows((STARTED, ENDED), after, until, self.elements)
-        return net(changes, self.columns, until)
-
-    def _rows(self, modes: tuple[str, ...], after: int, until: int, schema: pa.Schema) -> pa.Table:
-        fragment = self.fragments[0]
-        held = fragment.held(modes, after, until)
+    def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
+        """The rows of some modes, in the driver."""
+        reading = step.readings[0]
+        held = reading.held(modes)
         if held is not None:
             return held
-        frames = (fragment.frame(mode, after, until) for mode in modes)
-        return self.plans.collect(union(*frames), schema)
+        return self.plans.collect(union(*map(reading.frame, modes)), schema)
 
 
 class RunningDifference(_RunningStreamOf):
@@ -69,31 +120,30 @@ class RunningDifference(_RunningStreamOf):
 
     needs = frozenset({STARTED, ENDED})
 
-    def __init__(self, operator: DifferenceOperator, around: Surroundings, cursor: int) -> None:
-        super().__init__(operator, around, cursor)
-        self._sign = operator.sign
-
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """The net changes of the wanted sign, from the first instant on."""
-        table = self.net_changes(after, until)
-        weight = integers(table["_w"]) * self._sign
-        wanted = (weight > 0) & (integers(table["_ts"]) > BEGINNING)
-        return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
+        sign = self.operator.sign if isinstance(self.operator, DifferenceOperator) else 1
+        shaping = NetChange(self.columns, step.until, sign)
+        return self.shaped(step, (STARTED, ENDED), shaping, self.elements, self.columns)
 
 
 class RunningArrivals(_RunningStreamOf):
     """An Istream that reads no minus."""
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """What starts."""
-        return self.started(after, until)
+        return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
 
 
 class RunningSnapshots(_RunningStreamOf):
     """Rstream."""
 
-    def __init__(self, operator: SnapshotsOperator, around: Surroundings, cursor: int) -> None:
-        super().__init__(operator, around, cursor)
+    keeps_state = True
+
+    def __init__(
+        self, identity: str, operator: SnapshotsOperator, around: Surroundings, cursor: int
+    ) -> None:
+        super().__init__(identity, operator, around, cursor)
         self._open = self.elements.empty_table()
 
     def needs_of(self, index: int) -> frozenset[str]:
@@ -103,14 +153,19 @@ class RunningSnapshots(_RunningStreamOf):
         moves = frozenset({STARTED, ENDED})
         return moves | {ALIVE} if _slide_of(self.operator.inputs[index]) else moves
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """The content at every instant at which a mover moves."""
-        instants = self._instants(after, until)
-        new = self._rows((STARTED,), after, until, self.elements)
-        elements = pa.concat_tables([self._open, new])
-        output = contents(elements, self.columns, instants)
-        self._open = still_open(elements, self.columns, until)
-        return output
+        instants = self._instants(step)
+        new = self.rows(step, (STARTED,), self.elements)
+        elements, columns = pa.concat_tables([self._open, new]), list(self.columns)
+        output = contents(elements, columns, instants)
+        return self.in_driver(output, still_open(elements, columns, step.until))
+
+    def commit(self, step: Step) -> None:
+        """Also takes over what is still open."""
+        if step.outcome is not None:
+            self._open = step.outcome.state
+        super().commit(step)
 
     def outputs(self, index: int) -> Outputs:
         """The row of the relation; of movers only the times."""
@@ -118,21 +173,19 @@ class RunningSnapshots(_RunningStreamOf):
 
     def has_work(self, until: int) -> bool:
         """Slides may make it speak when nothing moves."""
-        return until > self.cursor and (
+        return until > self.claimed and (
             super().has_work(until) or any(map(_slide_of, self.operator.inputs))
         )
 
-    def _instants(self, after: int, until: int) -> Ints:
-        schema = element_schema([])
+    def _instants(self, step: Step) -> Ints:
+        schema, after, until = element_schema([]), step.after, step.until
         found = []
-        for fragment in self.fragments[1:]:
-            moves = self.plans.collect(fragment.changes(after, until), schema)
+        for fragment, reading in zip(self.fragments[1:], step.readings[1:], strict=True):
+            moves = self.plans.collect(reading.changes(), schema)
             found += [integers(moves["_ts"]), integers(moves["_te"])]
             slide = _slide_of(fragment.node)
             if slide is not None:
-                frame = union(
-                    fragment.frame(ALIVE, after, until), fragment.frame(STARTED, after, until)
-                )
+                frame = union(reading.frame(ALIVE), reading.frame(STARTED))
                 stays = self.plans.collect(frame, schema)
                 starts, ends = integers(stays["_ts"]), integers(stays["_te"])
                 found.append(slide_instants(starts, ends, slide, after, until))
@@ -147,25 +200,28 @@ def _slide_of(node: Node) -> int | None:
 class RunningOutput(_RunningStreamOf):
     """What a query delivers."""
 
-    def __init__(self, operator: OutputOperator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: OutputOperator, around: Surroundings, cursor: int
+    ) -> None:
         self._mode = operator.mode
         self._is_net = operator.is_net
-        super().__init__(operator, around, cursor)
+        super().__init__(identity, operator, around, cursor)
 
     def needs_of(self, index: int) -> frozenset[str]:
         """Only changes of relations need to know what ends."""
         return frozenset({STARTED, ENDED} if self._mode == "changes" else {STARTED})
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """Net changes, arrivals, or the elements of a computed stream."""
-        if self._mode == "changes":
-            if self._is_net:
-                rows = self._rows((STARTED, ENDED), after, until, self.elements)
-                return changes_of(rows, self.columns, until)
-            return self.net_changes(after, until)
+        if self._mode == "stream":
+            return self.shaped(step, (STARTED,), None, self.output_schema)
         if self._mode == "arrivals":
-            return self.started(after, until)
-        return self._rows((STARTED,), after, until, self.output_schema)
+            return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
+        if self._is_net:
+            shaping = Changed(self.columns, step.until)
+            return self.shaped(step, (STARTED, ENDED), shaping, self.elements)
+        net_change = NetChange(self.columns, step.until)
+        return self.shaped(step, (STARTED, ENDED), net_change, self.elements, self.columns)
 
     def outputs(self, index: int) -> Outputs:
         """The row; a computed stream also keeps its weight."""

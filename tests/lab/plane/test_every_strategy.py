@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -10,6 +10,7 @@ from millpond.lab.plane import every_strategy, picture
 from millpond.lab.plane.bounds import latency_floor, memory_floor
 from millpond.scheduling.registry import BUILT_IN, make
 from millpond.simulator import Conditions, simulate
+from tests.drawn_examples import examples
 
 
 def test_a_lone_tuple_waits_for_its_work_alone() -> None:
@@ -28,7 +29,7 @@ def test_memory_falls_along_the_envelope() -> None:
     assert memory_floor(charts, {"q": np.array([0.0, 2.0])}) == pytest.approx(1.5)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     st.lists(st.floats(0, 0.2), min_size=1, max_size=25),
     st.lists(st.floats(0, 0.2), min_size=1, max_size=25),
