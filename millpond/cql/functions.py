@@ -199,6 +199,9 @@ OPERATORS = {
 }
 """The functions of ``Call`` that have a syntax of their own."""
 
+SPARK_ONLY = frozenset({"exp", "ln", "log10", "power", "round"})
+"""Functions that ``millpond/kernels/expressions`` lacks, so that steps with them need Spark."""
+
 TRUNCATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
 
 

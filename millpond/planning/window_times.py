@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from millpond.cql.algebra import RangeWindow
 from millpond.schema import FOREVER
+
+Time = TypeVar("Time", int, npt.NDArray[np.int64])
 
 
 @dataclass(frozen=True)
@@ -24,14 +30,14 @@ class WindowTimes:
         """The times of a window of a plan."""
         return WindowTimes(window.length_ticks, window.slide_ticks)
 
-    def enter(self, time: int) -> int:
-        """When a tuple of this time enters."""
+    def enter(self, time: Time) -> Time:
+        """When a tuple of this time enters; for an array, when each does."""
         return time if self.slide is None else -(-time // self.slide) * self.slide
 
-    def leave(self, time: int) -> int:
-        """When a tuple of this time leaves."""
+    def leave(self, time: Time) -> Time:
+        """When a tuple of this time leaves; for an array, when each does."""
         if self.length is None:
-            return FOREVER
+            return time * 0 + FOREVER
         if self.slide is None:
             return time + self.length + 1
         return (time + self.length) // self.slide * self.slide + self.slide

@@ -138,6 +138,8 @@ _QUIET = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+
 _STEPS = {
     "spark.sql.adaptive.enabled": "false",
     # A Spark job to list the files of a slot would cost more than the step itself.
@@ -148,6 +150,9 @@ _STEPS = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
+    # An overflow is that of the sum as it is written, and none in a part that is not needed.
+    "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ReorderAssociativeOperator",
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
 }
 
 

@@ -3,7 +3,8 @@
 An expression becomes a list of steps on numpy and Arrow arrays, compiled once for each operator.
 """
 
+from millpond.kernels.expressions.condition import Condition
 from millpond.kernels.expressions.faults import WORDS, Fault
 from millpond.kernels.expressions.program import Columns, Program, can_lower, lower
 
-__all__ = ["WORDS", "Columns", "Fault", "Program", "can_lower", "lower"]
+__all__ = ["WORDS", "Columns", "Condition", "Fault", "Program", "can_lower", "lower"]

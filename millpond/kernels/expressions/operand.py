@@ -129,13 +129,17 @@ def to_array(value: Value, type_: Type, rows: int) -> pa.Array:
     """An operand as an Arrow array of so many rows."""
     if isinstance(value, Text):
         return value.data if len(value.data) == rows else repeated(value.data, rows)
-    data = value.data if len(value.data) == rows else np.repeat(value.data, rows)
+    data = over_rows(value.data, rows)
     packed = pa.py_buffer(_packed(data) if type_ is Type.BOOLEAN else np.ascontiguousarray(data))
     validity = None
     if value.valid is not None:
-        mask = value.valid if len(value.valid) == rows else np.repeat(value.valid, rows)
-        validity = pa.py_buffer(_packed(mask))
+        validity = pa.py_buffer(_packed(over_rows(value.valid, rows)))
     return pa.Array.from_buffers(ARROW_TYPES[type_], rows, [validity, packed])
+
+
+def over_rows(data: Array, rows: int) -> Array:
+    """The data with one value for each row."""
+    return data if len(data) == rows else np.repeat(data, rows)
 
 
 def _packed(mask: Bools) -> npt.NDArray[np.uint8]:

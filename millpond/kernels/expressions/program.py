@@ -29,10 +29,12 @@ class Program:
     """Some expressions over the same columns."""
 
     def __init__(self, expressions: Sequence[Expression]) -> None:
-        self._expressions = tuple(expressions)
         self._places: dict[Hashable, int] = {}
         self._steps: list[Step | Value | Column] = []
-        self._results = [self._place(expression) for expression in expressions]
+        self._results = [
+            (expression, None if isinstance(expression, Column) else self._place(expression))
+            for expression in expressions
+        ]
 
     def _place(self, expression: Expression) -> int:
         """Where the expression's value will be."""
@@ -56,6 +58,26 @@ class Program:
 
     def run(self, columns: Columns) -> list[Value]:
         """The values of the expressions, with their faults."""
+        values = self._computed(columns)
+        return [
+            of_column(columns[e.position], e.type) if isinstance(e, Column) else values[place or 0]
+            for e, place in self._results
+        ]
+
+    def arrays(self, columns: Columns, rows: int) -> list[pa.Array | pa.ChunkedArray]:
+        """The values of the expressions as Arrow columns; raises the first fault."""
+        values = self._computed(columns)
+        if rows:
+            for _, place in self._results:
+                raise_first(None if place is None else values[place].faults)
+        return [
+            columns[e.position]
+            if isinstance(e, Column)
+            else to_array(values[place or 0], e.type, rows)
+            for e, place in self._results
+        ]
+
+    def _computed(self, columns: Columns) -> list[Value]:
         values: list[Value] = []
         with np.errstate(all="ignore"):
             for step in self._steps:
@@ -65,18 +87,7 @@ class Program:
                     values.append(of_column(columns[step.position], step.type))
                 else:
                     values.append(step)
-        return [values[place] for place in self._results]
-
-    def arrays(self, columns: Columns, rows: int) -> list[pa.Array]:
-        """The values of the expressions as Arrow arrays; raises the first fault."""
-        found = self.run(columns)
-        if rows:
-            for value in found:
-                raise_first(value.faults)
-        return [
-            to_array(value, expression.type, rows)
-            for value, expression in zip(found, self._expressions, strict=True)
-        ]
+        return values
 
 
 def _step(call: Call, places: tuple[int, ...]) -> Step:
@@ -86,7 +97,7 @@ def _step(call: Call, places: tuple[int, ...]) -> Step:
     return Step(function, places)
 
 
-def lower(expression: Expression) -> Callable[[Columns, int], pa.Array]:
+def lower(expression: Expression) -> Callable[[Columns, int], pa.Array | pa.ChunkedArray]:
     """The expression as a function of input columns and the number of their rows."""
     program = Program([expression])
     return lambda columns, rows: program.arrays(columns, rows)[0]

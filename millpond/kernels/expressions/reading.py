@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from datetime import date
 
-BLANK = "".join(map(chr, (*range(33), 127)))
-"""What is ignored at both ends: spaces and control characters."""
+_BLANK = "".join(map(chr, range(33)))
+_CONTROL = _BLANK + chr(127)
+"""What is ignored at both ends: spaces and control characters; for doubles, not the last one."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
@@ -21,7 +22,7 @@ _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].
 
 def whole(text: str, bits: int) -> int | None:
     """A whole number of so many bits."""
-    text = text.strip(BLANK)
+    text = text.strip(_CONTROL)
     if not _WHOLE.fullmatch(text) or len(text) > 4000:
         return None
     value = int(text)
@@ -30,7 +31,7 @@ def whole(text: str, bits: int) -> int | None:
 
 def double(text: str) -> float | None:
     """A double: decimal or hexadecimal, with Java's letters behind it, or infinite, or NaN."""
-    text = text.strip(BLANK)
+    text = text.strip(_BLANK)
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("dDfF"))
     word = text.lower()
@@ -50,13 +51,13 @@ def _hexadecimal(text: str) -> float:
 
 def truth(text: str) -> bool | None:
     """A truth value."""
-    word = text.strip(BLANK).lower()
+    word = text.strip(_CONTROL).lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
 
 def days(text: str) -> int | None:
     """A date: a year, or a year and a month, or a day with anything behind it."""
-    match = _DATE.fullmatch(text.strip(BLANK))
+    match = _DATE.fullmatch(text.strip(_CONTROL))
     if match is None:
         return None
     sign, year, month, day = match.groups()
