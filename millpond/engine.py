@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millpond.arguments import as_text
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.connectors import arrow_schema, open_sink, open_source
+from millpond.connectors import Source, arrow_schema, open_sink, open_source
+from millpond.connectors.claims import Claims
+from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import Node, StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -35,11 +38,12 @@ from millpond.inputs import Inputs, Report
 from millpond.intake import RelationIntake
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
+from millpond.reading import ReadLimits
 from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings
+from millpond.settings import Settings, refuse_late_change
 from millpond.storage.pages import PageStore
 from millpond.storage.queues import Queue
 
@@ -76,6 +80,8 @@ class Engine:
         self._keep_results = keep_results
         self._session = spark
         self._store = PageStore()
+        self.claims = Claims()
+        """The files that sources read and sinks write."""
         self.inputs = Inputs(self.catalog, self._store, self._arrived)
         self._logs: dict[str, ResultLog] = {}
         self._outputs: dict[str, str] = {}
@@ -91,6 +97,7 @@ class Engine:
         """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
         self._check_open()
         answers = []
+        script = as_text(script, "a script")
         for text, position in split_statements(script):
             statement = check_statement(text, position, self.catalog)
             try:
@@ -129,16 +136,16 @@ class Engine:
         entry = action.entry
         match entry:
             case StreamEntry():
-                source = open_source(entry, self.settings_now, self._directory)
+                source = open_source(entry, self.settings_now, self._directory, self.claims)
                 apply(action, self.catalog)
                 self.inputs.add_stream(entry, source)
             case RelationEntry():
-                source = open_source(entry, self.settings_now, self._directory)
+                source = open_source(entry, self.settings_now, self._directory, self.claims)
                 apply(action, self.catalog)
-                self.inputs.add_relation(entry, source)
+                self._add_relation(entry, source)
             case QueryEntry():
                 plan = optimise(entry.plan)
-                sink = open_sink(entry, self._directory) if entry.sink else None
+                sink = open_sink(entry, self._directory, self.claims) if entry.sink else None
                 apply(action, self.catalog)
                 self._add_query(entry, plan, sink)
             case ViewEntry():
@@ -149,6 +156,14 @@ class Engine:
         """The settings with the tick that SET may have changed."""
         tick = f"{self.catalog.tick_microseconds} microseconds"
         return self.settings.with_option("tick", tick)
+
+    def _add_relation(self, entry: RelationEntry, source: Source) -> None:
+        """Reads the relation's content; if it cannot be read there is no such relation."""
+        try:
+            self.inputs.add_relation(entry, source)
+        except BaseException:
+            self.drop(entry.name)
+            raise
 
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
         log = ResultLog(
@@ -184,13 +199,14 @@ class Engine:
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
         self._check_open()
-        entry = self.catalog.get(name)
+        entry = self.catalog.get(as_text(name, "a name"))
         apply(Drop(kind_of(entry), name), self.catalog)
         key = name.lower()
         if isinstance(entry, QueryEntry):
             self._deactivate(key)
             self._logs.pop(key).close()
         self.inputs.drop(key)
+        self.claims.release(key)
 
     def _deactivate(self, key: str) -> None:
         output = self._outputs.pop(key, None)
@@ -217,6 +233,7 @@ class Engine:
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
+        refuse_late_change(action.key, self._session is not None, self._runtime is not None)
         strategy = make(settings.strategy)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
@@ -227,7 +244,6 @@ class Engine:
     # -- relations -------------------------------------------------------------------------
 
     def _insert(self, action: Insert) -> None:
-        self.inputs.relation(action.relation)
         self.inputs.push(action.relation, list(action.rows))
 
     def _modify(
@@ -268,21 +284,21 @@ class Engine:
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
         """
         self._check_open()
-        self.inputs.push(name, rows)
+        self.inputs.push(as_text(name, "a name"), rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         self._check_open()
-        self.inputs.push_changes(name, changes)
+        self.inputs.push_changes(as_text(name, "a name"), changes)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         self._check_open()
-        self.inputs.advance(name, timestamp)
+        self.inputs.advance(as_text(name, "a name"), timestamp)
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
-        return self.inputs.late(stream)
+        return self.inputs.late(as_text(stream, "a name"))
 
     def _arrived(self, queue: Queue) -> None:
         if self._runtime is not None:
@@ -338,18 +354,32 @@ class Engine:
         self._loop.run()
         self.runtime.raise_failures()
 
-    def run_sources(self, report: Report | None = None) -> None:
-        """Reads every source to its end, always the one that is furthest behind, and works."""
-        while self.inputs.sources:
-            self.inputs.read(report)
+    def run_sources(
+        self,
+        report: Report | None = None,
+        seconds: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Reads the sources of running queries, always the one that is furthest behind, and works.
+
+        It ends with the sources, or after so many ``seconds`` or ``rows`` of each source.
+        """
+        self._check_open()
+        self.inputs.limit(ReadLimits(seconds, rows))
+        while names := self.inputs.sources_of(self._graph):
+            self.inputs.read(report, names)
             self.run_until_idle()
         self.run_until_idle()
 
-    def finish(self, report: Report | None = None) -> None:
-        """Reads all sources, ends all inputs, and works until nothing can follow."""
+    def finish(
+        self,
+        report: Report | None = None,
+        seconds: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
         self._check_open()
-        if self.inputs.sources:
-            self.run_sources(report)
+        self.run_sources(report, seconds, rows)
         self.inputs.end()
         self.run_until_idle()
 
@@ -365,11 +395,11 @@ class Engine:
             case "arrow":
                 return table
             case "pandas":
-                return table.to_pandas()
+                return to_pandas(table)
             case "spark":
                 return self.spark.createDataFrame(table)
             case "rows":
-                return table.to_pylist()
+                return python_rows(table)
         raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
 
     def subscribe(self, query: str, callback: Callback) -> None:
@@ -384,7 +414,7 @@ class Engine:
         return self._log(query).format_time(ts)
 
     def _log(self, query: str) -> ResultLog:
-        if query.lower() not in self._logs:
+        if as_text(query, "a name").lower() not in self._logs:
             known = ", ".join(log.entry.name for log in self._logs.values()) or "none"
             raise StateError(f'no query "{query}"; known: {known}')
         return self._logs[query.lower()]
@@ -395,7 +425,7 @@ class Engine:
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
-        entry = self.catalog.get(name)
+        entry = self.catalog.get(as_text(name, "a name"))
         if not isinstance(entry, QueryEntry):
             return self._log(name).entry
         return entry
