@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors.python_values import to_pandas
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -51,7 +52,7 @@ class Query:
     def _repr_html_(self) -> str:
         table = self.results()
         last = min(SHOWN_ROWS, table.num_rows)
-        rows = table.slice(table.num_rows - last).to_pandas().to_html(index=False)
+        rows = to_pandas(table.slice(table.num_rows - last)).to_html(index=False)
         entry = self._engine.query_entry(self.name)
         return (
             f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
@@ -69,8 +70,8 @@ def shown(engine: Engine, what: str) -> pa.Table:
 
 
 def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
-    for key, value, meaning in engine.settings_now.listing():
-        yield {"setting": key, "value": value, "meaning": meaning}
+    for key, value, meaning, change in engine.settings_now.listing():
+        yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
 
 
 def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:

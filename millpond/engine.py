@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millpond.arguments import as_text
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
-from millpond.connectors import arrow_schema, open_sink, open_source
+from millpond.connectors import Source, arrow_schema, open_sink, open_source
+from millpond.connectors.claims import Claims
+from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -40,12 +43,13 @@ from millpond.intake import RelationIntake
 from millpond.operation import Operation
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
+from millpond.reading import ReadLimits
 from millpond.results import Callback, ResultLog, deliver
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings, cores
+from millpond.settings import Settings, cores, refuse_late_change
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.store import Store
@@ -87,6 +91,8 @@ class Engine:
         self._lock = threading.RLock()
         self._starting = threading.Lock()
         self._store = Store(self.settings.store)
+        self.claims = Claims()
+        """The files that sources read and sinks write."""
         self.inputs = Inputs(self.catalog, self._store, self._arrived)
         self._operation = Operation(self._lock, self._work, self._read_source)
         self._failures = Failures()
@@ -105,6 +111,7 @@ class Engine:
     def execute(self, script: str, name: str = "<script>") -> list[Any]:
         """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
         answers = []
+        script = as_text(script, "a script")
         for text, position in split_statements(script):
             with self._lock:
                 self._check_open()
@@ -147,16 +154,16 @@ class Engine:
         entry = action.entry
         match entry:
             case StreamEntry():
-                source = open_source(entry, self.settings_now, self._directory)
+                source = open_source(entry, self.settings_now, self._directory, self.claims)
                 apply(action, self.catalog)
                 self.inputs.add_stream(entry, source)
             case RelationEntry():
-                source = open_source(entry, self.settings_now, self._directory)
+                source = open_source(entry, self.settings_now, self._directory, self.claims)
                 apply(action, self.catalog)
-                self.inputs.add_relation(entry, source)
+                self._add_relation(entry, source)
             case QueryEntry():
                 plan = optimise(entry.plan)
-                sink = open_sink(entry, self._directory) if entry.sink else None
+                sink = open_sink(entry, self._directory, self.claims) if entry.sink else None
                 apply(action, self.catalog)
                 self._add_query(entry, plan, sink)
             case ViewEntry():
@@ -167,6 +174,14 @@ class Engine:
         """The settings with the tick that SET may have changed."""
         tick = f"{self.catalog.tick_microseconds} microseconds"
         return self.settings.with_option("tick", tick)
+
+    def _add_relation(self, entry: RelationEntry, source: Source) -> None:
+        """Reads the relation's content; if it cannot be read there is no such relation."""
+        try:
+            self.inputs.add_relation(entry, source)
+        except BaseException:
+            self.drop(entry.name)
+            raise
 
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
         log = ResultLog(
@@ -203,7 +218,7 @@ class Engine:
         """Drops a query, view, stream or relation that nobody uses."""
         with self._lock:
             self._check_open()
-            entry = self.catalog.get(name)
+            entry = self.catalog.get(as_text(name, "a name"))
             apply(Drop(kind_of(entry) if entry else "query", name), self.catalog)
             key = name.lower()
             if isinstance(entry, QueryEntry):
@@ -211,6 +226,7 @@ class Engine:
                 self._failures.forget(key)
                 self._logs.pop(key).close()
             self.inputs.drop(key)
+            self.claims.release(key)
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -255,6 +271,7 @@ class Engine:
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
+        refuse_late_change(action.key, self._session is not None, self._runtime is not None)
         strategy = engine_strategy(settings.strategy, settings.budget_bytes)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
@@ -273,7 +290,6 @@ class Engine:
     # -- relations -------------------------------------------------------------------------
 
     def _insert(self, action: Insert) -> None:
-        self.inputs.relation(action.relation)
         self.inputs.push(action.relation, list(action.rows))
 
     def _modify(
@@ -323,24 +339,24 @@ class Engine:
         """
         with self._lock:
             self._check_open()
-            self.inputs.push(name, rows)
+            self.inputs.push(as_text(name, "a name"), rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         with self._lock:
             self._check_open()
-            self.inputs.push_changes(name, changes)
+            self.inputs.push_changes(as_text(name, "a name"), changes)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         with self._lock:
             self._check_open()
-            self.inputs.advance(name, timestamp)
+            self.inputs.advance(as_text(name, "a name"), timestamp)
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
         with self._lock:
-            return self.inputs.late(stream)
+            return self.inputs.late(as_text(stream, "a name"))
 
     def _arrived(self, queue: Queue) -> None:
         if self._runtime is not None:
@@ -396,16 +412,31 @@ class Engine:
         self._operation.run(self._work)
         self._raise_failures()
 
-    def run_sources(self, report: Report | None = None) -> None:
-        """Reads every source to its end, always the one that is furthest behind, and works."""
+    def run_sources(
+        self,
+        report: Report | None = None,
+        seconds: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Reads the sources of running queries, always the one that is furthest behind, and works.
+
+        It ends with the sources, or after so many ``seconds`` or ``rows`` of each source.
+        """
         self._check_open()
-        self._operation.run(lambda: self._work_through_sources(report))
+        limits = ReadLimits(seconds, rows)
+        self._operation.run(lambda: self._work_through_sources(report, limits))
         self._raise_failures()
 
-    def finish(self, report: Report | None = None) -> None:
-        """Reads all sources, ends all inputs, and works until nothing can follow."""
+    def finish(
+        self,
+        report: Report | None = None,
+        seconds: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
         self._check_open()
-        self._operation.run(lambda: self._finish(report))
+        limits = ReadLimits(seconds, rows)
+        self._operation.run(lambda: self._finish(report, limits))
         self._raise_failures()
 
     def start(self) -> None:
@@ -417,13 +448,15 @@ class Engine:
         """Ends the work in the background; ``drain``: only once all that has come is done."""
         self._operation.stop(drain)
 
-    def _finish(self, report: Report | None) -> None:
-        self._work_through_sources(report)
+    def _finish(self, report: Report | None, limits: ReadLimits) -> None:
+        self._work_through_sources(report, limits)
         with self._lock:
             self.inputs.end()
         self._work()
 
-    def _work_through_sources(self, report: Report | None) -> None:
+    def _work_through_sources(self, report: Report | None, limits: ReadLimits) -> None:
+        with self._lock:
+            self.inputs.limit(limits)
         while self._read_source(report):
             self._work()
         self._work()
@@ -431,7 +464,8 @@ class Engine:
     def _read_source(self, report: Report | None = None) -> bool:
         """Reads a page of the source furthest behind; the lock is not held meanwhile."""
         with self._lock:
-            reading = self.inputs.next_reading() if not self._closed else None
+            names = [] if self._closed else self.inputs.sources_of(self._graph)
+            reading = self.inputs.next_reading(names)
         if reading is None:
             return False
         page = reading.page()
@@ -519,11 +553,11 @@ class Engine:
             case "arrow":
                 return table
             case "pandas":
-                return table.to_pandas()
+                return to_pandas(table)
             case "spark":
                 return self.spark.createDataFrame(table)
             case "rows":
-                return table.to_pylist()
+                return python_rows(table)
         raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
 
     def subscribe(self, query: str, callback: Callback) -> None:
@@ -539,7 +573,7 @@ class Engine:
         return self._log(query).format_time(ts)
 
     def _log(self, query: str) -> ResultLog:
-        if query.lower() not in self._logs:
+        if as_text(query, "a name").lower() not in self._logs:
             known = ", ".join(log.entry.name for log in self._logs.values()) or "none"
             raise StateError(f'no query "{query}"; known: {known}')
         return self._logs[query.lower()]
@@ -550,7 +584,7 @@ class Engine:
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
-        entry = self.catalog.get(name)
+        entry = self.catalog.get(as_text(name, "a name"))
         if not isinstance(entry, QueryEntry):
             return self._log(name).entry
         return entry

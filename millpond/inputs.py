@@ -14,17 +14,22 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
-from millpond.connectors import Progress, Source, to_arrow, to_ticks
-from millpond.errors import InputError, StateError
+from millpond.connectors import Progress, Source, to_arrow
+from millpond.connectors.changes import WEIGHTS, listed_changes
+from millpond.connectors.times import as_ticks
+from millpond.errors import StateError
 from millpond.intake import (
     END,
     RelationIntake,
     StreamIntake,
+    refuse_ended,
     relation_page_schema,
     stream_page_schema,
 )
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
+from millpond.planning.physical import Graph
+from millpond.reading import ReadLimits, is_read, refuse_endless_content
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
 from millpond.storage.queues import Queue
@@ -33,8 +38,6 @@ from millpond.storage.store import Store
 
 Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""
-
-_SIGNS = {"+": 1, "-": -1}
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class Inputs:
         if entry.has_changes and entry.source.name != "push":
             self.sources[key] = (source, source.pages())
         elif entry.source.name != "push":
+            refuse_endless_content(entry, source)
             for page in source.pages():
                 self.change(intake, page, self.change_time(intake), 1)
 
@@ -164,9 +168,11 @@ class Inputs:
         key = name.lower()
         if key in self.streams:
             intake = self.streams[key]
+            refuse_ended(intake.entry.name, intake.queue)
             self._accept(intake, to_arrow(rows, intake.entry.schema, intake.entry.name))
             return
         relation = self.relation(name)
+        refuse_ended(relation.entry.name, relation.queue)
         table = to_arrow(rows, relation.entry.schema, relation.entry.name)
         self.change(relation, table, self.change_time(relation), 1)
 
@@ -176,13 +182,14 @@ class Inputs:
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
-        intake, listed = self.relation(name), list(changes)
-        for _, op, _ in listed:
-            if op not in _SIGNS:
-                raise InputError(f"relation {name}: op must be '+' or '-', not {op!r}")
-        times = [BEGINNING if ts is None else self._ticks(ts) for ts, _, _ in listed]
+        intake = self.relation(name)
+        listed = listed_changes(changes, intake.entry.name)
+        times = [
+            BEGINNING if ts is None else self._ticks(ts, f"{name}, row {number}")
+            for number, (ts, _, _) in enumerate(listed, start=1)
+        ]
         table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
-        weights = np.array([_SIGNS[op] for _, op, _ in listed], dtype=np.int64)
+        weights = np.array([WEIGHTS[op] for _, op, _ in listed], dtype=np.int64)
         self._apply(intake, table, np.array(times, dtype=np.int64), weights)
 
     def _apply(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
@@ -215,12 +222,26 @@ class Inputs:
 
     # -- sources ---------------------------------------------------------------------------
 
-    def next_reading(self) -> SourceReading | None:
-        """The source furthest behind, to be read without the lock."""
-        if not self.sources:
-            return None
-        name = min(self.sources, key=self._reached)
-        return SourceReading(name, *self.sources[name])
+    def sources_of(self, graph: Graph) -> list[str]:
+        """The sources that are not at their end and that an operator reads."""
+        return [name for name in self.sources if is_read(graph, self._queues_of(name))]
+
+    def limit(self, limits: ReadLimits) -> None:
+        """From now on the sources end at these limits."""
+        if limits == ReadLimits():
+            return
+        for name, (source, pages) in self.sources.items():
+            self.sources[name] = (source, limits.apply(pages))
+
+    def _queues_of(self, name: str) -> list[str]:
+        if name in self.streams:
+            return [self.streams[name].queue.name]
+        return [queue.name for queue in self.relations[name].queues]
+
+    def next_reading(self, names: Iterable[str]) -> SourceReading | None:
+        """Of some sources the one furthest behind, to be read without the lock."""
+        name = min(names, key=self._reached, default=None)
+        return None if name is None else SourceReading(name, *self.sources[name])
 
     def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
@@ -231,7 +252,7 @@ class Inputs:
             report(self._catalog.entries[name].name, reading.source.progress())
         if page is None:
             del self.sources[name]
-            self.advance(name, END)
+            self._advance(name, END)
         elif name in self.streams:
             self._accept(self.streams[name], page)
         else:
@@ -247,25 +268,24 @@ class Inputs:
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
-        key, ticks = name.lower(), self._ticks(timestamp)
+        self._advance(name, self._ticks(timestamp, name))
+
+    def _advance(self, name: str, ticks: int) -> None:
+        key = name.lower()
         is_stream = key in self.streams
         queues = [self.streams[key].queue] if is_stream else self.relation(name).queues
         for queue in queues:
-            queue.advance(min(ticks, END))
+            queue.advance(ticks)
         self._arrived(queues)
 
     def end(self) -> None:
-        """Promises that nothing at all will follow."""
+        """Promises that nothing will follow, except in sources that nobody has read."""
         for name in [*self.streams, *self.relations]:
-            self.advance(name, END)
+            if name not in self.sources:
+                self._advance(name, END)
 
-    def _ticks(self, ts: Any) -> int:
-        if isinstance(ts, int | np.integer):
-            return int(ts)
-        if not hasattr(ts, "isoformat"):
-            raise InputError(f"{ts!r} is not a time: give a number of ticks or a datetime")
-        ticks = to_ticks(pa.array([ts], pa.timestamp("us")), self._catalog.tick_microseconds)
-        return int(ticks[0].as_py())
+    def _ticks(self, time: Any, place: str) -> int:
+        return as_ticks(time, self._catalog.tick_microseconds, place)
 
     def promise(self, settings: Settings) -> None:
         """Heartbeats on demand: from the wall clock, and from the streams for quiet relations."""

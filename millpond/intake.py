@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import RelationEntry, StreamEntry
-from millpond.connectors import arrow_schema, to_ticks
-from millpond.errors import InputError
+from millpond.connectors import arrow_schema
+from millpond.connectors.rows import row_place
+from millpond.connectors.times import times_of
+from millpond.errors import InputError, StateError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
@@ -25,6 +27,15 @@ from millpond.storage.readers import Reader
 
 END = FOREVER - 1
 """The heartbeat of a source that has ended."""
+
+
+def refuse_ended(name: str, queue: Queue) -> None:
+    """Refuses rows for an input of which it was said that nothing will follow."""
+    if queue.heartbeat >= END:
+        raise StateError(
+            f"{name} has ended: its source was read to its end, or finish() was called; "
+            "nothing can follow"
+        )
 
 
 def stream_page_schema(schema: Schema) -> pa.Schema:
@@ -86,17 +97,10 @@ class StreamIntake:
         if position is None:
             now = max(self.now_ticks(), self.queue.heartbeat + 1, self.largest or BEGINNING)
             return np.full(table.num_rows, now, dtype=np.int64)
-        column = table.column(position)
-        if column.null_count:
-            row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-            raise InputError(
-                f"stream {self.entry.name}, row {row + 1}: column "
-                f"{self.entry.schema[position].name} is NULL; every tuple needs its time"
-            )
-        times = np.asarray(to_ticks(column, self.tick_microseconds)).astype(np.int64)
-        if len(times) and (times.min() <= BEGINNING // 2 or times.max() >= FOREVER // 2):
-            raise InputError(f"stream {self.entry.name}: a time is out of range")
-        return times
+        column, name = table.column(position), self.entry.schema[position].name
+        return times_of(
+            column, name, self.tick_microseconds, row_place(f"stream {self.entry.name}")
+        )
 
     def _lateness(self, times: Ints) -> Bools:
         """Later than the delay allows, or at or before what was promised by ``advance``."""

@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
 from millpond.connectors import Sink, arrow_schema
+from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import unique_names
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import net_of
@@ -160,10 +160,7 @@ class ResultLog:
         """A time as people read it: the number of ticks, or a timestamp where inputs have those."""
         if ts is None or not self.in_timestamps:
             return ts
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
-            microseconds=ts * self.tick_microseconds
-        )
-        return moment.replace(tzinfo=None).isoformat()
+        return moment(ts, self.tick_microseconds)
 
     def close(self) -> None:
         """Closes the sink and lets the pages go."""

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from millpond.errors import CqlError
@@ -132,12 +133,24 @@ def _memory_of_jvm(text: str) -> str:
     return f"{max(1, parse_bytes(text) // 2**20)}m"
 
 
+class Change(StrEnum):
+    """When a setting may be changed."""
+
+    ANY_TIME = "at any time"
+    BEFORE_STREAMS = "before the first stream"
+    SOURCES_TO_COME = "for sources declared later"
+    BEFORE_STEPS = "before the first step"
+    BEFORE_SPARK = "before Spark starts"
+    NOT_IN_FORCE = "not in force yet"
+
+
 @dataclass(frozen=True)
 class _Option:
     key: str
     meaning: str
     parse: Callable[[str], Any]
     show: Callable[[Any], str] = str
+    change: Change = Change.ANY_TIME
 
 
 def _option(
@@ -146,8 +159,9 @@ def _option(
     parse: Callable[[str], Any],
     meaning: str,
     show: Callable[[Any], str] = str,
+    change: Change = Change.ANY_TIME,
 ) -> Any:
-    option = _Option(key, meaning, parse, show)
+    option = _Option(key, meaning, parse, show, change)
     return dataclasses.field(default=default, metadata={"option": option})
 
 
@@ -163,16 +177,32 @@ class Settings:
         "tick",
         1,
         parse_duration_microseconds,
-        "the length of one tick of time; fixed before the first stream is declared",
+        "the length of one tick of time",
         format_duration,
+        Change.BEFORE_STREAMS,
     )
     strategy: str = _option("strategy", "round-robin", _word, "the scheduling strategy")
-    seed: int = _option("seed", 0, _whole_number(0), "what sampling and generated data depend on")
+    seed: int = _option(
+        "seed",
+        0,
+        _whole_number(0),
+        "what sampling and generated data depend on",
+        change=Change.BEFORE_STEPS,
+    )
     page_rows: int = _option(
-        "page_rows", 100_000, _whole_number(1), "how many rows a source hands over at once, at most"
+        "page_rows",
+        100_000,
+        _whole_number(1),
+        "how many rows a source hands over at once, at most",
+        change=Change.SOURCES_TO_COME,
     )
     budget_bytes: int = _option(
-        "budget", 2**30, parse_bytes, "the memory that queues may use", format_bytes
+        "budget",
+        2**30,
+        parse_bytes,
+        "the memory that queues may use",
+        format_bytes,
+        Change.NOT_IN_FORCE,
     )
     heartbeat_timeout_seconds: float = _option(
         "heartbeat_timeout",
@@ -208,9 +238,15 @@ class Settings:
         _word,
         "where pages and states are kept: memory, or a directory that all hosts see",
     )
-    spark_master: str = _option("spark_master", "local[*]", _word, "where Spark runs")
+    spark_master: str = _option(
+        "spark_master", "local[*]", _word, "where Spark runs", change=Change.BEFORE_SPARK
+    )
     driver_memory: str = _option(
-        "driver_memory", "2048m", _memory_of_jvm, "the heap of Spark's driver process"
+        "driver_memory",
+        "2048m",
+        _memory_of_jvm,
+        "the heap of Spark's driver process",
+        change=Change.BEFORE_SPARK,
     )
 
     def with_option(self, key: str, value_text: str) -> Settings:
@@ -229,10 +265,10 @@ class Settings:
             settings = settings.with_option(key, str(value))
         return settings
 
-    def listing(self) -> list[tuple[str, str, str]]:
-        """Key, value and meaning of every setting, as SHOW SETTINGS prints them."""
+    def listing(self) -> list[tuple[str, str, str, str]]:
+        """Key, value, meaning of every setting, and when it may change, for SHOW SETTINGS."""
         return [
-            (option.key, option.show(getattr(self, name)), option.meaning)
+            (option.key, option.show(getattr(self, name)), option.meaning, option.change.value)
             for name, option in _OPTIONS.items()
         ]
 
@@ -240,6 +276,14 @@ class Settings:
 _OPTIONS: dict[str, _Option] = {
     field.name: field.metadata["option"] for field in dataclasses.fields(Settings)
 }
+
+
+def refuse_late_change(key: str, has_spark: bool, has_stepped: bool) -> None:
+    """Refuses to change a setting that was already made use of and would change nothing more."""
+    option = _find(key)[1]
+    too_late = {Change.BEFORE_SPARK: has_spark, Change.BEFORE_STEPS: has_stepped}
+    if too_late.get(option.change):
+        raise CqlError(f"setting {option.key} can be changed only {option.change}; it is in use")
 
 
 def _find(key: str) -> tuple[str, _Option]:

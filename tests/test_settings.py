@@ -54,8 +54,9 @@ def test_a_bad_value_says_what_is_wanted(key: str, value: str, message: str) -> 
 
 
 def test_every_setting_lists_a_value_that_it_reads_back() -> None:
-    for key, value, meaning in Settings().listing():
+    for key, value, meaning, change in Settings().listing():
         assert meaning
+        assert change
         assert Settings().with_option(key, value) == Settings()
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millpond.connectors.arrow import conform, positions
+from millpond.connectors.files import display_name
+from millpond.connectors.locations import STDIN, identity
 from millpond.connectors.rows import row_place
-from millpond.connectors.sinks import Results, flat
+from millpond.connectors.sinks import Results, file_of, flag, flat
 from millpond.connectors.sources import Declaration, Progress, cut_pages, files_of
+from millpond.connectors.times import check_times
 from millpond.errors import InputError
 
 _PART = re.compile(r"part-(\d{6})\.parquet")
@@ -21,7 +26,14 @@ _PART = re.compile(r"part-(\d{6})\.parquet")
 
 def source(declaration: Declaration, file: str) -> ParquetSource:
     """Reads a file, the ``.parquet`` files of a directory, or the files of a pattern."""
-    return ParquetSource(declaration, files_of(declaration, file, ".parquet"))
+    files = files_of(declaration, file, ".parquet")
+    for each in files:
+        if each == STDIN or not each.is_file():
+            raise InputError(
+                f"{declaration.name}: {display_name(each)} is a pipe; Parquet is read from its "
+                "end, so it has to be a file"
+            )
+    return ParquetSource(declaration, files)
 
 
 def sink(results: Results, directory: str, *, append: bool = False) -> ParquetSink:
@@ -58,33 +70,50 @@ class ParquetSource:
             page_rows = self._declaration.settings.page_rows
             for batch in parquet.iter_batches(batch_size=page_rows, columns=wanted):
                 self._done_rows += batch.num_rows
-                table = pa.Table.from_batches([batch])
-                yield conform(table, schema, row_place(str(file), rows))
+                place = row_place(str(file), rows)
+                table = conform(pa.Table.from_batches([batch]), schema, place)
+                check_times(table, self._declaration, place)
+                yield table
                 rows += batch.num_rows
 
 
 class ParquetSink:
     """Results as files `part-000000.parquet`, …, each complete from the moment it is there."""
 
-    def __init__(self, results: Results, directory: str, append: bool) -> None:
+    def __init__(self, results: Results, directory: str, append: Any) -> None:
         self._results = results
-        self._directory = results.directory / Path(directory).expanduser()
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{results.query} INTO {directory}: {error.strerror}") from None
-        parts = sorted(file for file in self._directory.iterdir() if _PART.fullmatch(file.name))
+        append = flag(results, "append", append)
+        self._directory = file_of(results, directory)
+        parts = self._parts()
+        claimed = [*parts, self._directory / "part-000000.parquet"]
+        results.claims.write(results.query, directory, claimed, self._covers)
+        self._directory.mkdir(parents=True, exist_ok=True)
         if not append:
             for part in parts:
                 part.unlink()
         self._next = int(parts[-1].name[5:11]) + 1 if append and parts else 0
 
+    def _parts(self) -> list[Path]:
+        if not self._directory.is_dir():
+            return []
+        return sorted(file for file in self._directory.iterdir() if _PART.fullmatch(file.name))
+
+    def _covers(self, file: Path) -> bool:
+        """Whether a file is one of the parts, there or to come."""
+        is_part = _PART.fullmatch(file.name) is not None
+        return is_part and identity(file.parent) == identity(self._directory)
+
     def write(self, table: pa.Table) -> None:
         """Adds one file, written under another name first."""
         part = self._directory / f"part-{self._next:06d}.parquet"
         unfinished = part.with_name(f".{part.name}")
-        pq.write_table(flat(table, self._results), unfinished)
-        unfinished.replace(part)
+        try:
+            pq.write_table(flat(table, self._results), unfinished)
+            unfinished.replace(part)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
         self._next += 1
 
     def close(self) -> None:

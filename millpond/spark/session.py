@@ -13,7 +13,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from millpond.errors import MachineError
+from millpond.errors import MachineError, StateError
 from millpond.settings import Settings, cores
 from millpond.spark.java import java_home
 
@@ -26,6 +26,7 @@ def create_session(settings: Settings | None = None, **extra: str) -> SparkSessi
     settings = settings or Settings()
     active = SparkSession.getActiveSession()
     if active is not None:
+        _refuse_another_place(active, settings)
         return active
     builder = SparkSession.builder.appName("millpond").master(settings.spark_master)
     for key, value in spark_options(settings).items():
@@ -37,6 +38,16 @@ def create_session(settings: Settings | None = None, **extra: str) -> SparkSessi
     if is_ours:
         set_hadoop_options(session, _needed(hadoop_options(session)))
     return session
+
+
+def _refuse_another_place(active: SparkSession, settings: Settings) -> None:
+    """A process has one Spark: a later engine that wants it elsewhere is not to think it has it."""
+    master = active.sparkContext.master
+    if settings.spark_master not in (master, Settings().spark_master):
+        raise StateError(
+            f"spark_master is {settings.spark_master}, but Spark runs at {master} in this process "
+            "already; stop that one first, or leave the setting out"
+        )
 
 
 def spark_options(settings: Settings) -> dict[str, str]:
