@@ -13,21 +13,17 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Sample
 from millpond.cql.expressions import Column
 from millpond.cql.node import Node
 from millpond.kernels.columns import integers
 from millpond.planning.branches import ELEMENT, Branch, Outputs, branches
-from millpond.planning.predicates import conjuncts, substitute
+from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
-from millpond.spark.expressions import lower
+from millpond.spark.branch_columns import BranchColumns
 from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.window_columns import enter_column, leave_column
 from millpond.storage.pages import Page, Span, concatenated, total_rows
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
@@ -114,13 +110,9 @@ class _ReadBranch:
         self.window = branch.window
         self._branch = branch
         self._since = around.since.get(self.queue.name)
-        self._seed = around.limits.seed
         self._outputs = outputs
-        self._selections = {
-            ended: Selection(partial(self._columns, ended)) for ended in (False, True)
-        }
-
-    # -- reading ---------------------------------------------------------------------------
+        columns = BranchColumns(branch, outputs, around.limits.seed)
+        self._selections = {ended: Selection(partial(columns.of, ended)) for ended in (False, True)}
 
     def spans(self, mode: str, after: int, until: int) -> list[Span]:
         """The parts of the queue's pages that a mode asks for."""
@@ -184,66 +176,6 @@ class _ReadBranch:
         ]
         names = [*outputs.names, *(name for _, name in outputs.expressions)]
         return pa.Table.from_arrays([*times, *data], names=names)
-
-    # -- columns ---------------------------------------------------------------------------
-
-    def _columns(self, ended: bool) -> tuple[list[SparkColumn], SparkColumn | None]:
-        branch, outputs = self._branch, self._outputs
-        inputs = [F.col(f"c{i}") for i in range(len(branch.leaf.schema))]
-        meta = self._stream_columns() if len(outputs.names) == 2 else self._element(ended)
-        columns = [
-            *(column.alias(name) for column, name in zip(meta, outputs.names, strict=True)),
-            *(
-                lower(substitute(e, branch.expressions), inputs).alias(name)
-                for e, name in outputs.expressions
-            ),
-        ]
-        return columns, self._condition(inputs)
-
-    def _stream_columns(self) -> list[SparkColumn]:
-        """Time and order: of arrival for base streams, the weight for computed ones."""
-        return [F.col("_ts"), F.col("_seq") if self._branch.leaf.is_base else self._weight()]
-
-    def _element(self, ended: bool) -> list[SparkColumn]:
-        start, end = F.col("_ts"), F.col("_te")
-        if self.window is not None:
-            start, end = enter_column(self.window), leave_column(self.window)
-        weight = self._weight() * F.lit(self._branch.sign)
-        return [end, F.lit(FOREVER), -weight] if ended else [start, end, weight]
-
-    def _weight(self) -> SparkColumn:
-        leaf, sample = self._branch.leaf, self._branch.sample
-        if leaf.of_stream and leaf.is_base:
-            return F.lit(1).cast("long")
-        if sample is None:
-            return F.col("_w")
-        data = [F.col(f"c{i}") for i in range(len(leaf.schema))]
-        copies = F.filter(
-            F.sequence(F.lit(1).cast("long"), F.col("_w")),
-            lambda n: self._is_sampled(sample, F.col("_ts"), *data, n),
-        )
-        return F.size(copies).cast("long")
-
-    def _condition(self, inputs: Sequence[SparkColumn]) -> SparkColumn | None:
-        """The branch's predicate, its sampling, and for slides that the tuple is ever inside."""
-        parts = [lower(part, inputs) for part in conjuncts(self._branch.predicate)]
-        sample = self._branch.sample
-        if sample is not None and self._branch.leaf.is_base:
-            parts.append(self._is_sampled(sample, F.col("_seq")))
-        elif sample is not None:
-            parts.append(self._weight() > 0)
-        if self.window is not None and self.window.slide is not None:
-            parts.append(enter_column(self.window) < leave_column(self.window))
-        condition = None
-        for part in parts:
-            condition = part if condition is None else condition & part
-        return condition
-
-    def _is_sampled(self, sample: Sample, *identity: SparkColumn) -> SparkColumn:
-        """By a hash of the tuple's identity, so that no cut and no schedule matters."""
-        limit = round(sample.percent / 100 * 2**40)
-        marker = F.xxhash64(F.lit(self._seed), F.lit(self._branch.leaf.queue), *identity)
-        return F.pmod(marker, F.lit(2**40)) < limit
 
 
 def retention(queue: Queue, window: WindowTimes | None, needs: frozenset[str]) -> Retention:
