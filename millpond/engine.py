@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, Vi
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
 from millpond.connectors.python_values import python_rows, to_pandas
+from millpond.connectors.sinks import NamedSink
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -36,7 +38,7 @@ from millpond.cql.statements import (
     Update,
 )
 from millpond.display import Plan, Query, shown
-from millpond.errors import CqlError, MillpondError, StateError
+from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report
 from millpond.intake import RelationIntake
@@ -44,14 +46,16 @@ from millpond.operation import Operation
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits
+from millpond.recovery import Replay, StatementMemory, form_of
 from millpond.results import Callback, ResultLog, deliver
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings, cores, refuse_late_change
+from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
-from millpond.storage.queues import Queue
+from millpond.storage.queues import Compaction, Queue
 from millpond.storage.store import Store
 
 if TYPE_CHECKING:
@@ -80,31 +84,40 @@ class Engine:
         spark: SparkSession | None = None,
         directory: Path | str | None = None,
         keep_results: bool = True,
+        store: Path | str | None = None,
     ) -> None:
         if isinstance(settings, dict):
             settings = Settings().with_options(settings)
         self.settings = settings or Settings()
+        if store is not None:
+            self.settings = self.settings.with_option("store", str(store))
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
         self._directory = Path(directory or ".")
         self._keep_results = keep_results
         self._session = spark
         self._lock = threading.RLock()
         self._starting = threading.Lock()
-        self._store = Store(self.settings.store)
         self.claims = Claims()
         """The files that sources read and sinks write."""
-        self.inputs = Inputs(self.catalog, self._store, self._arrived)
+        self._open_store()
         self._operation = Operation(self._lock, self._work, self._read_source)
         self._failures = Failures()
         self._logs: dict[str, ResultLog] = {}
         self._news: set[str] = set()
         """The queries that have put out what was not yet handed on."""
         self._outputs: dict[str, str] = {}
-        self._graph = Graph()
+        self.graph = Graph()
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
         self._closed = False
         self._strategy()
+        self._recover()
+
+    def _open_store(self) -> None:
+        self.store = Store(self.settings.store)
+        self._journal = Journal(self.store)
+        self.memory = StatementMemory()
+        self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
 
     # -- statements ------------------------------------------------------------------------
 
@@ -115,6 +128,8 @@ class Engine:
         for text, position in split_statements(script):
             with self._lock:
                 self._check_open()
+                if self.memory.passes_over(text):
+                    continue
                 statement = check_statement(text, position, self.catalog)
             try:
                 answer = self._act(statement.action, text)
@@ -127,47 +142,85 @@ class Engine:
         return answers
 
     def _act(self, action: Action, text: str) -> Any:
-        match action:  # these two ask Spark, and so must not hold the lock all the time
-            case Delete():
-                return self._modify(action.relation, action.predicate, None)
-            case Update():
-                return self._modify(action.relation, action.predicate, action.expressions)
-        with self._lock:
-            match action:
-                case Create():
-                    self._create(action)
-                case Drop():
-                    self.drop(action.name)
-                case Insert():
-                    self._insert(action)
-                case AlterQuery():
-                    self._alter(action)
-                case SetOption():
-                    self._set(action)
-                case Show():
-                    return self.show(action.kind)
-                case Explain():
+        match action:
+            case Show():
+                return self.show(action.kind)
+            case Explain():
+                with self._lock:
                     return self._explain(action, text)
+            case Delete():  # this and the next ask Spark, which must not hold the lock up
+                self._modify(action.relation, action.predicate, None, text)
+            case Update():
+                self._modify(action.relation, action.predicate, action.expressions, text)
+            case _:
+                self._change(action, text)
         return None
+
+    def _change(self, action: Action, text: str) -> None:
+        """Does what a statement says, and has it in the log when this returns; or nothing."""
+        with self._lock:
+            before, known = self._journal.length, set(self.graph.operators)
+            is_insert = isinstance(action, Insert)
+            note = self._journal.note("statement", text=text, changes_rows=is_insert)
+            try:
+                self._apply(action)
+            except BaseException:
+                self._journal.take_back(before)
+                raise
+            note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+            self._journal.flush()
+
+    def _apply(self, action: Action) -> None:
+        match action:
+            case Create():
+                self._create(action)
+            case Drop():
+                self._drop(action.name)
+            case Insert():
+                self._insert(action)
+            case AlterQuery():
+                self._alter(action)
+            case SetOption():
+                self._set(action)
+
+    def execute_again(self, text: str) -> None:
+        """Executes a statement of an earlier run: its files are opened later, if still needed."""
+        self._apply(check_statement(text, Position(1, 1), self.catalog).action)
 
     def _create(self, action: Create) -> None:
         entry = action.entry
         match entry:
             case StreamEntry():
-                source = open_source(entry, self.settings_now, self._directory, self.claims)
+                source = self._source_of(entry)
                 apply(action, self.catalog)
                 self.inputs.add_stream(entry, source)
             case RelationEntry():
-                source = open_source(entry, self.settings_now, self._directory, self.claims)
+                source = self._source_of(entry)
                 apply(action, self.catalog)
                 self._add_relation(entry, source)
             case QueryEntry():
                 plan = optimise(entry.plan)
-                sink = open_sink(entry, self._directory, self.claims) if entry.sink else None
+                sink = None if self._journal.is_replaying else self._sink_of(entry)
                 apply(action, self.catalog)
                 self._add_query(entry, plan, sink)
             case ViewEntry():
                 apply(action, self.catalog)
+
+    def _source_of(self, entry: StreamEntry | RelationEntry) -> Source | None:
+        if self._journal.is_replaying:
+            return None
+        return open_source(entry, self.settings_now, self._directory, self.claims)
+
+    def _sink_of(self, entry: QueryEntry, resume: Any = None) -> NamedSink | None:
+        if entry.sink is None:
+            return None
+        sink = open_sink(entry, self._directory, self.claims, resume)
+        if self.store.is_durable and sink.mark() is None:
+            raise StateError(
+                f"query {entry.name} INTO {entry.sink}: this sink can not go on after a restart, "
+                "so a store that lasts is no use to it; leave INTO or the store away"
+            )
+        return sink
 
     @property
     def settings_now(self) -> Settings:
@@ -175,12 +228,12 @@ class Engine:
         tick = f"{self.catalog.tick_microseconds} microseconds"
         return self.settings.with_option("tick", tick)
 
-    def _add_relation(self, entry: RelationEntry, source: Source) -> None:
+    def _add_relation(self, entry: RelationEntry, source: Source | None) -> None:
         """Reads the relation's content; if it cannot be read there is no such relation."""
         try:
             self.inputs.add_relation(entry, source)
         except BaseException:
-            self.drop(entry.name)
+            self._drop(entry.name)
             raise
 
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
@@ -192,11 +245,12 @@ class Engine:
             self._keep_results,
         )
         self._logs[entry.name.lower()] = log
+        self._note_sink(log)
         if entry.active:
             self._activate(entry, plan)
 
     def _activate(self, entry: QueryEntry, plan: Node) -> None:
-        output = self._graph.add_query(entry.name, plan, self.inputs.epoch())
+        output = self.graph.add_query(entry.name, plan, self.inputs.epoch())
         self._outputs[entry.name.lower()] = output
         if self._runtime is not None:
             self._start_operators()
@@ -218,15 +272,21 @@ class Engine:
         """Drops a query, view, stream or relation that nobody uses."""
         with self._lock:
             self._check_open()
-            entry = self.catalog.get(as_text(name, "a name"))
-            apply(Drop(kind_of(entry) if entry else "query", name), self.catalog)
-            key = name.lower()
-            if isinstance(entry, QueryEntry):
-                self._deactivate(key)
-                self._failures.forget(key)
-                self._logs.pop(key).close()
-            self.inputs.drop(key)
-            self.claims.release(key)
+            self._drop(as_text(name, "a name"))
+            self._journal.note("drop", name=name)
+            self._journal.flush()
+
+    def _drop(self, name: str) -> None:
+        entry = self.catalog.get(name)
+        apply(Drop(kind_of(entry) if entry else "query", name), self.catalog)
+        key = name.lower()
+        self.memory.forget(key)
+        if isinstance(entry, QueryEntry):
+            self._deactivate(key)
+            self._failures.forget(key)
+            self._logs.pop(key).close()
+        self.inputs.drop(key)
+        self.claims.release(key)
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -238,6 +298,8 @@ class Engine:
             self._failures.forget(name)
             self._logs[name.lower()].sink_failed = False
             self._activate(entry, optimise(entry.plan))
+            self._journal.note("restart", name=entry.name)
+            self._journal.flush()
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -248,12 +310,12 @@ class Engine:
         output = self._outputs.pop(key, None)
         if output is None:
             return
-        removed = self._graph.remove(output)
+        removed = self.graph.remove(output)
         if self._runtime is not None:
             self._runtime.stop(
                 [identity for identity in removed if identity in self._runtime.running]
             )
-        self.inputs.forget_epochs(set(self._graph.epochs.values()))
+        self.inputs.forget_epochs(set(self.graph.epochs.values()))
 
     def _alter(self, action: AlterQuery) -> None:
         entry = self.query_entry(action.name)
@@ -271,7 +333,13 @@ class Engine:
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
-        refuse_late_change(action.key, self._session is not None, self._runtime is not None)
+        if not self._journal.is_replaying:
+            refuse_late_change(action.key, self._session is not None, self._runtime is not None)
+        moves = not self._journal.is_replaying and settings.store != self.settings.store
+        if moves and (self.catalog.entries or self._runtime is not None):
+            raise StateError(
+                "SET store comes before everything that is kept there: make it the first statement"
+            )
         strategy = engine_strategy(settings.strategy, settings.budget_bytes)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
@@ -293,7 +361,11 @@ class Engine:
         self.inputs.push(action.relation, list(action.rows))
 
     def _modify(
-        self, name: str, predicate: Expression | None, new: tuple[Expression, ...] | None
+        self,
+        name: str,
+        predicate: Expression | None,
+        new: tuple[Expression, ...] | None,
+        text: str,
     ) -> None:
         """DELETE, and UPDATE as removal and insertion, decided by Spark on the present content."""
         while True:
@@ -306,9 +378,11 @@ class Engine:
                 if intake.changed_rows != seen:
                     continue  # somebody else was quicker: look again
                 at = self.inputs.change_time(intake)
+                self._journal.note("statement", text=text, changes_rows=True)
                 self.inputs.change(intake, old, at, -1)
                 if changed is not None:
                     self.inputs.change(intake, changed, at, 1)
+                self._journal.flush()
                 return
 
     def _evaluate(
@@ -340,18 +414,21 @@ class Engine:
         with self._lock:
             self._check_open()
             self.inputs.push(as_text(name, "a name"), rows)
+            self._journal.flush()
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         with self._lock:
             self._check_open()
             self.inputs.push_changes(as_text(name, "a name"), changes)
+            self._journal.flush()
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         with self._lock:
             self._check_open()
             self.inputs.advance(as_text(name, "a name"), timestamp)
+            self._journal.flush()
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
@@ -387,9 +464,9 @@ class Engine:
                 self._set_limits(limits)
                 self._runtime = SparkRuntime(
                     lambda: self.spark,
-                    self._graph,
+                    self.graph,
                     self.inputs.queues,
-                    self._store,
+                    self.store,
                     self,
                     limits,
                     self._lock,
@@ -464,13 +541,14 @@ class Engine:
     def _read_source(self, report: Report | None = None) -> bool:
         """Reads a page of the source furthest behind; the lock is not held meanwhile."""
         with self._lock:
-            names = [] if self._closed else self.inputs.sources_of(self._graph)
+            names = [] if self._closed else self.inputs.sources_of(self.graph)
             reading = self.inputs.next_reading(names)
         if reading is None:
             return False
         page = reading.page()
         with self._lock:
             self.inputs.take(reading, page, report)
+            self._journal.flush()
         return True
 
     def _work(self) -> None:
@@ -501,18 +579,41 @@ class Engine:
 
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
+        if step.outcome is not None and self._journal.is_durable:
+            page, state = step.outcome.output, step.outcome.state
+            self._journal.note(
+                "step",
+                operator=identity,
+                until=step.reached,
+                page=None if page is None else page.reference(),
+                state=None if state is None else state.to_json(),
+            )
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
+        self._journal.note("skip", operator=identity, until=until)
+
+    def compacted(self, queue: str, change: Compaction) -> None:
+        """Pages of a queue are about to be replaced by one."""
+        if self._journal.is_durable:
+            self._journal.note(
+                "compact",
+                queue=queue,
+                page=None if change.page is None else change.page.reference(),
+                replaced=[name for page in change.replaced for name in page.names],
+                until=change.content_until,
+            )
 
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
-        label = self._graph.operators[identity].label()
+        label = self.graph.operators[identity].label()
         queries = self.runtime.picture.queries(identity)
         found = [Failure(query, label, str(error), step.after, step.until) for query in queries]
-        self._fail(found, error)
+        self.fail(found, error)
 
-    def _fail(self, failures: list[Failure], error: Exception) -> None:
+    def fail(self, failures: list[Failure], error: Exception) -> None:
+        """Has queries stand still, for one reason."""
+        self._journal.note("failed", failures=[asdict(failure) for failure in failures])
         self._failures.add(failures, error)
         for failure in failures:
             self._deactivate(failure.query.lower())
@@ -520,16 +621,69 @@ class Engine:
     def after_commit(self) -> None:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
+            self._journal.flush()
             logs = [self._logs[name] for name in self._news if name in self._logs]
             self._news = set()
         for log in logs:
-            deliver(log, self._lock, self._sink_failed)
+            deliver(log, self._lock, self._sink_told)
 
-    def _sink_failed(self, log: ResultLog, error: Exception) -> None:
-        name = log.entry.name
+    def _sink_told(self, log: ResultLog, error: Exception | None) -> None:
+        if error is None:
+            self._note_sink(log)
+            self._journal.flush()
+            return
         at = log.complete_until
-        said = StateError(f"query {name}, its sink: {error}")
-        self._fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], said)
+        self.fail([Failure(log.entry.name, f"INTO {log.entry.sink}", str(error), at, at)], error)
+
+    def _note_sink(self, log: ResultLog) -> None:
+        if log.sink is not None:
+            query, mark = log.entry.name.lower(), log.sink.mark()
+            self._journal.note("sink", query=query, position=log.sink_position, mark=mark)
+
+    # -- after a restart -------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Goes on where an earlier run with this store has ended."""
+        if not self._journal.is_durable:
+            return
+        replay = Replay(self)
+        self._journal.is_replaying = True
+        for record in self._journal.records():
+            _ = self.runtime
+            replay.act(record)
+        self._journal.is_replaying = False
+        self._failures.told()
+        self.store.run = replay.runs + 1
+        self._journal.note("open", run=self.store.run)
+        self.store.remove_garbage(self._file_names())
+        for key, entry in self.catalog.entries.items():
+            match entry:
+                case StreamEntry() | RelationEntry():
+                    self._resume_source(key, entry)
+                case QueryEntry():
+                    log = self._logs[key]
+                    log.sink = self._sink_of(entry, replay.marks.get(key))
+                    self._news.add(key)
+        self._journal.flush()
+
+    def _resume_source(self, key: str, entry: StreamEntry | RelationEntry) -> None:
+        is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
+        has_ended = self.inputs.read_rows.get(key, 0) < 0
+        if entry.source.name != "push" and not is_read_once and not has_ended:
+            source = open_source(entry, self.settings_now, self._directory, self.claims)
+            self.inputs.resume(key, source)
+
+    def _file_names(self) -> set[str]:
+        results = {name for log in self._logs.values() for page in log.pages for name in page.names}
+        running = () if self._runtime is None else self._runtime.running.values()
+        states = {name for each in running if each.state for name in each.state.version.paths}
+        return self.inputs.file_names() | results | states
+
+    def sink_has_taken(self, query: str, position: int) -> None:
+        """The sink of a query had taken so many pages when an earlier run ended."""
+        log = self._logs[query]
+        log.sink_position = position
+        log.forget()
 
     # -- results ---------------------------------------------------------------------------
 
@@ -612,8 +766,8 @@ class Engine:
             return str(plan)
         if entry.name.lower() in self._outputs:
             output = self._outputs[entry.name.lower()]
-            return self._graph.describe(self._graph.upstream(output))
-        return self._graph.explain(entry.name, plan, self.inputs.next_epoch)
+            return self.graph.describe(self.graph.upstream(output))
+        return self.graph.explain(entry.name, plan, self.inputs.next_epoch)
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
@@ -640,9 +794,11 @@ class Engine:
         if self._runtime is not None:
             self._runtime.close()
         with self._lock:
+            self._journal.flush()
             for log in self._logs.values():
-                log.close()
-            self._store.close()
+                log.close_sink()
+            self._journal.close()
+            self.store.close()
 
     def __enter__(self) -> Engine:
         return self

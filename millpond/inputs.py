@@ -32,6 +32,8 @@ from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits, is_read, refuse_endless_content
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
+from millpond.storage.journal import Journal
+from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 from millpond.storage.store import Store
@@ -56,7 +58,9 @@ class SourceReading:
 class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
-    def __init__(self, catalog: Catalog, store: Store, arrived: Callable[[Queue], None]) -> None:
+    def __init__(
+        self, catalog: Catalog, store: Store, journal: Journal, arrived: Callable[[Queue], None]
+    ) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
         self.streams: dict[str, StreamIntake] = {}
@@ -66,31 +70,39 @@ class Inputs:
         """For each epoch the times after which its queries read the streams."""
         self._catalog = catalog
         self._store = store
+        self._journal = journal
         self._tell = arrived
+        self.read_rows: dict[str, int] = {}
+        """How many rows of each source were taken; -1 at its end."""
         self._epoch = 0
         self._moved = False
 
     # -- which there are -------------------------------------------------------------------
 
-    def add_stream(self, entry: StreamEntry, source: Source) -> None:
-        """A new stream."""
+    def add_stream(self, entry: StreamEntry, source: Source | None) -> None:
+        """A new stream; without a source yet, if it is one of an earlier run."""
         key = entry.name.lower()
         schema = stream_page_schema(entry.schema)
         queue = Queue(f"stream:{key}", schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
         self.streams[key] = StreamIntake(entry, queue, self._catalog.tick_microseconds)
-        if entry.source.name != "push":
+        if entry.source.name != "push" and source is not None:
             self.sources[key] = (source, source.pages())
 
-    def add_relation(self, entry: RelationEntry, source: Source) -> None:
-        """A new relation; without timestamps its content is there from the beginning."""
+    def add_relation(self, entry: RelationEntry, source: Source | None) -> None:
+        """A new relation; without timestamps its content is there from the beginning.
+
+        Of an earlier run it has no source yet, and its content follows from the log.
+        """
         key = entry.name.lower()
         queue = self._relation_queue(entry, "")
         reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True))
         intake = self.relations[key] = RelationIntake(entry, [queue], reader)
-        if entry.has_changes and entry.source.name != "push":
+        if source is None or entry.source.name == "push":
+            return
+        if entry.has_changes:
             self.sources[key] = (source, source.pages())
-        elif entry.source.name != "push":
+        else:
             refuse_endless_content(entry, source)
             for page in source.pages():
                 self.change(intake, page, self.change_time(intake), 1)
@@ -104,6 +116,7 @@ class Inputs:
     def drop(self, key: str) -> None:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
+        self.read_rows.pop(key, None)
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -144,11 +157,20 @@ class Inputs:
     def _from_now_on(self, intake: RelationIntake) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
         queue = self._relation_queue(intake.entry, f"@{self._epoch}")
-        promised, changes = intake.queue.heartbeat, intake.changes()
-        queue.append(_from_the_beginning(intake.content(promised)))
-        queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
+        promised = intake.queue.heartbeat
+        if not self._journal.is_replaying:  # else its pages follow from the log
+            changes = intake.changes()
+            past = queue.append(_from_the_beginning(intake.content(promised)))
+            coming = queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
+            for page in (past, coming):
+                if page is not None:
+                    self._note_page(queue, page)
         queue.advance(promised)
         return queue
+
+    def _note_page(self, queue: Queue, page: Page) -> None:
+        if self._journal.is_durable:
+            self._journal.note("page", queue=queue.name, page=page.reference())
 
     def forget_epochs(self, in_use: set[int]) -> None:
         """Closes the relations' queues of past epochs to which no operator belongs any more."""
@@ -169,16 +191,37 @@ class Inputs:
         if key in self.streams:
             intake = self.streams[key]
             refuse_ended(intake.entry.name, intake.queue)
-            self._accept(intake, to_arrow(rows, intake.entry.schema, intake.entry.name))
+            self._accept(key, intake, to_arrow(rows, intake.entry.schema, intake.entry.name))
             return
         relation = self.relation(name)
         refuse_ended(relation.entry.name, relation.queue)
         table = to_arrow(rows, relation.entry.schema, relation.entry.name)
         self.change(relation, table, self.change_time(relation), 1)
 
-    def _accept(self, intake: StreamIntake, table: pa.Table) -> None:
-        intake.accept(table)
+    def _accept(self, key: str, intake: StreamIntake, table: pa.Table) -> None:
+        late = intake.late_count
+        page = intake.accept(table)
+        if page is not None:
+            self._note_page(intake.queue, page)
+        if self._journal.is_durable:
+            self._note_stream(key, intake, has_late=intake.late_count > late)
         self._arrived([intake.queue])
+
+    def _note_stream(self, key: str, intake: StreamIntake, has_late: bool) -> None:
+        name = None
+        if has_late:
+            name = self._store.new_name("pages", ".late.parquet")
+            self._store.write(intake.late_tables[-1], name)
+            intake.late_names.append(name)
+        self._journal.note(
+            "stream",
+            name=key,
+            largest=intake.largest,
+            arrived=intake.arrived,
+            late_count=intake.late_count,
+            late=name,
+            heartbeat=intake.queue.heartbeat,
+        )
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -195,15 +238,30 @@ class Inputs:
     def _apply(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
         if rows.num_rows == 0:
             return
-        intake.change(rows, times, weights)
+        self._change(intake, rows, times, weights)
         for queue in intake.queues:
-            queue.advance(int(times.max()) - 1)
+            self._beat(queue, int(times.max()) - 1)
         self._arrived(intake.queues)
+
+    def _change(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
+        for queue, page in intake.change(rows, times, weights):
+            self._note_page(queue, page)
+        self._journal.note(
+            "relation",
+            name=intake.entry.name.lower(),
+            last_change=intake.last_change,
+            changed_rows=intake.changed_rows,
+        )
+
+    def _beat(self, queue: Queue, heartbeat: int) -> None:
+        if heartbeat > queue.heartbeat:
+            queue.advance(heartbeat)
+            self._journal.note("heartbeat", queue=queue.name, time=heartbeat)
 
     def change(self, intake: RelationIntake, rows: pa.Table, at: int, weight: int) -> None:
         """Adds (weight 1) or removes (-1) rows of a relation at a time."""
         times, weights = np.full(rows.num_rows, at), np.full(rows.num_rows, weight)
-        intake.change(rows, times.astype(np.int64), weights.astype(np.int64))
+        self._change(intake, rows, times.astype(np.int64), weights.astype(np.int64))
         self._arrived(intake.queues, moved=at > BEGINNING)  # what is there from the start, all see
 
     def change_time(self, intake: RelationIntake) -> int:
@@ -216,7 +274,9 @@ class Inputs:
         return max(now, 0) if now > BEGINNING else BEGINNING
 
     def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
-        self._moved = self._moved or moved
+        if moved and not self._moved:
+            self._journal.note("moved")
+            self._moved = True
         for queue in queues:
             self._tell(queue)
 
@@ -250,11 +310,14 @@ class Inputs:
             return  # dropped meanwhile
         if report is not None:
             report(self._catalog.entries[name].name, reading.source.progress())
+        taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
+        self.read_rows[name] = taken
+        self._journal.note("source", name=name, rows=taken)
         if page is None:
             del self.sources[name]
             self._advance(name, END)
         elif name in self.streams:
-            self._accept(self.streams[name], page)
+            self._accept(name, self.streams[name], page)
         else:
             times = np.asarray(page["ts"]).astype(np.int64)
             weights = np.asarray(page["weight"]).astype(np.int64)
@@ -275,7 +338,7 @@ class Inputs:
         is_stream = key in self.streams
         queues = [self.streams[key].queue] if is_stream else self.relation(name).queues
         for queue in queues:
-            queue.advance(ticks)
+            self._beat(queue, ticks)
         self._arrived(queues)
 
     def end(self) -> None:
@@ -313,8 +376,34 @@ class Inputs:
     def _raise(self, queues: list[Queue], heartbeat: int) -> None:
         for queue in queues:
             if heartbeat > queue.heartbeat:
-                queue.advance(heartbeat)
+                self._beat(queue, heartbeat)
                 self._tell(queue)
+
+    # -- after a restart -------------------------------------------------------------------
+
+    def moved(self) -> None:
+        """Time has moved since the last query was registered."""
+        self._moved = True
+
+    def file_names(self) -> set[str]:
+        """The files of all queues and of the late tuples."""
+        pages = [page for queue in self.queues.values() for page in queue.all_pages]
+        late = [name for intake in self.streams.values() for name in intake.late_names]
+        return {name for page in pages for name in page.names}.union(late)
+
+    def resume(self, key: str, source: Source) -> None:
+        """Goes on with a source behind the rows that an earlier run has taken of it."""
+        taken = self.read_rows.get(key, 0)
+        if taken >= 0:
+            self.sources[key] = (source, _without_first(source.pages(), taken))
+
+
+def _without_first(pages: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The pages without so many rows at the beginning."""
+    for page in pages:
+        if page.num_rows > rows:
+            yield page.slice(rows)
+        rows = max(0, rows - page.num_rows)
 
 
 def _from_the_beginning(content: pa.Table) -> pa.Table:

@@ -21,7 +21,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
-from millpond.storage.pages import concatenated
+from millpond.storage.pages import Page, concatenated
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 
@@ -64,33 +64,36 @@ class StreamIntake:
     arrived: int = 0
     late_count: int = 0
     last_arrival_seconds: float = field(default_factory=time.monotonic)
-    _late: list[pa.Table] = field(default_factory=list)
+    late_tables: list[pa.Table] = field(default_factory=list)
+    late_names: list[str] = field(default_factory=list)
+    """The files that hold them, in a store that lasts."""
 
-    def accept(self, table: pa.Table) -> None:
+    def accept(self, table: pa.Table) -> Page | None:
         """Takes tuples in order of arrival; the table has the declared columns."""
         if table.num_rows == 0:
-            return
+            return None
         self.last_arrival_seconds = time.monotonic()
         times = self._times(table)
         late = self._lateness(times)
         if late.any():
             self.late_count += int(late.sum())
-            self._late.append(table.filter(pa.array(late)))
+            self.late_tables.append(table.filter(pa.array(late)))
             table, times = table.filter(pa.array(~late)), times[~late]
-        self._append(table, times)
+        return self._append(table, times)
 
-    def _append(self, table: pa.Table, times: Ints) -> None:
+    def _append(self, table: pa.Table, times: Ints) -> Page | None:
         if len(times) == 0:
-            return
+            return None
         numbers = np.arange(self.arrived, self.arrived + len(times))
         self.arrived += len(times)
         columns = [pa.array(times), pa.array(numbers), *table.columns]
         page = pa.Table.from_arrays(columns, schema=stream_page_schema(self.entry.schema))
         if np.any(times[1:] < times[:-1]):
             page = page.take(pa.array(np.argsort(times, kind="stable")))
-        self.queue.append(page, is_sorted=True)
+        added = self.queue.append(page, is_sorted=True)
         self.largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
         self.queue.advance(self.largest - self.entry.delay_ticks - 1)
+        return added
 
     def _times(self, table: pa.Table) -> Ints:
         position = self.entry.timestamp_column
@@ -117,7 +120,7 @@ class StreamIntake:
     def late(self) -> pa.Table:
         """The late tuples, as they came."""
         schema = arrow_schema(self.entry.schema)
-        return pa.concat_tables(self._late) if self._late else schema.empty_table()
+        return pa.concat_tables(self.late_tables) if self.late_tables else schema.empty_table()
 
 
 @dataclass
@@ -138,18 +141,18 @@ class RelationIntake:
         """The queue that was there from the beginning."""
         return self.queues[0]
 
-    def change(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
+    def change(self, rows: pa.Table, times: Ints, weights: Ints) -> list[tuple[Queue, Page]]:
         """Adds (weight 1) and removes (weight -1) rows at times after the relation's promise."""
         if rows.num_rows == 0:
-            return
+            return []
         self._check(rows, times, weights)
         ends = np.full(rows.num_rows, FOREVER, dtype=np.int64)
         columns = [pa.array(times), pa.array(ends), pa.array(weights), *rows.columns]
         page = pa.Table.from_arrays(columns, schema=relation_page_schema(self.entry.schema))
         self.last_change = max(self.last_change, int(times.max()))
         self.changed_rows += rows.num_rows
-        for queue in self.queues:
-            queue.append(page)
+        added = ((queue, queue.append(page)) for queue in self.queues)
+        return [(queue, one) for queue, one in added if one is not None]
 
     def _check(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
         earliest = int(times.min())

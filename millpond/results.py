@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
-from millpond.connectors import Sink, arrow_schema
+from millpond.connectors import arrow_schema
 from millpond.connectors.python_values import moment
-from millpond.connectors.sinks import unique_names
+from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import net_of
 from millpond.kernels.groups import encode
@@ -30,7 +30,8 @@ Callback = Callable[[pa.Table], None]
 MOST_FAILURES = 3
 """A subscriber that raises so often is not called again."""
 
-SinkFailed = Callable[["ResultLog", Exception], None]
+SinkTold = Callable[["ResultLog", Exception | None], None]
+"""Told after each write to a sink, with the lock held: whose it is, and what went wrong."""
 
 logger = logging.getLogger("millpond")
 
@@ -51,7 +52,7 @@ class ResultLog:
     entry: QueryEntry
     tick_microseconds: int
     in_timestamps: bool
-    sink: Sink | None = None
+    sink: NamedSink | None = None
     is_kept: bool = True
     complete_until: int = BEGINNING - 1
     rows: int = 0
@@ -167,21 +168,23 @@ class ResultLog:
         for page in self._pages:
             page.free()
         self._pages = []
+        self.close_sink()
+
+    def close_sink(self) -> None:
+        """Finishes what the sink has written."""
         if self.sink is not None:
             self.sink.close()
 
 
-def deliver(log: ResultLog, lock: AbstractContextManager[object], sink_failed: SinkFailed) -> None:
+def deliver(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> None:
     """Hands the pages of a log on to its sink and subscribers, without the lock."""
-    while _feed_sink(log, lock, sink_failed):
+    while _feed_sink(log, lock, told):
         pass
     while _call_subscriber(log, lock):
         pass
 
 
-def _feed_sink(
-    log: ResultLog, lock: AbstractContextManager[object], sink_failed: SinkFailed
-) -> bool:
+def _feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> bool:
     with lock:
         page, sink = log.for_sink(), log.sink
         if page is None or sink is None:
@@ -199,7 +202,7 @@ def _feed_sink(
             log.forget()
         else:
             log.sink_failed = True
-            sink_failed(log, error)
+        told(log, error)
     return error is None
 
 

@@ -37,9 +37,9 @@ def log():
 
 def handed_on(log):
     """Delivers; the errors of its sink."""
-    failed = []
-    deliver(log, threading.RLock(), lambda log, error: failed.append(str(error)))
-    return failed
+    told = []
+    deliver(log, threading.RLock(), lambda log, error: told.append(error))
+    return [str(error) for error in told if error is not None]
 
 
 class ListSink:

@@ -88,10 +88,15 @@ class ParquetSink:
         claimed = [*parts, self._directory / "part-000000.parquet"]
         results.claims.write(results.query, directory, claimed, self._covers)
         self._directory.mkdir(parents=True, exist_ok=True)
-        if not append:
-            for part in parts:
+        kept = int(parts[-1].name[5:11]) + 1 if append and parts else 0
+        self._next = kept if results.resume is None else results.resume
+        for part in parts:
+            if int(part.name[5:11]) >= self._next:
                 part.unlink()
-        self._next = int(parts[-1].name[5:11]) + 1 if append and parts else 0
+
+    def mark(self) -> int:
+        """The number of the next file."""
+        return self._next
 
     def _parts(self) -> list[Path]:
         if not self._directory.is_dir():

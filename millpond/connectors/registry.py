@@ -62,13 +62,16 @@ def open_source(
 
 
 def open_sink(
-    query: QueryEntry, directory: Path | None = None, claims: Claims | None = None
-) -> Sink:
-    """The sink that a query's INTO names."""
+    query: QueryEntry,
+    directory: Path | None = None,
+    claims: Claims | None = None,
+    resume: Any = None,
+) -> NamedSink:
+    """The sink that a query's INTO names; ``resume``: what its mark was when a run ended."""
     if query.sink is None:
         raise InputError(f"query {query.name} has no INTO")
     claims = claims or Claims()
-    results = Results(query.name, query.plan.schema, directory or Path(), claims)
+    results = Results(query.name, query.plan.schema, directory or Path(), claims, resume)
     try:
         sink: Sink = _call(query.sink, "sink", results)
     except (OSError, MillpondError) as error:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -30,7 +30,7 @@ from millpond.spark.statistics import Statistics
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.storage.pages import Page
-from millpond.storage.queues import Queue
+from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
 from millpond.storage.store import Store
 
@@ -54,6 +54,10 @@ class Listener(Protocol):
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
+        ...
+
+    def compacted(self, queue: str, change: Compaction) -> None:
+        """Pages of a queue are about to be replaced by one."""
         ...
 
     def failed(self, identity: str, step: Step, error: Exception) -> None:
@@ -260,11 +264,11 @@ class SparkRuntime:
             raise StateError("internal: a step without an outcome is committed")
         self._listener.committed(identity, step)
         if isinstance(running.operator, OutputOperator):
-            self._listener.put_out(running.operator.query, outcome.output, step.until)
+            self._listener.put_out(running.operator.query, outcome.output, step.reached)
         elif outcome.output is not None:
             queue.add(outcome.output)
         running.commit(step)
-        queue.advance(step.until)
+        queue.advance(step.reached)
         self.statistics[identity].record(step.rows, outcome)
         now = time.monotonic()
         if now - self._told > STATISTICS_SECONDS:
@@ -290,6 +294,7 @@ class SparkRuntime:
             queue = self.queues[name]
             compaction = queue.compaction()
             if compaction is not None:
+                self._listener.compacted(name, compaction)
                 queue.compact(compaction)
             queue.free()
         self._changed |= {identity, *self._graph.readers(identity)}
@@ -329,6 +334,23 @@ class SparkRuntime:
         self.queues[identity].advance(until)
         self._touch(identity)
 
+    # -- after a restart -------------------------------------------------------------------
+
+    def replay(self, identity: str, until: int, page: Page | None, state: Any) -> None:
+        """Publishes a step of an earlier run again, or a time in which nothing happened."""
+        running, queue = self.running[identity], self.queues[identity]
+        if isinstance(running.operator, OutputOperator):
+            self._listener.put_out(running.operator.query, page, until)
+        elif page is not None:
+            queue.add(page)
+        if state is not None and running.state is not None:
+            running.state.restore(state)
+        running.skip(until)
+        queue.advance(until)
+        for name in self._graph.operators[identity].queues():
+            self.queues[name].free()
+        self._changed |= {identity, *self._graph.readers(identity)}
+
     # -- end -------------------------------------------------------------------------------
 
     def cancel(self) -> None:
@@ -344,12 +366,12 @@ class SparkRuntime:
             self._finished.clear()
 
     def close(self) -> None:
-        """Frees all pages."""
+        """Ends the work; pages and states stay in the store."""
         self.cancel()
         self._processors.close()
         with self._lock:
-            for queue in self.queues.values():
-                queue.close()
+            for running in self.running.values():
+                running.plans.close()
             self.running.clear()
             self._changed.clear()
             self._version += 1

@@ -37,6 +37,13 @@ class Step:
     """Whether it was committed or thrown away."""
 
     @property
+    def reached(self) -> int:
+        """Up to where it came."""
+        if self.outcome is None or self.outcome.until is None:
+            return self.until
+        return self.outcome.until
+
+    @property
     def is_finished(self) -> bool:
         """Whether it was executed, with or without success."""
         return self.outcome is not None or self.error is not None
@@ -64,6 +71,8 @@ class Outcome:
     output: Page | None
     place: str = DRIVER
     state: Any = None
+    until: int | None = None
+    """Up to where it came, if that is less far than it was prepared for."""
     seconds: float = 0.0
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""

@@ -16,11 +16,11 @@ from millpond.planning.physical import (
 from millpond.spark.operators.join import RunningJoin
 from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
 from millpond.spark.operators.running import RunningOperator
+from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.spark.operators.streams import (
     RunningArrivals,
     RunningDifference,
     RunningOutput,
-    RunningSnapshots,
 )
 from millpond.spark.surroundings import Surroundings
 

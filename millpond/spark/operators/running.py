@@ -24,6 +24,7 @@ from millpond.spark.frames import Frame, Plans
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
+from millpond.storage.bucketed import BucketedState
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -35,8 +36,8 @@ class RunningOperator:
     """What all running operators share: fragments, cursor and subscriptions."""
 
     needs: frozenset[str] = frozenset({STARTED})
-    keeps_state = False
-    """Whether a step depends on the one before it in more than its queues."""
+    state: BucketedState | None = None
+    """What it keeps between steps beside its queues, if anything."""
 
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
@@ -69,6 +70,11 @@ class RunningOperator:
     def output_schema(self) -> pa.Schema:
         """The Arrow schema of the pages it writes."""
         return element_schema(arrow_types(self.operator.schema))
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a step depends on the one before it in more than its queues."""
+        return self.state is not None
 
     # -- how far it could go ---------------------------------------------------------------
 
@@ -176,15 +182,22 @@ class RunningOperator:
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
-        self.skip(step.until)
+        if self.state is not None and step.outcome is not None:
+            self.state.take(step.outcome.state)
+        if step.reached < step.until:  # the rest is there to be claimed again
+            self.claimed = step.reached
+        self.skip(step.reached)
         step.unpin()
 
     def abandon(self, step: Step) -> None:
         """Gives up a step, and with it those prepared after it."""
         self.claimed = min(self.claimed, step.after)
+        if step.outcome is not None and not step.is_over:
+            if step.outcome.output is not None:
+                step.outcome.output.free()
+            if self.state is not None:
+                self.state.give_up(step.outcome.state)
         step.unpin()
-        if step.outcome is not None and step.outcome.output is not None:
-            step.outcome.output.free()
 
     def skip(self, until: int) -> None:
         """Moves the cursor over a step, or over a time in which nothing happens."""
@@ -198,6 +211,8 @@ class RunningOperator:
         for queue, reader in self.subscriptions:
             queue.unsubscribe(reader)
         self.plans.close()
+        if self.state is not None:
+            self.state.close()
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:
