@@ -2,7 +2,8 @@
 
 Each case registers several queries in one engine, cuts its input into random pages and runs under
 one of the strategies, so agreement with the reference also shows that neither cuts, nor schedules,
-nor the other queries matter. The further tests vary one of these and keep the rest.
+nor the other queries matter; nor the way it is run: the number of processors, the place of steps,
+the store, steps executed twice, deaths. The further tests vary one of these and keep the rest.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.cases import Advance, Change, Push, Run
 from tests.fuzz import LATE_EVERY, check, drive
 from tests.generator import STRATEGIES, seeded_case
 from tests.matching import difference
+from tests.ways import Way
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +44,8 @@ def test_spark_agrees_with_the_reference(spark, seed):
     case = seeded_case(seed, QUERIES, late=seed % LATE_EVERY == 0)
     if seed % MANY_RUNS_EVERY:
         case = case.with_schedule(with_one_run(case.schedule))
-    assert_agrees(engines(spark), replace(case, strategy=STRATEGIES[seed % 2]))
+    way = Way.drawn(seed)
+    assert_agrees(way.engines(spark), replace(case, strategy=STRATEGIES[seed % 2]))
 
 
 def with_one_run(schedule):
