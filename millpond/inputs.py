@@ -291,7 +291,7 @@ class Inputs:
         if limits == ReadLimits():
             return
         for name, (source, pages) in self.sources.items():
-            self.sources[name] = (source, limits.apply(pages))
+            self.sources[name] = (source, limits.apply(source, pages))
 
     def _queues_of(self, name: str) -> list[str]:
         if name in self.streams:

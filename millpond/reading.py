@@ -6,6 +6,7 @@ keep the run from ending though nobody asks for it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ import pyarrow as pa
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source
+from millpond.connectors.changes import ChangesSource
+from millpond.connectors.text_files import TextFiles
 from millpond.cql.apply import scanned
 from millpond.errors import InputError
 from millpond.planning.physical import Graph
@@ -76,19 +79,19 @@ class ReadLimits:
             if value is not None and not (isinstance(value, int | float) and value >= 0):
                 raise InputError(f"{name} must be a number from 0, not {value!r}")
 
-    def apply(self, pages: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    def apply(self, source: Source, pages: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The pages within the limits, counted from now."""
-        deadline = None if self.seconds is None else time.monotonic() + self.seconds
-        return _limited(pages, self.rows, deadline)
+        rows = math.inf if self.rows is None else self.rows
+        deadline = time.monotonic() + (math.inf if self.seconds is None else self.seconds)
+        if isinstance(source, TextFiles | ChangesSource):
+            source.stop_at(deadline)
+        return _limited(pages, rows, deadline)
 
 
-def _limited(
-    pages: Iterator[pa.Table], rows: int | None, deadline: float | None
-) -> Iterator[pa.Table]:
-    while (rows is None or rows > 0) and (deadline is None or time.monotonic() < deadline):
+def _limited(pages: Iterator[pa.Table], rows: float, deadline: float) -> Iterator[pa.Table]:
+    while rows > 0 and time.monotonic() < deadline:
         page = next(pages, None)
         if page is None:
             return
-        page = page if rows is None else page.slice(0, rows)
-        rows = None if rows is None else rows - page.num_rows
-        yield page
+        yield page.slice(0, int(min(rows, page.num_rows)))
+        rows -= page.num_rows

@@ -24,6 +24,9 @@ UNIT_MICROSECONDS = {
 }
 """The units of time, singular; a final S is allowed wherever one is read."""
 
+_SHORT_UNITS = {"US": "MICROSECOND", "MS": "MILLISECOND", "S": "SECOND", "MIN": "MINUTE"}
+_SHORT_UNITS |= {"M": "MINUTE", "H": "HOUR", "D": "DAY", "W": "WEEK"}
+
 _UNIT_BYTES = {"": 1, "B": 1, "K": 2**10, "KB": 2**10, "M": 2**20, "MB": 2**20}
 _UNIT_BYTES |= {"G": 2**30, "GB": 2**30, "T": 2**40, "TB": 2**40}
 
@@ -31,11 +34,12 @@ _UNIT_BYTES |= {"G": 2**30, "GB": 2**30, "T": 2**40, "TB": 2**40}
 def parse_duration_microseconds(text: str) -> int:
     """Reads a length of time.
 
-    >>> parse_duration_microseconds("1 second")
-    1000000
+    >>> parse_duration_microseconds("1 second"), parse_duration_microseconds("2ms")
+    (1000000, 2000)
     """
     match = re.fullmatch(r"\s*(\d+)?\s*([A-Za-z]+)\s*", text)
-    unit = match[2].upper().removesuffix("S") if match else ""
+    name = match[2].upper() if match else ""
+    unit = _SHORT_UNITS.get(name) or name.removesuffix("S")
     if not match or unit not in UNIT_MICROSECONDS:
         units = ", ".join(name.lower() for name in UNIT_MICROSECONDS)
         raise ValueError(f"a length of time such as '1 second' (units: {units})")
@@ -104,7 +108,12 @@ def _whole_number(low: int) -> Callable[[str], int]:
     return parse
 
 
-def _seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
+    """Reads a number of seconds, or a length of time in any unit.
+
+    >>> parse_seconds("1.5"), parse_seconds("2 min")
+    (1.5, 120.0)
+    """
     try:
         seconds = float(text)
     except ValueError:
@@ -207,7 +216,7 @@ class Settings:
     heartbeat_timeout_seconds: float = _option(
         "heartbeat_timeout",
         1.0,
-        _seconds,
+        parse_seconds,
         "how long a quiet input may hold others up before its clock is advanced for it",
         lambda seconds: f"{seconds:g} seconds",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import CqlError, InputError, StateError
 from millpond.reading import ReadLimits, endless
+from tests.connectors.declarations import opened
 
 SCRIPT = """
 CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');
@@ -18,6 +21,9 @@ CREATE STREAM T (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(10);
 CREATE RELATION R (k INT) FROM csv('r.csv') WITH (changes = true);
 CREATE VIEW V AS SELECT a FROM T [NOW] WHERE a > 3;
 """
+
+
+PUSHED = opened("a INT", "push")
 
 
 @pytest.fixture
@@ -93,15 +99,36 @@ def pages(count: int, delay: float = 0.0):
 
 @pytest.mark.parametrize(("rows", "found"), [(0, 0), (1, 1), (4, 4), (6, 6), (99, 9), (None, 9)])
 def test_rows_limit_what_is_read(rows: int | None, found: int) -> None:
-    tables = list(ReadLimits(rows=rows).apply(pages(3)))
+    tables = list(ReadLimits(rows=rows).apply(PUSHED, pages(3)))
     assert [n for table in tables for n in table["a"].to_pylist()] == list(range(found))
 
 
 def test_seconds_limit_how_long_is_read() -> None:
     started = time.monotonic()
-    tables = list(ReadLimits(seconds=0.2).apply(pages(1000, 0.02)))
+    tables = list(ReadLimits(seconds=0.2).apply(PUSHED, pages(1000, 0.02)))
     assert 1 <= len(tables) < 50
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("parts", [[], ["a\n1\n2\n3"]])
+def test_a_silent_pipe_is_not_waited_for_beyond_the_limit(tmp_path: Path, parts: list[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    source = opened("a INT", "csv", str(tmp_path / "pipe"))
+    over = threading.Event()
+
+    def feed() -> None:
+        with (tmp_path / "pipe").open("w") as text:
+            text.write("".join(parts))
+            text.flush()
+            over.wait(20)
+
+    writer = threading.Thread(target=feed)
+    writer.start()
+    tables = list(ReadLimits(seconds=0.5).apply(source, source.pages()))
+    over.set()
+    writer.join()
+    found = [n for table in tables for n in table["a"].to_pylist()]
+    assert found == ([1, 2] if parts else [])  # the line that is not whole does not count
 
 
 @pytest.mark.parametrize("limits", [{"rows": -1}, {"seconds": float("nan")}, {"seconds": "soon"}])

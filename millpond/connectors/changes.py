@@ -61,6 +61,11 @@ class ChangesSource:
             yield _Change(self._declaration, page, rows_before).table()
             rows_before += page.num_rows
 
+    def stop_at(self, deadline: float) -> None:
+        """A pipe that is silent at this time counts as ended."""
+        if isinstance(self._rows, TextFiles):
+            self._rows.stop_at(deadline)
+
     def progress(self) -> Progress:
         """What the source below says."""
         return self._rows.progress()

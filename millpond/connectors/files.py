@@ -7,9 +7,11 @@ begins, and the place of a fault is looked for in the block itself.
 from __future__ import annotations
 
 import io
+import math
 import os
 import select
 import stat
+import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,6 +56,8 @@ class Blocks:
     def __init__(self, files: list[Path], end_of_records: EndOfRecords) -> None:
         self._files, self._end_of_records = files, end_of_records
         self.is_live = any(map(is_pipe, files))
+        self.deadline = math.inf
+        """Until when, by ``time.monotonic``, a pipe is waited for; then it counts as ended."""
         self._total_bytes = None if self.is_live else sum(file.stat().st_size for file in files)
         self._bytes_before = 0
         self._open: _Counted | None = None
@@ -97,7 +101,7 @@ class Blocks:
                     f"{name}, line {lines + 1}: longer than {LONGEST_RECORD_BYTES // 2**20} MB; "
                     "is a quote left open?"
                 )
-        if rest:
+        if rest and time.monotonic() < self.deadline:
             yield rest
 
     @contextmanager
@@ -105,7 +109,7 @@ class Blocks:
         """The file's content, uncompressed; faults of the file become input errors."""
         try:
             with _raw(file) as raw:
-                self._open = _Counted(raw)
+                self._open = _Counted(raw, lambda: self.deadline)
                 yield _uncompressed(self._open, file)
         except OSError as error:
             compression = _COMPRESSIONS.get(file.suffix)
@@ -119,25 +123,30 @@ class Blocks:
 class _Counted(io.RawIOBase):
     """A file that counts what is read of it, and of a pipe reads what is there."""
 
-    def __init__(self, raw: io.FileIO) -> None:
-        self._raw, self.count = raw, 0
+    def __init__(self, raw: io.FileIO, deadline: Callable[[], float]) -> None:
+        self._raw, self._deadline, self.count = raw, deadline, 0
         self._is_live = not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data = self._raw.read(size) or b""
-        while self._is_live and data and len(data) < size and self._more_has_come():
+        data = b""
+        patience = self._deadline() - time.monotonic()
+        while len(data) < size and self._has_come(patience):
             more = self._raw.read(size - len(data))
             if not more:
                 break
             data += more
+            patience = PAUSE_SECONDS
         self.count += len(data)
         return data
 
-    def _more_has_come(self) -> bool:
-        return bool(select.select([self._raw.fileno()], [], [], PAUSE_SECONDS)[0])
+    def _has_come(self, patience_seconds: float) -> bool:
+        if not self._is_live:
+            return True
+        wait = None if patience_seconds == math.inf else max(patience_seconds, 0.0)
+        return bool(select.select([self._raw.fileno()], [], [], wait)[0])
 
 
 def is_pipe(file: Path) -> bool:

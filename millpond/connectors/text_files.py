@@ -39,6 +39,10 @@ class TextFiles:
         """Bytes read."""
         return self._blocks.progress()
 
+    def stop_at(self, deadline: float) -> None:
+        """A pipe that is silent at this time, by ``time.monotonic``, counts as ended."""
+        self._blocks.deadline = deadline
+
     def declared_as(self, declaration: Declaration) -> Self:
         """The same files under another declaration; none of their rows was handed out yet."""
         other = copy.copy(self)
