@@ -137,7 +137,7 @@ class Engine:
                 apply(action, self.catalog)
                 self.inputs.add_relation(entry, source)
             case QueryEntry():
-                plan = optimise(entry.plan)
+                plan = optimise(entry.plan, entry.on_error)
                 sink = open_sink(entry, self._directory) if entry.sink else None
                 apply(action, self.catalog)
                 self._add_query(entry, plan, sink)
@@ -213,7 +213,7 @@ class Engine:
         if entry.active and not changed.active:
             self._deactivate(action.name.lower())
         elif changed.active and not entry.active:
-            self._activate(changed, optimise(changed.plan))
+            self._activate(changed, optimise(changed.plan, changed.on_error))
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
@@ -418,7 +418,7 @@ class Engine:
         return Plan(action.query.name, stage, self._plan_text(action.query, stage))
 
     def _plan_text(self, entry: QueryEntry, stage: str) -> str:
-        plan = optimise(entry.plan)
+        plan = optimise(entry.plan, entry.on_error)
         if stage == "logical":
             return str(plan)
         if entry.name.lower() in self._outputs:

@@ -18,9 +18,7 @@ BEGINNING = -math.inf
 METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
 
 
-def evaluate(
-    query_text, streams, relations=None, views=None, tick_microseconds=1, on_error="stop"
-):
+def evaluate(query_text, streams, relations=None, views=None, tick_microseconds=1, on_error="stop"):
     """The signed output of a query to the end of time: sorted (ts or None, weight, row).
 
     ``streams``: name -> (schema, [(ts, seq, row)]); ``relations``: name -> (schema,

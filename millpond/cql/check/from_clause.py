@@ -16,7 +16,7 @@ from millpond.cql.check.windows import windowed
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.cql.text.from_clause import JoinedSources, Source
-from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.schema import Type
 
 
@@ -56,6 +56,7 @@ class SourceAnalyser:
 
     catalog: Catalog
     query: Callable[[exp.Expr], AnalysedQuery]
+    text: StatementText
 
     def sources(self, node: exp.Expr) -> Sources:
         """A source, or a join of sources."""
@@ -76,7 +77,7 @@ class SourceAnalyser:
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema)
         if plan.is_stream:
-            relation = windowed(plan, source, scope, self.catalog.tick_microseconds)
+            relation = windowed(plan, source, scope, self.catalog.tick_microseconds, self.text)
             return Sources(relation, scope, True)
         self._refuse_window(source, f'"{body.name}"' if is_name else "this subquery")
         return Sources(plan, scope, False)
@@ -132,7 +133,10 @@ class SourceAnalyser:
         both = beside(left.scope, right.scope, len(left.plan.schema))
         pairs = self._pairs(node, left.scope, right.scope, both)
         condition = self._condition(node, both, pairs)
-        plan = Join(left.plan, right.plan, "inner" if kind == "cross" else kind, condition)
+        on = node.args.get("on")
+        written = None if on is None else self.text.written("ON", on)
+        kind_of_join = "inner" if kind == "cross" else kind
+        plan = Join(left.plan, right.plan, kind_of_join, condition, written)
         scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
         return Sources(plan, scope, left.names_stream or right.names_stream)
 
