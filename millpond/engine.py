@@ -199,7 +199,7 @@ class Engine:
                 apply(action, self.catalog)
                 self._add_relation(entry, source)
             case QueryEntry():
-                plan = optimise(entry.plan)
+                plan = optimise(entry.plan, entry.on_error)
                 sink = None if self._journal.is_replaying else self._sink_of(entry)
                 apply(action, self.catalog)
                 self._add_query(entry, plan, sink)
@@ -297,7 +297,7 @@ class Engine:
                 raise StateError(f'query "{entry.name}" has not failed')
             self._failures.forget(name)
             self._logs[name.lower()].sink_failed = False
-            self._activate(entry, optimise(entry.plan))
+            self._activate(entry, optimise(entry.plan, entry.on_error))
             self._journal.note("restart", name=entry.name)
             self._journal.flush()
 
@@ -329,7 +329,7 @@ class Engine:
         elif changed.active and self._failures.of(changed.name) is not None:
             self.restart(changed.name)
         elif changed.active and not entry.active:
-            self._activate(changed, optimise(changed.plan))
+            self._activate(changed, optimise(changed.plan, changed.on_error))
 
     def _set(self, action: SetOption) -> None:
         settings = self.settings.with_option(action.key, str(action.value))
@@ -761,7 +761,7 @@ class Engine:
         return Plan(action.query.name, stage, self._plan_text(action.query, stage))
 
     def _plan_text(self, entry: QueryEntry, stage: str) -> str:
-        plan = optimise(entry.plan)
+        plan = optimise(entry.plan, entry.on_error)
         if stage == "logical":
             return str(plan)
         if entry.name.lower() in self._outputs:

@@ -124,10 +124,12 @@ class Case:
 
     def query_ddl(self):
         """The statements that register the queries."""
-        policies = {
-            name: " ON ERROR SKIP" if name in self.skipping else "" for name in self.queries
-        }
-        return [f"CREATE QUERY {n}{policies[n]} AS {text};" for n, text in self.queries.items()]
+        return [self.create(name) for name in self.queries]
+
+    def create(self, query):
+        """The statement that registers a query."""
+        policy = " ON ERROR SKIP" if query in self.skipping else ""
+        return f"CREATE QUERY {query}{policy} AS {self.queries[query]};"
 
     def names(self, target):
         """The column names of a stream or relation."""

@@ -1,7 +1,7 @@
 """Values in the reference evaluator: SQL's logic, arithmetic, functions and aggregates.
 
 NULL is None. Numbers are Python's, so that 1 and 1.0 are equal as docs/semantics.md asks. What has
-no value raises ``Failure``.
+no value raises ``NoValueError``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COMPARE = {
 BITS = {"INT": 31, "INTEGER": 31, "BIGINT": 63}
 
 
-class Failure(Exception):
+class NoValueError(Exception):
     """An expression fails; ON ERROR says what follows from it."""
 
 
@@ -36,7 +36,7 @@ def attempt(function, *arguments):
     """The function's value, or FAILED."""
     try:
         return function(*arguments)
-    except Failure:
+    except NoValueError:
         return FAILED
 
 
@@ -48,7 +48,7 @@ def fits(number, type_name="BIGINT"):
 def whole(number):
     """A BIGINT result."""
     if isinstance(number, int) and not fits(number):
-        raise Failure
+        raise NoValueError
     return number
 
 
@@ -84,7 +84,7 @@ def decided(values, winner):
     if winner in values:
         return winner
     if FAILED in values:
-        raise Failure
+        raise NoValueError
     return None if None in values else not winner
 
 
@@ -118,7 +118,7 @@ def like(text, pattern):
     wild = {"%": ".*", "_": "."}
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     if any(part[0] == "\\" and part[1:] not in ("\\", "%", "_") for part in parts):
-        raise Failure
+        raise NoValueError
     regex = "".join(wild.get(p) or re.escape(p[-1]) for p in parts)
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
@@ -143,7 +143,7 @@ def narrowed(value, type_name):
         return number
     if isinstance(value, str):
         return None
-    raise Failure
+    raise NoValueError
 
 
 def converted(value, type_name):
@@ -170,7 +170,7 @@ def to_whole(function):
         if isinstance(number, float) and math.isnan(number):
             return 0
         if isinstance(number, float) and math.isinf(number):
-            raise Failure
+            raise NoValueError
         return whole(function(number))
 
     return apply
@@ -179,14 +179,14 @@ def to_whole(function):
 def sign(number):
     """-1, 0 or 1."""
     if number != number:
-        raise Failure
+        raise NoValueError
     return float((number > 0) - (number < 0))
 
 
 def split_part(text, separator, number):
     """The parts between separators are counted from one, or from the end."""
     if number == 0:
-        raise Failure
+        raise NoValueError
     parts = text.split(separator) if separator else [text]
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if 0 <= place < len(parts) else ""
