@@ -90,7 +90,9 @@ def _detail(engine: Engine, entry: Any) -> str:
             failed = any(failure.query == entry.name for failure in engine.failures())
             state = "failed" if failed else "active" if entry.active else "inactive"
             count = engine.result_count(entry.name)
-            return f"{state}, weight {entry.weight:g}, {count} result elements"
+            aside = engine.left_out_count(entry.name)
+            skipped = f", {aside} left out" if aside else ""
+            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
             return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report
 from millpond.intake import RelationIntake
 from millpond.operation import Operation
+from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits
@@ -64,6 +65,15 @@ if TYPE_CHECKING:
     from millpond.spark.runtime import SparkRuntime
     from millpond.spark.steps import Step
     from millpond.spark.surroundings import Limits
+
+
+ASIDE = "#left_out"
+"""What stands behind the name of a query in the name of what it leaves out."""
+
+
+def _nothing_left_out() -> pa.Table:
+    fields = [("ts", pa.int64()), ("weight", pa.int64())]
+    return pa.schema([*fields, ("expression", pa.string()), ("row", pa.string())]).empty_table()
 
 
 class Engine:
@@ -237,6 +247,22 @@ class Engine:
             raise
 
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
+        aside = self._aside(entry)
+        if aside is not None:
+            self._add_log(aside, None).counts_coming = True
+        self._note_sink(self._add_log(entry, sink))
+        if entry.active:
+            self._activate(entry, plan)
+
+    def _aside(self, entry: QueryEntry) -> QueryEntry | None:
+        """What a query with ON ERROR SKIP leaves out, as a query beside it that nobody sees."""
+        if entry.on_error != "skip":
+            return None
+        plan = left_out(guard(entry.plan).faults)
+        name = entry.name + ASIDE
+        return None if plan is None else replace(entry, name=name, plan=plan, sink=None)
+
+    def _add_log(self, entry: QueryEntry, sink: Any) -> ResultLog:
         log = ResultLog(
             entry,
             self.catalog.tick_microseconds,
@@ -245,13 +271,14 @@ class Engine:
             self._keep_results,
         )
         self._logs[entry.name.lower()] = log
-        self._note_sink(log)
-        if entry.active:
-            self._activate(entry, plan)
+        return log
 
     def _activate(self, entry: QueryEntry, plan: Node) -> None:
-        output = self.graph.add_query(entry.name, plan, self.inputs.epoch())
-        self._outputs[entry.name.lower()] = output
+        epoch, aside = self.inputs.epoch(), self._aside(entry)
+        self._outputs[entry.name.lower()] = self.graph.add_query(entry.name, plan, epoch)
+        if aside is not None:
+            output = self.graph.add_query(aside.name, optimise(aside.plan), epoch)
+            self._outputs[aside.name.lower()] = output
         if self._runtime is not None:
             self._start_operators()
             self._runtime.set_weight(entry.name, entry.weight)
@@ -284,7 +311,9 @@ class Engine:
         if isinstance(entry, QueryEntry):
             self._deactivate(key)
             self._failures.forget(key)
-            self._logs.pop(key).close()
+            for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
+                if log is not None:
+                    log.close()
         self.inputs.drop(key)
         self.claims.release(key)
 
@@ -307,10 +336,12 @@ class Engine:
             return list(self._failures)
 
     def _deactivate(self, key: str) -> None:
-        output = self._outputs.pop(key, None)
-        if output is None:
+        outputs = (self._outputs.pop(key, None), self._outputs.pop(key + ASIDE, None))
+        removed = [
+            each for output in outputs if output is not None for each in self.graph.remove(output)
+        ]
+        if not removed:
             return
-        removed = self.graph.remove(output)
         if self._runtime is not None:
             self._runtime.stop(
                 [identity for identity in removed if identity in self._runtime.running]
@@ -607,7 +638,8 @@ class Engine:
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self.graph.operators[identity].label()
-        queries = self.runtime.picture.queries(identity)
+        served = self.runtime.picture.queries(identity)
+        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
         found = [Failure(query, label, str(error), step.after, step.until) for query in queries]
         self.fail(found, error)
 
@@ -714,6 +746,11 @@ class Engine:
                 return python_rows(table)
         raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
 
+    def left_out(self, query: str) -> pa.Table:
+        """What a query with ON ERROR SKIP has left out: when, how often, why and which row."""
+        entry = self.query_entry(query)
+        return self.results(entry.name + ASIDE) if self._aside(entry) else _nothing_left_out()
+
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""
         if not callable(callback):
@@ -735,6 +772,11 @@ class Engine:
     def result_count(self, query: str) -> int:
         """How many elements a query has put out so far, kept or not."""
         return self._log(query).rows
+
+    def left_out_count(self, query: str) -> int:
+        """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
+        log = self._logs.get(query.lower() + ASIDE)
+        return 0 if log is None else log.came
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""

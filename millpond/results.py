@@ -56,12 +56,15 @@ class ResultLog:
     is_kept: bool = True
     complete_until: int = BEGINNING - 1
     rows: int = 0
+    came: int = 0
+    """How many of them came, rather than went; counted where nobody else reads them."""
     subscribers: list[Subscriber] = field(default_factory=list)
     position: int = 0
     """How many pages were put out so far."""
     sink_position: int = 0
     """How many of them the sink has taken."""
     sink_failed: bool = False
+    counts_coming: bool = False
     _pages: list[Page] = field(default_factory=list)
 
     @property
@@ -76,6 +79,9 @@ class ResultLog:
         if page is None:
             return
         self.rows += page.rows
+        if self.counts_coming:
+            weights = integers(page.table["_w"])
+            self.came += int(weights[weights > 0].sum())
         self.position += 1
         self._pages.append(page)
         self.forget()
