@@ -164,6 +164,8 @@ _STEPS = {
     # An overflow is that of the sum as it is written, and none in a part that is not needed.
     "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ReorderAssociativeOperator",
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    # A name inside a lambda is a column of the input, not one that the select list makes.
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
 }
 
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+import time
 
 import pyarrow as pa
 import pytest
@@ -51,8 +52,8 @@ class Lines:
             self._terminal.write(f"{query} {row['a']}\n")
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def looking_at(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal in place of stdout and stderr; from within the test, as pytest sets its own."""
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setattr("sys.stderr", terminal)
@@ -61,7 +62,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-def test_results_stand_each_on_its_line(terminal: Terminal) -> None:
+def test_results_stand_each_on_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = looking_at(monkeypatch)
     display = ProgressDisplay()
     write = display.printing(Lines(terminal))
     with display.shown() as report:
@@ -73,7 +75,8 @@ def test_results_stand_each_on_its_line(terminal: Terminal) -> None:
     assert [line for line in terminal.screen() if line] == [f"q {n}" for n in range(10)]
 
 
-def test_what_is_printed_without_bars_is_printed_as_it_is(terminal: Terminal) -> None:
+def test_what_is_printed_without_bars_is_printed_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = looking_at(monkeypatch)
     ProgressDisplay().printing(Lines(terminal))("q", pa.table({"a": [1]}))
     assert terminal.getvalue() == "q 1\n"
 
@@ -84,9 +87,13 @@ def test_no_bars_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
         assert report is None
 
 
-def test_waiting_is_said_and_taken_back(terminal: Terminal) -> None:
+def test_waiting_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = looking_at(monkeypatch)
     with waiting_for("Spark"):
-        assert any("starting Spark ..." in line for line in terminal.screen())
+        deadline = time.monotonic() + 20
+        while "starting Spark ..." not in terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "starting Spark ..." in terminal.getvalue()
     assert "".join(terminal.screen()) == ""
 
 

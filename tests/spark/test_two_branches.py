@@ -26,15 +26,11 @@ ROWS = 400
 TYPES = (Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.INT, Type.DATE, Type.TIMESTAMP)
 SCHEMA = Schema(tuple(Field(f"x{i}", type_) for i, type_ in enumerate(TYPES)))
 COLUMNS = tuple(Column(i, type_) for i, type_ in enumerate(TYPES))
-WINDOWS = (
-    None,
-    WindowTimes(None, None),
-    WindowTimes(0, None),
-    WindowTimes(7, None),
-    WindowTimes(7, 5),
-    WindowTimes(2, 10),
-    WindowTimes(None, 4),
-)
+WINDOWS = {
+    "base": (None, WindowTimes(7, None), WindowTimes(2, 10)),
+    "stream": (None, WindowTimes(None, None), WindowTimes(7, 5), WindowTimes(None, 4)),
+    "relation": (None,),
+}
 SEED = 11
 QUEUES = {
     "base": ("_ts", "_seq"),
@@ -72,8 +68,7 @@ def branches(kind: str) -> Iterator[Branch]:
         Call("%", (COLUMNS[0], Literal(7, Type.BIGINT)), Type.BIGINT),
         Call("coalesce", (COLUMNS[2], Literal("none", Type.STRING)), Type.STRING),
     ]
-    windows = WINDOWS[:1] if kind == "relation" else WINDOWS
-    for window in windows:
+    for window in WINDOWS[kind]:
         yield Branch(read, COLUMNS, None, window)
         yield Branch(read, tuple(shares), both, window, sign=-1)
         if kind != "relation":
