@@ -384,6 +384,7 @@ class Engine:
         """Tells the running operators the settings that may change at any time."""
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
+        limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or cores(self.settings.spark_master)
 
     # -- relations -------------------------------------------------------------------------

@@ -235,6 +235,12 @@ class Settings:
         _whole_number(0),
         "steps of at most so many rows end in the driver, larger ones on the executors",
     )
+    small_steps: str = _option(
+        "small_steps",
+        "driver",
+        _one_of("driver", "spark"),
+        "who evaluates the expressions of steps that end in the driver",
+    )
     processors: int = _option(
         "processors",
         0,

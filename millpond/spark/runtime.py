@@ -88,9 +88,9 @@ class SparkRuntime:
         self._graph = graph
         self._store = store
         self._listener = listener
-        self._frames = Frames(lambda: for_steps(start_spark()), store)
-        self._states = StateCache(STATE_BYTES)
         self._processors = Processors()
+        self._frames = Frames(lambda: for_steps(start_spark()), store, self._processors.mark)
+        self._states = StateCache(STATE_BYTES)
         self._lock = lock
         self._changed_now = threading.Condition(lock)
         self._under_way: dict[str, deque[Step]] = {}
@@ -209,7 +209,6 @@ class SparkRuntime:
     def _execute(self, identity: str, step: Step) -> None:
         outcome, error = None, None
         try:
-            self._processors.mark(self._frames.session)
             outcome = step.running.execute(step)
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
             error = raised

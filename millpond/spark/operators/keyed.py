@@ -38,6 +38,8 @@ class RunningKeyed(RunningOperator):
     kernel: Kernel
     event_schema: pa.Schema
     """The columns the kernel reads."""
+    modes: tuple[str, ...] = (STARTED, ENDED)
+    """Which elements it reads: in these modes, of all its fragments."""
 
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
@@ -58,16 +60,14 @@ class RunningKeyed(RunningOperator):
         """The Arrow schema of the pages it writes."""
         return self.kernel.output_schema
 
-    def events(self, step: Step) -> Frame | None:
-        """What the kernel reads in this step."""
-        raise NotImplementedError
-
     def run(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver or where the executors have them."""
-        events = self.events(step)
-        if events is not None and self.is_large(step):
-            return self._run_on_executors(events, step)
-        rows = self.plans.collect(events, self.event_schema)
+        if self.is_large(step):
+            frames = (reading.frame(mode) for reading in step.readings for mode in self.modes)
+            events = union(*frames)
+            if events is not None:
+                return self._run_on_executors(events, step)
+        rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
         known = self.state.known(rows)
         output, changes = self.kernel.run(rows, known, step.after, step.until)
         outcome = self.in_driver(output, self.state.changed(changes, step.until))
@@ -147,10 +147,6 @@ class RunningAggregate(RunningKeyed):
         speaks_first = not self.kernel.keys and self.claimed < BEGINNING <= until
         return speaks_first or super().has_work(until)
 
-    def events(self, step: Step) -> Frame | None:
-        """Changes of the input, reduced to keys and arguments."""
-        return step.readings[0].changes()
-
     def outputs(self, index: int) -> Outputs:
         """Keys and arguments."""
         return self._outputs
@@ -171,10 +167,6 @@ class RunningCount(RunningKeyed):
         )
         super().__init__(identity, operator, around, cursor)
 
-    def events(self, step: Step) -> Frame | None:
-        """Changes of both inputs, each with its side."""
-        return union(*(reading.changes() for reading in step.readings))
-
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
@@ -184,6 +176,8 @@ class RunningCount(RunningKeyed):
 
 class RunningRowsWindow(RunningKeyed):
     """Rows windows, partitioned or not."""
+
+    modes = (STARTED,)
 
     def __init__(
         self, identity: str, operator: RowsWindowOperator, around: Surroundings, cursor: int
@@ -198,10 +192,6 @@ class RunningRowsWindow(RunningKeyed):
         self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
         self._partition = operator.partition
         super().__init__(identity, operator, around, cursor)
-
-    def events(self, step: Step) -> Frame | None:
-        """The stream's elements, with their partition."""
-        return step.readings[0].frame(STARTED)
 
     def outputs(self, index: int) -> Outputs:
         """Time, order, partition and row."""

@@ -19,8 +19,8 @@ from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.fragments import ENDED, STARTED, Fragment
-from millpond.spark.frames import Frame, Plans
+from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
+from millpond.spark.frames import Frame, Plans, union
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
@@ -152,6 +152,21 @@ class RunningOperator:
     def run(self, step: Step) -> Outcome:
         """The work of a step."""
         raise NotImplementedError
+
+    def gathered(
+        self, parts: Sequence[tuple[Reading, Sequence[str]]], schema: pa.Schema
+    ) -> pa.Table:
+        """The rows of some readings in the driver, each in some modes.
+
+        Expressions are evaluated here or, where Spark alone gives the right bits, there.
+        """
+        if not self.around.limits.asks_spark:
+            tables = [reading.evaluated(modes) for reading, modes in parts]
+            found = [table for table in tables if table is not None]
+            if len(found) == len(tables):
+                return pa.concat_tables([table.cast(schema) for table in found])
+        frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
+        return self.plans.collect(union(*frames), schema)
 
     def is_large(self, step: Step) -> bool:
         """Whether the executors are the place for a step."""

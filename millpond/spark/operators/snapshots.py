@@ -17,7 +17,7 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import SnapshotsOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ALIVE, ENDED, STARTED
-from millpond.spark.frames import Frame, union
+from millpond.spark.frames import Frame
 from millpond.spark.operators.running import arrow_types
 from millpond.spark.operators.streams import RunningStreamOf
 from millpond.spark.steps import EXECUTORS, Outcome, Step
@@ -98,10 +98,10 @@ class RunningSnapshots(RunningStreamOf):
         """The instants of a step, and up to which time these are all."""
         found, after, until = [np.zeros(0, dtype=np.int64)], step.after, step.until
         for reading, slide in zip(step.readings[1:], self._slides, strict=True):
-            found.append(moments(self.plans.collect(reading.changes(), TIMES), after, until))
+            moves = self.gathered([(reading, (STARTED, ENDED))], TIMES)
+            found.append(moments(moves, after, until))
             if slide is not None:
-                frame = union(reading.frame(ALIVE), reading.frame(STARTED))
-                stays = self.plans.collect(frame, TIMES)
+                stays = self.gathered([(reading, (ALIVE, STARTED))], TIMES)
                 start, end = integers(stays["_ts"]), integers(stays["_te"])
                 until = slide_limit(start, end, slide, after, until, MOST_INSTANTS)
                 found.append(slide_instants(start, end, slide, after, until))

@@ -103,11 +103,7 @@ class RunningStreamOf(RunningOperator):
 
     def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
         """The rows of some modes, in the driver."""
-        reading = step.readings[0]
-        held = reading.held(modes)
-        if held is not None:
-            return held
-        return self.plans.collect(union(*map(reading.frame, modes)), schema)
+        return self.gathered([(step.readings[0], modes)], schema)
 
 
 class RunningDifference(RunningStreamOf):
