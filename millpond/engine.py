@@ -612,13 +612,13 @@ class Engine:
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         if step.outcome is not None and self._journal.is_durable:
-            page, state = step.outcome.output, step.outcome.state
+            page, state = step.outcome.output, step.running.state
             self._journal.note(
                 "step",
                 operator=identity,
                 until=step.reached,
                 page=None if page is None else page.reference(),
-                state=None if state is None else state.to_json(),
+                state=None if state is None else state.reference(step.outcome.state),
             )
 
     def skipped(self, identity: str, until: int) -> None:
@@ -709,7 +709,7 @@ class Engine:
     def _file_names(self) -> set[str]:
         results = {name for log in self._logs.values() for page in log.pages for name in page.names}
         running = () if self._runtime is None else self._runtime.running.values()
-        states = {name for each in running if each.state for name in each.state.version.paths}
+        states = {name for each in running if each.state for name in each.state.names}
         return self.inputs.file_names() | results | states
 
     def sink_has_taken(self, query: str, position: int) -> None:

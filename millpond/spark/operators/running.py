@@ -24,7 +24,7 @@ from millpond.spark.frames import Frame, Plans, union
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
-from millpond.storage.bucketed import BucketedState
+from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -36,7 +36,7 @@ class RunningOperator:
     """What all running operators share: fragments, cursor and subscriptions."""
 
     needs: frozenset[str] = frozenset({STARTED})
-    state: BucketedState | None = None
+    state: KeptState | None = None
     """What it keeps between steps beside its queues, if anything."""
 
     def __init__(
