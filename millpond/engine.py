@@ -20,7 +20,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, Vi
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
 from millpond.connectors.python_values import python_rows, to_pandas
-from millpond.connectors.sinks import NamedSink
+from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -40,7 +40,7 @@ from millpond.cql.statements import (
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
-from millpond.inputs import Inputs, Report
+from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
@@ -270,6 +270,7 @@ class Engine:
             sink,
             self._keep_results,
         )
+        log.write_elsewhere = self._write_elsewhere
         self._logs[entry.name.lower()] = log
         return log
 
@@ -577,11 +578,33 @@ class Engine:
             reading = self.inputs.next_reading(names)
         if reading is None:
             return False
-        page = reading.page()
+        line = self._read_elsewhere(reading)
+        page = reading.page() if line is None else None
         with self._lock:
-            self.inputs.take(reading, page, report)
+            if line is None:
+                self.inputs.take(reading, page, report)
+            else:
+                self.inputs.take_line(reading, line, report)
             self._journal.flush()
         return True
+
+    def _read_elsewhere(self, reading: SourceReading) -> dict[str, Any] | None:
+        """Has the executors read a page that is too large for the driver, if files can be."""
+        intake, settings = self.inputs.streams.get(reading.name), self.settings_now
+        is_large = settings.page_rows > settings.driver_rows
+        if intake is None or not is_large or not reading.can_be_elsewhere:
+            return None
+        from millpond.spark.sources import read_page
+
+        with self._lock:
+            work = {
+                "admission": intake.admission,
+                "settings": settings,
+                "directory": str(self._directory.absolute()),
+                "rows": self.inputs.read_rows.get(reading.name, 0),
+                "now": intake.now_ticks(),
+            }
+        return read_page(self.spark, self.store, work)
 
     def _work(self) -> None:
         """One round of the loop: everything that can be done now."""
@@ -728,6 +751,8 @@ class Engine:
         with self._lock:
             log = self._log(query)
             pages = list(log.pages)
+            if form == "spark":
+                return self._result_frame(log, pages)
             for page in pages:
                 page.pin()
         try:
@@ -741,11 +766,30 @@ class Engine:
                 return table
             case "pandas":
                 return to_pandas(table)
-            case "spark":
-                return self.spark.createDataFrame(table)
             case "rows":
                 return python_rows(table)
         raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
+
+    def _result_frame(self, log: ResultLog, pages: list[Page]) -> Any:
+        """Reads the files of the results where they lie, as long as the query is there."""
+        from millpond.spark.deliveries import result_frame
+
+        names = unique_names(["ts", "weight", *log.schema.names])
+        return result_frame(self.spark, log.page_schema, names, pages)
+
+    def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
+        """Has an executor write a page to a Parquet sink, if that is where its rows are."""
+        if page.is_in_driver or log.sink is None:
+            return False
+        part = log.sink.next_part()
+        if part is None:
+            return False
+        from millpond.spark.deliveries import WritePart, write_part
+
+        names = tuple(unique_names(["ts", "weight", *log.schema.names]))
+        write_part(self.spark, page, WritePart(log.page_schema, names, str(part.absolute())))
+        log.sink.has_part()
+        return True
 
     def left_out(self, query: str) -> pa.Table:
         """What a query with ON ERROR SKIP has left out: when, how often, why and which row."""

@@ -46,6 +46,8 @@ class ParquetSource:
 
     ends = True
 
+    reads_files = True
+
     def __init__(self, declaration: Declaration, files: list[Path]) -> None:
         self._declaration, self._files = declaration, files
         self._total_rows: int | None = None
@@ -108,18 +110,26 @@ class ParquetSink:
         is_part = _PART.fullmatch(file.name) is not None
         return is_part and identity(file.parent) == identity(self._directory)
 
+    def next_part(self) -> Path:
+        """Where somebody else may write the next file; ``has_part`` makes it count."""
+        return self._directory / f".part-{self._next:06d}.parquet"
+
+    def has_part(self) -> None:
+        """The next file is written."""
+        unfinished = self.next_part()
+        unfinished.replace(unfinished.with_name(unfinished.name[1:]))
+        self._next += 1
+
     def write(self, table: pa.Table) -> None:
         """Adds one file, written under another name first."""
-        part = self._directory / f"part-{self._next:06d}.parquet"
-        unfinished = part.with_name(f".{part.name}")
+        unfinished = self.next_part()
         try:
             pq.write_table(flat(table, self._results), unfinished)
-            unfinished.replace(part)
+            self.has_part()
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink()
             raise
-        self._next += 1
 
     def close(self) -> None:
         """Nothing is left to do."""
