@@ -674,6 +674,10 @@ class Engine:
         for failure in failures:
             self._deactivate(failure.query.lower())
 
+    def lost_spark(self) -> None:
+        """Spark has died; the next step asks for another one."""
+        self._session = None
+
     def after_commit(self) -> None:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:

@@ -21,6 +21,7 @@ from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
+from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
@@ -33,6 +34,9 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
 from millpond.storage.store import Store
+
+MOST_REPETITIONS = 3
+"""A step during which Spark dies so often fails."""
 
 STATE_BYTES = 2**30
 """How much state the driver holds in memory; the rest it reads again when a step needs it."""
@@ -62,6 +66,10 @@ class Listener(Protocol):
 
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done; ``error`` names the place and the thing."""
+        ...
+
+    def lost_spark(self) -> None:
+        """Spark has died; the next step asks for another one."""
         ...
 
     def after_commit(self) -> None:
@@ -207,13 +215,14 @@ class SparkRuntime:
         self._processors.submit(lambda: self._execute(identity, step))
 
     def _execute(self, identity: str, step: Step) -> None:
-        outcome, error = None, None
+        outcome, error, lost = None, None, None
         try:
             outcome = step.running.execute(step)
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
-            error = raised
+            error, session = raised, self._frames.started
+            lost = session if session is not None and not is_alive(session) else None
         with self._lock:
-            step.outcome, step.error = outcome, error
+            step.outcome, step.error, step.lost = outcome, error, lost
             self._finished.append((identity, step))
             self._changed_now.notify_all()
 
@@ -248,7 +257,11 @@ class SparkRuntime:
         """Commits the finished steps of an operator, in order of time."""
         steps = self._under_way.get(identity, deque())
         while steps and steps[0].is_finished:
-            step = steps.popleft()
+            step = steps[0]
+            if step.lost is not None and step.repetitions < MOST_REPETITIONS:
+                self._repeat(identity, step)
+                return
+            steps.popleft()
             if step.error is not None:
                 self._fail(identity, step)
                 return
@@ -274,6 +287,15 @@ class SparkRuntime:
             self._told = now
             self._version += 1
         self._touch(identity)
+
+    def _repeat(self, identity: str, step: Step) -> None:
+        """Spark has died: it is started again, and the step executed again."""
+        if self._frames.started is step.lost:
+            self._frames.forget_session()
+            self._listener.lost_spark()
+        step.error = step.lost = None
+        step.repetitions += 1
+        self._submit(identity, step)
 
     def _fail(self, identity: str, step: Step) -> None:
         """Gives up what an operator has under way, and says so."""
