@@ -664,7 +664,10 @@ class Engine:
         label = self.graph.operators[identity].label()
         served = self.runtime.picture.queries(identity)
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
-        found = [Failure(query, label, str(error), step.after, step.until) for query in queries]
+        found = [
+            Failure(query, label, str(error), step.after, step.until, step.offenders)
+            for query in queries
+        ]
         self.fail(found, error)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:

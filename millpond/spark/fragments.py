@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
 
 from millpond.cql.node import Node
 from millpond.kernels.branches import ArrowBranch, can_evaluate
+from millpond.planning.attempts import may_fail, success
 from millpond.planning.branches import Branch, Outputs, branches
+from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
 from millpond.spark.branch_columns import BranchColumns
+from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
 from millpond.storage.pages import Page, Span, concatenated, total_rows
@@ -97,6 +102,11 @@ class Reading:
         found = [table for table in tables if table is not None]
         return pa.concat_tables(found) if len(found) == len(tables) else None
 
+    def offending(self) -> Frame | None:
+        """The rows that start on which an expression fails, as they are in their queues."""
+        pairs = zip(self.branches, self.spans[STARTED], strict=True)
+        return union(*(branch.offending(spans) for branch, spans in pairs))
+
 
 class _ReadBranch:
     """A branch bound to its queue, with its selections prepared."""
@@ -108,6 +118,11 @@ class _ReadBranch:
         self._since = around.since.get(self.queue.name)
         columns = BranchColumns(branch, outputs, around.limits.seed)
         self._selections = {ended: Selection(partial(columns.of, ended)) for ended in (False, True)}
+        expressions = [
+            branch.predicate,
+            *(substitute(e, branch.expressions) for e, _ in outputs.expressions),
+        ]
+        self._failing = [e for e in expressions if e is not None and may_fail(e)]
         self._here = (
             ArrowBranch(branch, outputs, around.limits.seed)
             if can_evaluate(branch, outputs)
@@ -148,6 +163,20 @@ class _ReadBranch:
             low, high = self._tuple_times(ENDED, after, until)
             return self.queue.waiting(low, high) if low < high else 0
         return 0 if self.queue.is_stream else self.queue.count_ending(after, until)
+
+    def offending(self, spans: list[Span]) -> Frame | None:
+        """The rows on which an expression fails, written as text."""
+        rows = leaf((self, "offending"), self.queue.schema, spans) if self._failing else None
+        return None if rows is None else Selection(self._offenders).of(rows)
+
+    def _offenders(self) -> tuple[list[SparkColumn], SparkColumn]:
+        names = [name for name in self.queue.schema.names if name.startswith("c")]
+        inputs = [F.col(name) for name in names]
+        fails = F.lit(False)
+        for expression in self._failing:
+            fails = fails | ~lower(success(expression), inputs)
+        values = [F.coalesce(column.cast("string"), F.lit("NULL")) for column in inputs]
+        return [F.concat_ws(", ", *values).alias("row")], fails
 
     def evaluated(self, mode: str, spans: list[Span]) -> pa.Table | None:
         """The rows of a mode, filtered and projected here, if that gives the same bits."""

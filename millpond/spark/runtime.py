@@ -13,10 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, RunOperator
-from millpond.errors import StateError
+from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.failures import in_words
@@ -221,10 +223,21 @@ class SparkRuntime:
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
             error, session = raised, self._frames.started
             lost = session if session is not None and not is_alive(session) else None
+            if lost is None:
+                step.offenders = self._offenders(step, error)
         with self._lock:
             step.outcome, step.error, step.lost = outcome, error, lost
             self._finished.append((identity, step))
             self._changed_now.notify_all()
+
+    @staticmethod
+    def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
+        if not isinstance(error, InputError | PySparkException):
+            return ()
+        try:
+            return step.running.offenders(step)
+        except (MillpondError, PySparkException, Py4JError, OSError):
+            return ()  # the failure itself is what matters
 
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""

@@ -37,6 +37,8 @@ class Step:
     error: BaseException | None = None
     lost: SparkSession | None = None
     """The session that died while the step was executed, if one did."""
+    offenders: tuple[str, ...] = ()
+    """Some of the rows that made it fail, where they are known."""
     repetitions: int = 0
     is_over: bool = False
     """Whether it was committed or thrown away."""

@@ -29,6 +29,9 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 
+MOST_OFFENDERS = 5
+"""So many of the rows that make a step fail are shown."""
+
 _numbers = itertools.count()
 
 
@@ -148,6 +151,14 @@ class RunningOperator:
             _ = outcome.output.names
         outcome.seconds = time.monotonic() - began
         return outcome
+
+    def offenders(self, step: Step) -> tuple[str, ...]:
+        """Some of the rows on which an expression of the operator fails."""
+        frame = union(*(reading.offending() for reading in step.readings))
+        if frame is None:
+            return ()
+        rows = self.plans.run(frame, lambda found: found.limit(MOST_OFFENDERS).collect())
+        return tuple(row["row"] for row in rows)
 
     def run(self, step: Step) -> Outcome:
         """The work of a step."""
