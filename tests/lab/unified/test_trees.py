@@ -12,9 +12,7 @@ def test_the_costs_of_the_picture_are_as_in_the_text_and_give_its_partitions() -
     assert is_the_papers(AS_DRAWN)
 
 
-@pytest.mark.parametrize(
-    "other", [{"C": 0.5}, {"O": 0.5}, {"D": 5.0}, {"G": 20.0}], ids=lambda each: str(each)
-)
+@pytest.mark.parametrize("other", [{"C": 0.5}, {"O": 0.5}, {"D": 5.0}, {"G": 20.0}], ids=str)
 def test_other_forks_are_not_as_in_the_text(other: dict[str, float]) -> None:
     assert not as_in_the_text(AS_DRAWN | other)
 
