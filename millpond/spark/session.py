@@ -44,7 +44,9 @@ def spark_options(settings: Settings) -> dict[str, str]:
     partitions = str(cores(settings.spark_master))
     return _LOCAL_NETWORK | {
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}"',
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
+        f"{_LANGUAGE}",
+        "spark.executor.extraJavaOptions": _LANGUAGE,
         "spark.default.parallelism": partitions,
         "spark.sql.shuffle.partitions": partitions,
         **_MANY_SHORT_JOBS,
@@ -112,6 +114,9 @@ def _needed(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not option["resource"].endswith("-default.xml") or option["key"].startswith("fs.")
     ]
 
+
+_LANGUAGE = "-Duser.language=en"
+"""upper and lower follow the language of the JVM: in Turkish, the capital of i has a dot."""
 
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
