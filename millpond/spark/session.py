@@ -83,7 +83,9 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return {
         **address_options(settings),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}"',
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
+        f"{_LANGUAGE}",
+        "spark.executor.extraJavaOptions": _LANGUAGE,
         **_MANY_SHORT_JOBS,
         **_QUIET,
         **_STEPS,
@@ -113,6 +115,9 @@ def for_steps(session: SparkSession) -> SparkSession:
 
 
 _STARTING = threading.Lock()
+
+_LANGUAGE = "-Duser.language=en"
+"""upper and lower follow the language of the JVM: in Turkish, the capital of i has a dot."""
 
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
