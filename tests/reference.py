@@ -18,13 +18,19 @@ BEGINNING = -math.inf
 METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
 
 
-def evaluate(query_text, streams, relations=None, views=None, tick_microseconds=1):
+class TooMuchWorkError(Exception):
+    """More rows were looked at than the caller allows."""
+
+
+def evaluate(
+    query_text, streams, relations=None, views=None, tick_microseconds=1, most_work=math.inf
+):
     """The signed output of a query to the end of time: sorted (ts or None, weight, row).
 
     ``streams``: name -> (schema, [(ts, seq, row)]); ``relations``: name -> (schema,
     [(ts or None, +1 or -1, row)]); ``views``: name -> text; a schema is [(column, type)].
     """
-    database = Database(streams, relations or {}, views or {}, tick_microseconds)
+    database = Database(streams, relations or {}, views or {}, tick_microseconds, most_work)
     plan = database.top_level(query_text)
     output = Counter()
     if plan.is_stream:
@@ -153,8 +159,8 @@ class Windowed:
 
     is_stream = False
 
-    def __init__(self, stream, window, keep, partition):
-        self.stream = stream
+    def __init__(self, stream, window, keep, partition, spend):
+        self.stream, self.spend = stream, spend
         self.columns = stream.columns
         self.window = window
         self.partition = partition
@@ -165,6 +171,7 @@ class Windowed:
 
     def content(self, instant):
         """The positions (in kept) of the elements in the window."""
+        self.spend(len(self.kept))
         cut = self.range_content if self.window.kind == "range" else self.rows_content
         return [] if instant == BEGINNING else cut(instant)
 
@@ -217,14 +224,16 @@ class Joined:
 
     is_stream = False
 
-    def __init__(self, kind, left, right, condition):
+    def __init__(self, kind, left, right, condition, spend):
         self.kind, self.left, self.right, self.condition = kind, left, right, condition
+        self.spend = spend
         self.columns = list(left.columns)
         if kind not in ("semi", "anti"):
             self.columns += right.columns
 
     def rows(self, instant, outer):
         lefts, rights = self.left.rows(instant, outer), self.right.rows(instant, outer)
+        self.spend(len(lefts) * len(rights))
         matches = [
             (i, j)
             for i, left in enumerate(lefts)
@@ -257,8 +266,8 @@ class Selected:
 
     is_stream = False
 
-    def __init__(self, source, subqueries):
-        self.source, self.subqueries = source, subqueries
+    def __init__(self, source, subqueries, spend):
+        self.source, self.subqueries, self.spend = source, subqueries, spend
         self.columns, self.outputs = [], []
         self.where = self.having = None
         self.keys = None  # None: no aggregation; []: one group, even if it is empty
@@ -268,6 +277,7 @@ class Selected:
         environments = [
             Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)
         ]
+        self.spend(len(environments))
         if self.where:
             environments = [e for e in environments if self.where(e) is True]
         if self.keys is not None:
@@ -368,11 +378,18 @@ class Named:
 class Database:
     """Turns syntax into plans, knowing the declared streams, relations and views."""
 
-    def __init__(self, streams, relations, views, tick_microseconds):
+    def __init__(self, streams, relations, views, tick_microseconds, most_work=math.inf):
         self.tick_microseconds = tick_microseconds
+        self.work_left = most_work
         self.stored = {n.lower(): StoredStream(*s) for n, s in streams.items()}
         self.stored |= {n.lower(): StoredRelation(*r) for n, r in relations.items()}
         self.views = {name.lower(): text for name, text in views.items()}
+
+    def spend(self, rows):
+        """Counts the rows that are looked at."""
+        self.work_left -= rows + 1
+        if self.work_left < 0:
+            raise TooMuchWorkError
 
     def top_level(self, text):
         """The plan of a query or view, with the default Istream."""
@@ -419,7 +436,7 @@ class Database:
         source = self.source(query.source)
         scope = Scope(source.columns, outer)
         subqueries = []
-        plan = Selected(source, subqueries)
+        plan = Selected(source, subqueries, self.spend)
         compiler = Compiler(self, scope, subqueries)
         plan.distinct = query.distinct
         if is_aggregation(query):
@@ -438,10 +455,10 @@ class Database:
             return Named(self.table(item), item.alias)
         left, right = self.source(item.left), self.source(item.right)
         if item.on is None:
-            return Joined(item.kind, left, right, lambda environment: True)
+            return Joined(item.kind, left, right, lambda environment: True, self.spend)
         scope = Scope(left.columns + right.columns)
         condition = Compiler(self, scope, None).compile(item.on)
-        return Joined(item.kind, left, right, condition)
+        return Joined(item.kind, left, right, condition, self.spend)
 
     def table(self, item):
         """A FROM item as a relation: streams get their window, or the unbounded one."""
@@ -457,7 +474,9 @@ class Database:
         compiler = Compiler(self, Scope([(item.alias, name) for _, name in plan.columns]), None)
         where = compiler.on_row(window.where or ("literal", True))
         keys = [compiler.on_row(column) for column in window.partition]
-        return Windowed(plan, window, where, lambda row: tuple(key(row) for key in keys))
+        return Windowed(
+            plan, window, where, lambda row: tuple(key(row) for key in keys), self.spend
+        )
 
     def table_source(self, item):
         if not isinstance(item.source, str):
