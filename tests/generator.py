@@ -119,7 +119,7 @@ def telling_query(rng, case, generator):
 def answer_size(case, query):
     """How many elements the reference finds, -1 if that takes it too long."""
     try:
-        return len(reference.evaluate(query.text, *case.reference_arguments(), MOST_WORK))
+        return len(reference.evaluate(query.text, *case.reference_arguments(), most_work=MOST_WORK))
     except reference.TooMuchWorkError:
         return -1
 
