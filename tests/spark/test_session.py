@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from millpond.errors import StateError
 from millpond.settings import Settings
 from millpond.spark.session import (
     cores,
@@ -36,6 +37,13 @@ def test_partitions_follow_the_cores() -> None:
 @pytest.mark.spark
 def test_a_running_session_is_used_again(spark: SparkSession) -> None:
     assert create_session() is spark
+
+
+@pytest.mark.spark
+def test_a_process_has_one_spark(spark: SparkSession) -> None:
+    assert create_session(Settings(spark_master=spark.sparkContext.master)) is spark
+    with pytest.raises(StateError, match=r"spark_master is local\[7\], but Spark runs at local"):
+        create_session(Settings(spark_master="local[7]"))
 
 
 @pytest.mark.spark
