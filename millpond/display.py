@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
-
-KINDS = {
-    "stream": StreamEntry,
-    "relation": RelationEntry,
-    "view": ViewEntry,
-    "query": QueryEntry,
-}
-"""What the catalog holds; SHOW knows each by its plural."""
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""
@@ -68,15 +60,12 @@ class Query:
         )
 
 
-def kind_of(entry: Any) -> str:
-    """The word for a catalog entry, "query" for what is none."""
-    found = (kind for kind, entries in KINDS.items() if isinstance(entry, entries))
-    return next(found, "query")
-
-
 def shown(engine: Engine, what: str) -> pa.Table:
     """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
-    rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
+    if what == "failures":
+        rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
+    else:
+        rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
 
 
@@ -98,9 +87,12 @@ def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
 def _detail(engine: Engine, entry: Any) -> str:
     match entry:
         case QueryEntry():
-            state = "active" if entry.active else "inactive"
+            failed = any(failure.query == entry.name for failure in engine.failures())
+            state = "failed" if failed else "active" if entry.active else "inactive"
             count = engine.result_count(entry.name)
-            return f"{state}, weight {entry.weight:g}, {count} result elements"
+            aside = engine.left_out_count(entry.name)
+            skipped = f", {aside} left out" if aside else ""
+            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
             return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from millpond.errors import CqlError
+from millpond.spelling import suggestion
 
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1,
@@ -58,6 +59,18 @@ def parse_bytes(text: str) -> int:
     if not match or match[2].upper() not in _UNIT_BYTES:
         raise ValueError("an amount of memory such as '512 MB' or '4g'")
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
+
+
+def cores(spark_master: str) -> int:
+    """How many tasks run at once; for a cluster, a fair guess.
+
+    >>> cores("local[3]"), cores("local")
+    (3, 1)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
+    if match is None or match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
 
 
 def format_duration(microseconds: int) -> str:
@@ -140,6 +153,22 @@ class Change(StrEnum):
     NOT_IN_FORCE = "not in force yet"
 
 
+AUTO = "auto"
+"""The value of a setting that is worked out, or left to Spark."""
+
+
+def _or_auto(parse: Callable[[str], Any]) -> Callable[[str], str]:
+    def parse_or_auto(text: str) -> str:
+        if text.strip().lower() == AUTO:
+            return AUTO
+        try:
+            return str(parse(text))
+        except ValueError as error:
+            raise ValueError(f"{AUTO} or {error}") from None
+
+    return parse_or_auto
+
+
 @dataclass(frozen=True)
 class _Option:
     key: str
@@ -218,9 +247,27 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        2_000_000,
+        50_000,
         _whole_number(0),
-        "up to how many rows the last part of a keyed operator runs in the driver",
+        "steps of at most so many rows end in the driver, larger ones on the executors",
+    )
+    small_steps: str = _option(
+        "small_steps",
+        "driver",
+        _one_of("driver", "spark"),
+        "who evaluates the expressions of steps that end in the driver",
+    )
+    processors: int = _option(
+        "processors",
+        0,
+        _whole_number(0),
+        "how many steps run at once; 0: as many as Spark has cores",
+    )
+    store: str = _option(
+        "store",
+        "memory",
+        _word,
+        "where pages and states are kept: memory, or a directory that all hosts see",
     )
     spark_master: str = _option(
         "spark_master", "local[*]", _word, "where Spark runs", change=Change.BEFORE_SPARK
@@ -231,6 +278,24 @@ class Settings:
         _memory_of_jvm,
         "the heap of Spark's driver process",
         change=Change.BEFORE_SPARK,
+    )
+    driver_host: str = _option(
+        "driver_host",
+        AUTO,
+        _or_auto(_word),
+        "the address of this machine that Spark's workers reach; auto: the one towards the master",
+    )
+    executor_memory: str = _option(
+        "executor_memory",
+        AUTO,
+        _or_auto(_memory_of_jvm),
+        "the heap of each executor on a cluster; auto: as Spark is configured",
+    )
+    executor_cores: str = _option(
+        "executor_cores",
+        AUTO,
+        _or_auto(_whole_number(1)),
+        "how many tasks an executor on a cluster runs at once; auto: as Spark is configured",
     )
 
     def with_option(self, key: str, value_text: str) -> Settings:
@@ -275,7 +340,5 @@ def _find(key: str) -> tuple[str, _Option]:
     for name, option in _OPTIONS.items():
         if wanted in (option.key, name):
             return name, option
-    keys = sorted(option.key for option in _OPTIONS.values())
-    near = difflib.get_close_matches(wanted, keys, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise CqlError(f'no setting "{key}"; {hint}known: {", ".join(keys)}')
+    keys = [option.key for option in _OPTIONS.values()]
+    raise CqlError(f'no setting "{key}"{suggestion(wanted, keys)}')

@@ -203,6 +203,8 @@ def test_settings_are_checked():
         ({"nonsense": 1}, "no setting"),
         ({"tick": "soon"}, "tick"),
         ({"strategy": "magic"}, "magic"),
+        ({"strategy": "di"}, "cannot drive Spark: .*; choose ots"),
+        ({"strategy": "chain(slices = 3)"}, "its settings: max_tuples"),
     ):
         with pytest.raises(MillpondError, match=message):
             Engine(settings=settings)
@@ -214,7 +216,20 @@ def test_set_changes_a_setting_and_a_wrong_one_is_refused(engine):
     assert (shown["strategy"], shown["step_rows"]) == ("fifo", "1000")
     with pytest.raises(CqlError, match="magic"):
         engine.execute("SET strategy = 'magic'")
+    with pytest.raises(CqlError, match=r"line 2, column 3: strategy \"di\" cannot drive Spark"):
+        engine.execute("SET page_rows = 10;\n  SET strategy = 'di'")
     assert engine.settings.strategy == "fifo"
+
+
+def test_settings_of_a_strategy_are_set_with_it_and_the_budget_is_its_memory(engine):
+    engine.execute("SET strategy = 'threshold(beta = 0.8)'; SET budget = '64 MB'")
+    shown = {r["setting"]: r["value"] for r in engine.show("settings").to_pylist()}
+    assert (shown["strategy"], shown["budget"]) == ("threshold(beta = 0.8)", "64 MB")
+    with pytest.raises(CqlError, match=r"line 1, column 1: .*threshold.*beta is 3; give a number"):
+        engine.execute("SET strategy = 'threshold(beta = 3)'")
+    with pytest.raises(CqlError, match="memory_bytes is 0; give more"):
+        engine.execute("SET budget = 0")
+    assert engine.settings.budget_bytes == 64 * 2**20
 
 
 def test_the_tick_is_fixed_before_the_first_stream(engine):

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read_by(engine: Engine, query: str) -> list[str]:
     engine.execute(f"CREATE QUERY q AS {query}")
-    return sorted(engine.inputs.sources_of(engine._graph))
+    return sorted(engine.inputs.sources_of(engine.graph))
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def read_by(engine: Engine, query: str) -> list[str]:
 def test_sources_are_read_if_a_query_reads_them(folder: Path, query: str, names: list[str]) -> None:
     with Engine(directory=folder) as engine:
         engine.execute(SCRIPT)
-        assert engine.inputs.sources_of(engine._graph) == []
+        assert engine.inputs.sources_of(engine.graph) == []
         assert read_by(engine, query) == names
         engine.execute("ALTER QUERY q DEACTIVATE")
-        assert engine.inputs.sources_of(engine._graph) == []
+        assert engine.inputs.sources_of(engine.graph) == []
 
 
 def test_endless_sources_are_named_with_the_queries_that_wait(folder: Path) -> None:

@@ -37,7 +37,7 @@ def test_settings_do_not_change_in_place() -> None:
 
 
 def test_an_unknown_key_names_its_neighbour() -> None:
-    with pytest.raises(CqlError, match=r'no setting "pagerows"; did you mean page_rows\? known:'):
+    with pytest.raises(CqlError, match=r'no setting "pagerows"; did you mean "page_rows"\? known:'):
         Settings().with_option("pagerows", "1")
 
 

@@ -21,7 +21,7 @@ from millpond.cli.running import run_script
 from millpond.cli.terminal import start_shell
 from millpond.errors import CqlError, InputError
 from millpond.reading import ReadLimits
-from millpond.scheduling.registry import make
+from millpond.scheduling.strategy_text import engine_strategy
 from millpond.settings import Settings, parse_seconds
 
 app = typer.Typer(
@@ -166,7 +166,8 @@ def settings_of(options: list[str] | None, strategy: str | None = None) -> Setti
             raise InputError(f"--set {option}: {error.message}") from None
     if strategy is not None:
         settings = settings.with_option("strategy", strategy)
-    make(settings.strategy)  # an unknown name is refused before anything starts
+    # What cannot drive Spark is refused before anything starts.
+    engine_strategy(settings.strategy, settings.budget_bytes)
     return settings
 
 

@@ -46,6 +46,8 @@ class ParquetSource:
 
     ends = True
 
+    reads_files = True
+
     def __init__(self, declaration: Declaration, files: list[Path]) -> None:
         self._declaration, self._files = declaration, files
         self._total_rows: int | None = None
@@ -96,10 +98,15 @@ class ParquetSink:
         claimed = [*parts, self._directory / "part-000000.parquet"]
         results.claims.write(results.query, directory, claimed, self._covers)
         self._directory.mkdir(parents=True, exist_ok=True)
-        if not append:
-            for part in parts:
+        kept = int(parts[-1].name[5:11]) + 1 if append and parts else 0
+        self._next = kept if results.resume is None else results.resume
+        for part in parts:
+            if int(part.name[5:11]) >= self._next:
                 part.unlink()
-        self._next = int(parts[-1].name[5:11]) + 1 if append and parts else 0
+
+    def mark(self) -> int:
+        """The number of the next file."""
+        return self._next
 
     def _parts(self) -> list[Path]:
         if not self._directory.is_dir():
@@ -111,18 +118,26 @@ class ParquetSink:
         is_part = _PART.fullmatch(file.name) is not None
         return is_part and identity(file.parent) == identity(self._directory)
 
+    def next_part(self) -> Path:
+        """Where somebody else may write the next file; ``has_part`` makes it count."""
+        return self._directory / f".part-{self._next:06d}.parquet"
+
+    def has_part(self) -> None:
+        """The next file is written."""
+        unfinished = self.next_part()
+        unfinished.replace(unfinished.with_name(unfinished.name[1:]))
+        self._next += 1
+
     def write(self, table: pa.Table) -> None:
         """Adds one file, written under another name first."""
-        part = self._directory / f"part-{self._next:06d}.parquet"
-        unfinished = part.with_name(f".{part.name}")
+        unfinished = self.next_part()
         try:
             pq.write_table(flat(table, self._results), unfinished)
-            unfinished.replace(part)
+            self.has_part()
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink()
             raise
-        self._next += 1
 
     def close(self) -> None:
         """Nothing is left to do."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -17,6 +16,7 @@ from millpond.connectors.sinks import NamedSink, Results, Sink, write_fault
 from millpond.connectors.sources import Declaration, Source
 from millpond.errors import InputError, MillpondError
 from millpond.settings import Settings
+from millpond.spelling import nearest, suggestion
 
 GROUP = "millpond.connectors"
 
@@ -62,13 +62,16 @@ def open_source(
 
 
 def open_sink(
-    query: QueryEntry, directory: Path | None = None, claims: Claims | None = None
-) -> Sink:
-    """The sink that a query's INTO names."""
+    query: QueryEntry,
+    directory: Path | None = None,
+    claims: Claims | None = None,
+    resume: Any = None,
+) -> NamedSink:
+    """The sink that a query's INTO names; ``resume``: what its mark was when a run ended."""
     if query.sink is None:
         raise InputError(f"query {query.name} has no INTO")
     claims = claims or Claims()
-    results = Results(query.name, query.plan.schema, directory or Path(), claims)
+    results = Results(query.name, query.plan.schema, directory or Path(), claims, resume)
     try:
         sink: Sink = _call(query.sink, "sink", results)
     except (OSError, MillpondError) as error:
@@ -112,10 +115,9 @@ def _refuse_unknown_options(connector: Connector, parameters: list[inspect.Param
     known = [parameter.name for parameter in parameters]
     for option, _ in connector.options:
         if option not in known:
-            near = get_close_matches(option, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = nearest(option, known) or ";"
             usage = _usage(connector.name, parameters)
-            raise InputError(f"{connector.name}: no option {option}; {hint}{usage}")
+            raise InputError(f"{connector.name}: no option {option}{hint} {usage}")
 
 
 def _usage(name: str, parameters: list[inspect.Parameter]) -> str:
@@ -132,10 +134,7 @@ def _function(name: str, role: str) -> Callable[..., Any]:
         function: Callable[..., Any] | None = getattr(_loaded(name.lower()), role, None)
         if function is not None:
             return function
-    known = names(role)
-    near = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise InputError(f"no {role} {name}; {hint}known: {', '.join(known)}")
+    raise InputError(f"no {role} {name}{suggestion(name, names(role))}")
 
 
 def _loaded(name: str) -> Any:

@@ -25,6 +25,8 @@ class Results:
     schema: Schema
     directory: Path = Path()
     claims: Claims = field(default_factory=Claims)
+    resume: Any = None
+    """What the sink's ``mark`` was when an earlier run ended: whatever it holds beyond goes."""
 
     @property
     def names(self) -> list[str]:
@@ -100,6 +102,21 @@ class NamedSink:
             self._sink.write(table)
             self._has_failed = False
 
+    def mark(self) -> Any:
+        """What the sink contains, for ``Results.resume`` of a later run; None if it cannot say."""
+        mark = getattr(self._sink, "mark", None)
+        return None if mark is None else mark()
+
+    def next_part(self) -> Path | None:
+        """Where somebody else may write the next results as a file; None if not so."""
+        part = getattr(self._sink, "next_part", None)
+        return None if part is None else part()
+
+    def has_part(self) -> None:
+        """The file of ``next_part`` is written."""
+        with self._naming():
+            getattr(self._sink, "has_part")()  # noqa: B009 (not every sink has it)
+
     def close(self) -> None:
         """Finishes what is written."""
         has_failed = self._has_failed
@@ -145,13 +162,20 @@ class TextSink:
             results.query, file, [path], lambda other: identity(other) == identity(path)
         )
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab" if append else "wb", buffering=0)
-        self.has_content = os.fstat(self._file.fileno()).st_size > 0
+        goes_on = append or results.resume is not None
+        self._file = path.open("ab" if goes_on else "wb", buffering=0)
+        if results.resume is not None:
+            self._file.truncate(min(results.resume, self.mark()))
+        self.has_content = self.mark() > 0
         """Whether anything was written to the file before."""
+
+    def mark(self) -> int:
+        """How long the file is."""
+        return os.fstat(self._file.fileno()).st_size
 
     def append_text(self, text: bytes) -> None:
         """Adds whole lines; they are in the file when this returns."""
-        size = os.fstat(self._file.fileno()).st_size
+        size = self.mark()
         rest = memoryview(text)
         try:
             while rest:

@@ -26,6 +26,11 @@ class TextFiles:
         self.has_delivered = False
         """Whether any row has been handed out."""
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether the rows can be read again, by anybody who sees the files."""
+        return not self._blocks.is_live
+
     def pages(self) -> Iterator[pa.Table]:
         """The rows, in pages; of a pipe those that have come, without waiting for more."""
         page_rows = self._declaration.settings.page_rows

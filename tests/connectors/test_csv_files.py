@@ -185,7 +185,7 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
         ({"delimiter": "§"}, "S: '§' cannot be a delimiter"),
         ({"delimiter": '"'}, "S: '\"' cannot be a delimiter"),
         ({"header": "maybe"}, "S: header is true, false or 'auto', not 'maybe'"),
-        ({"delimeter": ";"}, "csv: no option delimeter; did you mean delimiter?"),
+        ({"delimeter": ";"}, 'csv: no option delimeter; did you mean "delimiter"?'),
     ],
 )
 def test_faulty_options_are_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:

@@ -6,18 +6,18 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.catalog import Catalog, RelationEntry, StreamEntry
-from millpond.cql.apply import kind_of
+from millpond.catalog import Catalog, RelationEntry, StreamEntry, kind_of
 from millpond.cql.check.constants import evaluate
 from millpond.cql.check.declarations import position_of
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.scope import Scope, scope_of, suggestion
+from millpond.cql.check.scope import Scope, scope_of
 from millpond.cql.coercion import assign, with_article
 from millpond.cql.expressions import Column, Expression, Value
 from millpond.cql.statements import Delete, Insert, Update
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.cql.text.syntax import DeleteStatement, InsertStatement, Name, UpdateStatement
 from millpond.schema import Field, Type
+from millpond.spelling import suggestion
 
 
 def insert(syntax: InsertStatement, catalog: Catalog) -> Insert:
