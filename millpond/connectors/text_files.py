@@ -9,6 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from millpond.connectors.arrow import Place
+from millpond.connectors.encoding import refuse_utf16
 from millpond.connectors.files import Block, Blocks
 from millpond.connectors.sources import Declaration, Progress, cut_pages
 from millpond.connectors.times import check_times
@@ -56,6 +57,8 @@ class TextFiles:
 
     def _tables(self) -> Iterator[pa.Table]:
         for block in self._blocks:
+            if block.is_first:
+                refuse_utf16(block.name, block.content)
             try:
                 table, place = self._table(block)
                 check_times(table, self._declaration, place)
