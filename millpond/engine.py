@@ -792,9 +792,14 @@ class Engine:
         if part is None:
             return False
         from millpond.spark.deliveries import WritePart, write_part
+        from millpond.spark.workers import Place
 
         names = tuple(unique_names(["ts", "weight", *log.schema.names]))
-        write_part(self.spark, page, WritePart(log.page_schema, names, str(part.absolute())))
+        write_part(
+            self.spark,
+            page,
+            WritePart(Place.of(self.store), log.page_schema, names, str(part.absolute())),
+        )
         log.sink.has_part()
         return True
 
