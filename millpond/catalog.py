@@ -66,7 +66,10 @@ class ViewEntry:
 
 @dataclass(frozen=True)
 class QueryEntry:
-    """A registered continuous query. ``plan`` is a ``cql.algebra.Node``."""
+    """A registered continuous query. ``plan`` is a ``cql.algebra.Node``.
+
+    ``on_error``: what an expression that fails does: ``stop`` the query, or ``skip`` the row.
+    """
 
     name: str
     plan: Any
@@ -74,6 +77,7 @@ class QueryEntry:
     active: bool = True
     sink: Connector | None = None
     text: str = field(default="", compare=False)
+    on_error: str = "stop"
 
 
 Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors.python_values import to_pandas
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -51,7 +52,7 @@ class Query:
     def _repr_html_(self) -> str:
         table = self.results()
         last = min(SHOWN_ROWS, table.num_rows)
-        rows = table.slice(table.num_rows - last).to_pandas().to_html(index=False)
+        rows = to_pandas(table.slice(table.num_rows - last)).to_html(index=False)
         entry = self._engine.query_entry(self.name)
         return (
             f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
@@ -69,8 +70,8 @@ def shown(engine: Engine, what: str) -> pa.Table:
 
 
 def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
-    for key, value, meaning in engine.settings_now.listing():
-        yield {"setting": key, "value": value, "meaning": meaning}
+    for key, value, meaning, change in engine.settings_now.listing():
+        yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
 
 
 def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
@@ -89,7 +90,9 @@ def _detail(engine: Engine, entry: Any) -> str:
             failed = any(failure.query == entry.name for failure in engine.failures())
             state = "failed" if failed else "active" if entry.active else "inactive"
             count = engine.result_count(entry.name)
-            return f"{state}, weight {entry.weight:g}, {count} result elements"
+            aside = engine.left_out_count(entry.name)
+            skipped = f", {aside} left out" if aside else ""
+            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
             return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"

@@ -48,6 +48,10 @@ class Failures:
     def __iter__(self) -> Iterator[Failure]:
         return iter(list(self._by_query.values()))
 
+    def told(self) -> None:
+        """What went wrong so far was told by an earlier run."""
+        self._untold = []
+
     def raise_untold(self) -> None:
         """Raises what went wrong since the last call."""
         untold, self._untold = self._untold, []

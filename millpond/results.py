@@ -10,18 +10,15 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
-from millpond.connectors import Sink, arrow_schema
-from millpond.connectors.sinks import unique_names
+from millpond.connectors import arrow_schema
+from millpond.connectors.python_values import moment
+from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.kernels.columns import integers
-from millpond.kernels.counts import net_of
-from millpond.kernels.groups import encode
-from millpond.kernels.timeline import Changes
+from millpond.kernels.results import named
 from millpond.schema import BEGINNING, Schema
 from millpond.storage.pages import Page, concatenated
 
@@ -30,7 +27,8 @@ Callback = Callable[[pa.Table], None]
 MOST_FAILURES = 3
 """A subscriber that raises so often is not called again."""
 
-SinkFailed = Callable[["ResultLog", Exception], None]
+SinkTold = Callable[["ResultLog", Exception | None], None]
+"""Told after each write to a sink, with the lock held: whose it is, and what went wrong."""
 
 logger = logging.getLogger("millpond")
 
@@ -51,16 +49,21 @@ class ResultLog:
     entry: QueryEntry
     tick_microseconds: int
     in_timestamps: bool
-    sink: Sink | None = None
+    sink: NamedSink | None = None
     is_kept: bool = True
     complete_until: int = BEGINNING - 1
     rows: int = 0
+    came: int = 0
+    """How many of them came, rather than went; counted where nobody else reads them."""
     subscribers: list[Subscriber] = field(default_factory=list)
     position: int = 0
     """How many pages were put out so far."""
     sink_position: int = 0
     """How many of them the sink has taken."""
     sink_failed: bool = False
+    counts_coming: bool = False
+    write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
+    """Writes a page to the sink where the page lies, if that can be done."""
     _pages: list[Page] = field(default_factory=list)
 
     @property
@@ -75,6 +78,9 @@ class ResultLog:
         if page is None:
             return
         self.rows += page.rows
+        if self.counts_coming:
+            weights = integers(page.table["_w"])
+            self.came += int(weights[weights > 0].sum())
         self.position += 1
         self._pages.append(page)
         self.forget()
@@ -141,50 +147,49 @@ class ResultLog:
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:
         """Everything kept so far, in order of time; names that repeat get a number."""
-        columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
-        types = [f.type for f in arrow_schema(self.schema)]
-        schema = pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
-        whole = concatenated(self._pages if pages is None else pages, schema)
+        whole = concatenated(self._pages if pages is None else pages, self.page_schema)
         named = self.named(whole)
         return named.rename_columns(unique_names(named.column_names))
 
+    @property
+    def page_schema(self) -> pa.Schema:
+        """The columns of the pages: time, weight, then the query's as c0…"""
+        columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
+        types = [f.type for f in arrow_schema(self.schema)]
+        return pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
+
     def named(self, page: pa.Table) -> pa.Table:
         """Rows summed up and in order of time, with the names of the query's columns."""
-        page = summed(page)
-        times = integers(page["_ts"])
-        ts = pa.array(times, mask=times == BEGINNING)
-        columns = [ts, page["_w"], *page.columns[2:]]
-        return pa.Table.from_arrays(columns, names=["ts", "weight", *self.schema.names])
+        return named(page, ["ts", "weight", *self.schema.names])
 
     def format_time(self, ts: int | None) -> int | str | None:
         """A time as people read it: the number of ticks, or a timestamp where inputs have those."""
         if ts is None or not self.in_timestamps:
             return ts
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
-            microseconds=ts * self.tick_microseconds
-        )
-        return moment.replace(tzinfo=None).isoformat()
+        return moment(ts, self.tick_microseconds)
 
     def close(self) -> None:
         """Closes the sink and lets the pages go."""
         for page in self._pages:
             page.free()
         self._pages = []
+        self.close_sink()
+
+    def close_sink(self) -> None:
+        """Finishes what the sink has written."""
         if self.sink is not None:
             self.sink.close()
 
 
-def deliver(log: ResultLog, lock: AbstractContextManager[object], sink_failed: SinkFailed) -> None:
+def deliver(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> None:
     """Hands the pages of a log on to its sink and subscribers, without the lock."""
-    while _feed_sink(log, lock, sink_failed):
+    while _feed_sink(log, lock, told):
         pass
     while _call_subscriber(log, lock):
         pass
 
 
-def _feed_sink(
-    log: ResultLog, lock: AbstractContextManager[object], sink_failed: SinkFailed
-) -> bool:
+def _feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> bool:
     with lock:
         page, sink = log.for_sink(), log.sink
         if page is None or sink is None:
@@ -192,7 +197,8 @@ def _feed_sink(
         page.pin()
     error: Exception | None = None
     try:
-        sink.write(log.named(page.table))
+        if not log.write_elsewhere(log, page):
+            sink.write(log.named(page.table))
     except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
         error = raised
     with lock:
@@ -202,7 +208,7 @@ def _feed_sink(
             log.forget()
         else:
             log.sink_failed = True
-            sink_failed(log, error)
+        told(log, error)
     return error is None
 
 
@@ -223,12 +229,3 @@ def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bo
         log.called(subscriber, error)
         log.forget()
     return True
-
-
-def summed(page: pa.Table) -> pa.Table:
-    """Equal rows of one instant in one, in order of time."""
-    columns = page.column_names[2:]
-    codes = encode([page[name] for name in columns], page.num_rows)
-    rows = np.arange(page.num_rows)
-    changes = Changes.ordered(rows, codes, integers(page["_ts"]), integers(page["_w"]))
-    return net_of(changes, page, columns)

@@ -1,7 +1,7 @@
 """Values in the reference evaluator: SQL's logic, arithmetic, functions and aggregates.
 
 NULL is None. Numbers are Python's, so that 1 and 1.0 are equal as docs/semantics.md asks. What has
-no value raises ``Failure``.
+no value raises ``NoValueError``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ COMPARE = {
 BITS = {"INT": 31, "INTEGER": 31, "BIGINT": 63}
 
 
-class Failure(Exception):
+class NoValueError(Exception):
     """An expression fails; ON ERROR says what follows from it."""
 
 
@@ -36,7 +36,7 @@ def attempt(function, *arguments):
     """The function's value, or FAILED."""
     try:
         return function(*arguments)
-    except Failure:
+    except NoValueError:
         return FAILED
 
 
@@ -48,7 +48,7 @@ def fits(number, type_name="BIGINT"):
 def whole(number):
     """A BIGINT result."""
     if isinstance(number, int) and not fits(number):
-        raise Failure
+        raise NoValueError
     return number
 
 
@@ -84,7 +84,7 @@ def decided(values, winner):
     if winner in values:
         return winner
     if FAILED in values:
-        raise Failure
+        raise NoValueError
     return None if None in values else not winner
 
 
@@ -118,7 +118,7 @@ def like(text, pattern):
     wild = {"%": ".*", "_": "."}
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     if any(part[0] == "\\" and part[1:] not in ("\\", "%", "_") for part in parts):
-        raise Failure
+        raise NoValueError
     regex = "".join(wild.get(p) or re.escape(p[-1]) for p in parts)
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
@@ -143,7 +143,7 @@ def narrowed(value, type_name):
         return number
     if isinstance(value, str):
         return None
-    raise Failure
+    raise NoValueError
 
 
 def converted(value, type_name):
@@ -154,6 +154,10 @@ def converted(value, type_name):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if type_name == "BOOLEAN":
         return bool(value)
+    if isinstance(value, date):
+        day = (value.year, value.month, value.day)
+        same = isinstance(value, datetime) == (type_name == "TIMESTAMP")
+        return value if same else date(*day) if type_name == "DATE" else datetime(*day)
     return {"TIMESTAMP": datetime, "DATE": date}[type_name].fromisoformat(value)
 
 
@@ -170,7 +174,7 @@ def to_whole(function):
         if isinstance(number, float) and math.isnan(number):
             return 0
         if isinstance(number, float) and math.isinf(number):
-            raise Failure
+            raise NoValueError
         return whole(function(number))
 
     return apply
@@ -179,14 +183,14 @@ def to_whole(function):
 def sign(number):
     """-1, 0 or 1."""
     if number != number:
-        raise Failure
+        raise NoValueError
     return float((number > 0) - (number < 0))
 
 
 def split_part(text, separator, number):
     """The parts between separators are counted from one, or from the end."""
     if number == 0:
-        raise Failure
+        raise NoValueError
     parts = text.split(separator) if separator else [text]
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if 0 <= place < len(parts) else ""
@@ -198,6 +202,11 @@ def substring(text, start, length=None):
     end = len(text) if length is None else begin + length
     return text[max(begin, 0) : max(end, 0)]
 
+
+SMALL = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0}
+TRUNCATED = {
+    "second": {"microsecond": 0}, "day": SMALL, "year": SMALL | {"day": 1, "month": 1},
+}  # fmt: skip
 
 # Functions that are NULL if an argument is NULL.
 STRICT = {
@@ -235,6 +244,11 @@ STRICT = {
     "hour": lambda d: d.hour,
     "minute": lambda d: d.minute,
     "second": lambda d: d.second,
+    "dayofweek": lambda d: d.isoweekday() % 7 + 1,
+    "date_add": lambda d, days: d + timedelta(days=days),
+    "date_sub": lambda d, days: d - timedelta(days=days),
+    "datediff": lambda d, other: (d - other).days,
+    "date_trunc": lambda unit, d: d.replace(**TRUNCATED[unit]),
 }
 
 

@@ -62,7 +62,30 @@ def test_a_name_is_given_once(engine):
         (lambda e: e.query("nothing"), "nothing"),
         (lambda e: e.explain("nothing"), "nothing"),
         (lambda e: e.drop("nothing"), "nothing"),
-        (lambda e: e.advance("S", "soon"), "'soon' is not a time"),
+        (lambda e: e.advance("S", "soon"), "S: 'soon' is not a time"),
+        (
+            lambda e: e.advance("S", 2**70),
+            f"S: the time {2**70} is out of range; times lie between",
+        ),
+        (lambda e: e.execute(None), "a script is text, not None"),
+        (lambda e: e.execute(b"SHOW ALL"), "a script is text, not b'SHOW ALL'"),
+        (lambda e: e.drop(None), "a name is text, not None"),
+        (lambda e: e.push(None, []), "a name is text, not None"),
+        (lambda e: e.push_changes(5, []), "a name is text, not 5"),
+        (lambda e: e.advance(None, 5), "a name is text, not None"),
+        (lambda e: e.results(None), "a name is text, not None"),
+        (lambda e: e.late(["S"]), "a name is text, not"),
+        (lambda e: e.explain(None), "a name is text, not None"),
+        (lambda e: e.query(None), "a name is text, not None"),
+        (lambda e: e.format_time(None, 5), "a name is text, not None"),
+        (
+            lambda e: e.push_changes("R", [(5, "+")]),
+            r"R, row 1: a change is \(ts, '\+' or '-', row\)",
+        ),
+        (lambda e: e.push_changes("R", [(5, ["+"], (1, "x"))]), "R, row 1: op must be"),
+        (lambda e: e.push_changes("R", 5), "R: changes are tuples"),
+        (lambda e: e.push_changes("R", "+-"), "R: changes are tuples"),
+        (lambda e: e.push_changes("R", [(2**70, "+", (1, "x"))]), f"R, row 1: the time {2**70} is"),
     ],
 )
 def test_unknown_names_are_named(engine, call, message):
@@ -131,6 +154,21 @@ def test_a_closed_engine_says_so():
         with pytest.raises(StateError, match="closed"):
             call()
     engine.close()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda e: e.push("S", [(1, 1)]),
+        lambda e: e.push("R", [(1, "x")]),
+        lambda e: e.execute("INSERT INTO R VALUES (1, 'x')"),
+    ],
+)
+def test_nothing_can_follow_the_end(engine, call):
+    engine.drop("q")
+    engine.finish()
+    with pytest.raises(MillpondError, match=r"(S|R) has ended: .* nothing can follow"):
+        call(engine)
 
 
 def test_an_engine_without_queries_has_nothing_to_do():

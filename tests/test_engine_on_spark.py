@@ -328,7 +328,7 @@ def test_a_plan_sees_the_pages_of_its_own_step_only(engine, monkeypatch):
 
 def test_what_a_query_held_goes_with_it(engine):
     engine.execute(JOIN)
-    directory = engine._store.directory
+    directory = engine.store.directory
     engine.push("S", [(1, 1)])
     engine.push("T", [(1, 1)])
     engine.finish()

@@ -8,7 +8,7 @@ import pytest
 from tests import reference
 from tests.fixtures_format import load
 from tests.matching import difference
-from tests.reference_values import AggregateOverflowError, Failure
+from tests.reference_values import AggregateOverflowError, NoValueError
 
 
 @pytest.mark.parametrize("fixture", load(), ids=str)
@@ -38,7 +38,7 @@ FAILING = [f for f in load() if f.aside]
 
 @pytest.mark.parametrize("fixture", FAILING, ids=str)
 def test_what_is_left_out_stops_the_query_without_skip(fixture):
-    with pytest.raises(Failure):
+    with pytest.raises(NoValueError):
         replace(fixture.case, skipping=frozenset()).expected("q")
 
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from millpond import Engine
-from millpond.results import MOST_FAILURES, ResultLog, deliver, summed
+from millpond.kernels.results import summed
+from millpond.results import MOST_FAILURES, ResultLog, deliver
 from millpond.schema import BEGINNING
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
@@ -37,9 +38,9 @@ def log():
 
 def handed_on(log):
     """Delivers; the errors of its sink."""
-    failed = []
-    deliver(log, threading.RLock(), lambda log, error: failed.append(str(error)))
-    return failed
+    told = []
+    deliver(log, threading.RLock(), lambda log, error: told.append(error))
+    return [str(error) for error in told if error is not None]
 
 
 class ListSink:

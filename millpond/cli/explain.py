@@ -56,5 +56,5 @@ def node_json(node: Node | Operator) -> dict[str, Any]:
 
 def _graph(query: QueryEntry) -> Graph:
     graph = Graph()
-    graph.add_query(query.name, optimise(query.plan))
+    graph.add_query(query.name, optimise(query.plan, query.on_error))
     return graph

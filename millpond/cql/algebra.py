@@ -2,16 +2,18 @@
 
 stream-to-relation (windows), relation-to-relation (relational algebra) and relation-to-stream
 (Istream, Dstream, Rstream). ``Filter``, ``Project`` and ``Sample`` also apply to streams. A node
-checks itself when built and knows its schema and whether it is a stream.
+checks itself when built and knows its schema and whether it is a stream. ``written`` says what the
+expressions of a node were in the script; nodes are equal whatever it says.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node
+from millpond.cql.written import Written
 from millpond.errors import MillpondError
 from millpond.schema import Field, Schema, Type
 
@@ -133,6 +135,7 @@ class Filter(_Unary):
     """Keeps the rows for which ``predicate`` is true."""
 
     predicate: Expression
+    written: Written | None = field(default=None, compare=False)
 
     def label(self) -> str:
         return f"Filter {self.predicate}"
@@ -144,6 +147,7 @@ class Project(_Unary):
 
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
+    written: tuple[Written, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _require(len(self.expressions) == len(self.names), "Project names")
@@ -170,6 +174,7 @@ class Join(Node):
     right: Node
     kind: str
     condition: Expression | None
+    written: Written | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _require(self.kind in JOIN_KINDS, f"join kind {self.kind}")
@@ -196,6 +201,7 @@ class Aggregate(_Unary):
     keys: tuple[Expression, ...]
     aggregates: tuple[AggregateCall, ...]
     names: tuple[str, ...]
+    written: tuple[Written, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _require(len(self.names) == len(self.keys) + len(self.aggregates), "Aggregate names")

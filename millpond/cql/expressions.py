@@ -144,6 +144,8 @@ class AggregateCall:
     type: Type
     distinct: bool = False
     parameter: float | None = None
+    offset: int | None = field(default=None, compare=False)
+    """Where it stands in the statement."""
 
     def __str__(self) -> str:
         inner = "*" if self.argument is None else str(self.argument)

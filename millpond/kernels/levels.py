@@ -1,17 +1,18 @@
 """Levels: parts of similar size are merged, so that there are few parts and each row moves seldom.
 
 What grows by appending (a state's deltas, a synopsis's chunks, a join's runs) is kept in parts. A
-part of n rows lies on level log₄ n; with four on a level they become one part of the next. So n
-rows make some 3·log₄ n parts, and each row is written log₄ n times.
+part of n rows lies on level log₄ n; three on a level become one part. So n rows make at most
+2·log₄ n parts, and each row is written some log₃ n times. Four parts a level move rows less, but a
+join that probes them all takes longer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-PARTS_A_LEVEL = 4
+PARTS_A_LEVEL = 3
 
-SMALL_ROWS = 64
+SMALL_ROWS = 1_024
 """All parts up to this size lie on the lowest level."""
 
 
@@ -23,8 +24,8 @@ def level_of(rows: int) -> int:
 def parts_to_merge(sizes: Sequence[int], rows: int) -> int:
     """How many of the latest parts a new one of so many rows should be merged with.
 
-    >>> parts_to_merge([5000, 10, 10], 1), parts_to_merge([5000, 10, 10, 10], 1)
-    (0, 3)
+    >>> parts_to_merge([5000, 10], 1), parts_to_merge([5000, 10, 10], 1)
+    (0, 2)
     """
     merged = 0
     while True:

@@ -58,7 +58,8 @@ class Experiment:
 
     `run` gets the seeds to average or check over and returns tables; `plot` draws them on an empty
     figure; `check` returns the claims with their measured numbers. What takes `long` is begun
-    first, so that the others run beside it.
+    first, so that the others run beside it; those of one name in `together` share what they ran,
+    and so run in one process.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Experiment:
     seeds: int = 3
     note: str = ""
     long: bool = False
+    together: str = ""
 
     def __post_init__(self) -> None:
         if not self.name.replace("-", "").isalnum() or self.name != self.name.lower():

@@ -72,6 +72,10 @@ def _fold(expression: Expression) -> Expression:
             if isinstance(argument, Literal) and argument.value is not None:
                 return Literal(not argument.value, Type.BOOLEAN)
             return expression
+        case "attempt" if isinstance(expression.arguments[0], Literal):
+            return expression.arguments[0]
+        case "succeeds" if isinstance(expression.arguments[0], Literal):
+            return Literal(True, Type.BOOLEAN)
         case _:
             return _fold_numbers(expression)
 

@@ -140,9 +140,20 @@ class _Attached:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self._known: dict[Expression, Expression] = {}
 
     def replace(self, expression: Expression) -> Expression:
         """The expression over ``self.node``, each subquery replaced by attached columns."""
+        if not isinstance(expression, Subquery):
+            below = children(expression)
+            return (
+                with_children(expression, tuple(map(self.replace, below))) if below else expression
+            )
+        if expression not in self._known:
+            self._known[expression] = self._attached(expression)
+        return self._known[expression]
+
+    def _attached(self, expression: Expression) -> Expression:
         match expression:
             case Exists():
                 return self._exists(expression)
@@ -152,8 +163,7 @@ class _Attached:
                 return self._quantified(replace(expression, value=self.replace(expression.value)))
             case ScalarSubquery():
                 return self._scalar(expression)
-        below = children(expression)
-        return with_children(expression, tuple(map(self.replace, below))) if below else expression
+        raise MillpondError(f"internal: {expression} is no subquery")
 
     def _exists(self, expression: Exists) -> Expression:
         subquery = _decorrelated(expression.subquery)

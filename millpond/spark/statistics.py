@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from millpond.spark.steps import Outcome
 
 MEMORY = 0.9
@@ -13,6 +15,10 @@ class Statistics:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.places: Counter[str] = Counter()
+        """How many steps ran where."""
+        self.driver_bytes = 0
+        """How many bytes of rows came to the driver."""
         self.input_bytes = 100.0
         self.output_bytes = 100.0
         self._weight = self._rows = self._rows_squared = 0.0
@@ -22,6 +28,8 @@ class Statistics:
         """Adds one step."""
         seconds = outcome.seconds
         self.steps += 1
+        self.places[outcome.place] += 1
+        self.driver_bytes += outcome.driver_bytes
         fade = MEMORY
         self._weight = self._weight * fade + 1
         self._rows = self._rows * fade + rows

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
+
 from millpond.spark.fragments import Reading
 from millpond.storage.pages import Page
 
@@ -33,8 +35,20 @@ class Step:
     """About how many rows it reads."""
     outcome: Outcome | None = None
     error: BaseException | None = None
+    lost: SparkSession | None = None
+    """The session that died while the step was executed, if one did."""
+    offenders: tuple[str, ...] = ()
+    """Some of the rows that made it fail, where they are known."""
+    repetitions: int = 0
     is_over: bool = False
     """Whether it was committed or thrown away."""
+
+    @property
+    def reached(self) -> int:
+        """Up to where it came."""
+        if self.outcome is None or self.outcome.until is None:
+            return self.until
+        return self.outcome.until
 
     @property
     def is_finished(self) -> bool:
@@ -64,6 +78,8 @@ class Outcome:
     output: Page | None
     place: str = DRIVER
     state: Any = None
+    until: int | None = None
+    """Up to where it came, if that is less far than it was prepared for."""
     seconds: float = 0.0
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""

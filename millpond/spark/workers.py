@@ -24,11 +24,9 @@ from millpond.kernels.kernel import Kernel, run_bucket
 from millpond.storage.forms import Keyed
 from millpond.storage.pages import Page, last_end
 from millpond.storage.state import Delta, StateVersion
-from millpond.storage.state_cache import BucketName, StateCache
+from millpond.storage.state_cache import BucketName
 from millpond.storage.store import Store, write_parquet
-
-STATE_BYTES = 512 * 2**20
-"""How much state one Python worker holds in memory."""
+from millpond.storage.worker_states import STATES
 
 Line = dict[str, Any]
 
@@ -59,12 +57,32 @@ class Place:
         """Names in a store that nobody else uses."""
         return Place(str(store.directory), store.new_name("pages"), store.new_name("state"))
 
+    def path(self, name: str) -> Path:
+        """Where a file of the store lies."""
+        return Path(self.directory) / name
+
+    def write_state(
+        self,
+        name: BucketName,
+        form: Keyed,
+        version: StateVersion,
+        changes: pa.Table,
+        bucket: int,
+        attempt: int,
+        until: int,
+    ) -> Line:
+        """Writes what changes in a bucket of the state."""
+        if changes.num_rows == 0:
+            return {}
+        path = f"{self.state}-{bucket}-{attempt}"
+        return {"delta": STATES.write(name, form, version, changes, path, until).to_json()}
+
     def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
         """Writes a part of the step's output; the reference to it."""
         if table.num_rows == 0:
             return {}
         name = f"{self.page}-{bucket}-{attempt}.parquet"
-        write_parquet(table, Path(self.directory) / name)
+        write_parquet(table, self.path(name))
         times = pc.min_max(table["_ts"])
         return {
             "name": name,
@@ -115,18 +133,12 @@ class RunKernel:
         kernel, version = self.kernel, self.version
         form = Keyed(kernel.state_schema, tuple(kernel.keys))
         name = BucketName(self.place.directory, self.operator, bucket)
-        known = _states.state_at(name, form, version)
+        known = STATES.state_at(name, form, version)
         output, changes = run_bucket(kernel, rows, known, self.after, self.until)
         line = self.place.write_page(output, bucket, attempt)
-        if changes.num_rows:
-            path = f"{self.place.state}-{bucket}-{attempt}"
-            delta = _states.write(name, form, version, changes, path, self.until)
-            line["delta"] = delta.to_json()
-        return line
-
-
-_states = StateCache(STATE_BYTES)
-"""What this process, one of Spark's Python workers, holds of states."""
+        return line | self.place.write_state(
+            name, form, version, changes, bucket, attempt, self.until
+        )
 
 
 def lines_of(frame: DataFrame, work: Work) -> list[Line]:
@@ -149,9 +161,9 @@ def _line(work: Work, batches: Iterator[pa.RecordBatch]) -> Line:
     bucket, attempt = (
         (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
     )
-    received = list(batches)
-    schema = work.schema
-    rows = pa.Table.from_batches(received) if received else schema.empty_table()
+    received, schema = list(batches), work.schema
+    has_rows = received and received[0].schema.names[: len(schema)] == schema.names
+    rows = pa.Table.from_batches(received) if has_rows else schema.empty_table()
     try:
         line = work.run(rows.select(schema.names).cast(schema), bucket, attempt)
     except InputError as error:

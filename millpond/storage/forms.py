@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import encode
+from millpond.kernels.runs import Run, RunIndex, merged_runs
+from millpond.schema import FOREVER
 from millpond.storage.state import Delta
 from millpond.storage.synopses import GroupSynopsis
 
@@ -43,6 +45,14 @@ class Form(Protocol[State]):
 
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         """One delta's rows instead of several's, true from a time on."""
+        ...
+
+    def only(self, state: State, deltas: Sequence[Delta]) -> State:
+        """The state without what deltas brought that are no longer named, where that matters."""
+        ...
+
+    def last_end(self, rows: pa.Table) -> int:
+        """When a delta of these rows may be forgotten, as none of them says anything any more."""
         ...
 
     def live_rows(self, state: State) -> int:
@@ -82,8 +92,47 @@ class Keyed:
             last = last[integers(rows["_n"])[last] != 0]
         return rows.take(pa.array(np.sort(last)))
 
+    def only(self, state: GroupSynopsis, deltas: Sequence[Delta]) -> GroupSynopsis:
+        return state
+
+    def last_end(self, rows: pa.Table) -> int:
+        return FOREVER
+
     def live_rows(self, state: GroupSynopsis) -> int:
         return len(state)
 
     def bytes(self, state: GroupSynopsis) -> int:
         return state.bytes + INDEX_BYTES * len(state)
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """One side of a join: each delta is a run of elements."""
+
+    schema: pa.Schema
+
+    def empty(self) -> RunIndex:
+        return RunIndex(self.schema)
+
+    def applied(
+        self, state: RunIndex, delta: Delta, rows: pa.Table, changes: pa.Table | None
+    ) -> RunIndex:
+        return state.succeeded(rows, delta.first, delta.last)
+
+    def everything(self, state: RunIndex) -> pa.Table:
+        return state.all()
+
+    def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
+        return merged_runs(parts, until)
+
+    def only(self, state: RunIndex, deltas: Sequence[Delta]) -> RunIndex:
+        return state.only({delta.last for delta in deltas})
+
+    def last_end(self, rows: pa.Table) -> int:
+        return Run.of(rows).last_end
+
+    def live_rows(self, state: RunIndex) -> int:
+        return len(state)
+
+    def bytes(self, state: RunIndex) -> int:
+        return state.bytes

@@ -28,10 +28,21 @@ class Journal:
         """Whether notes survive the process."""
         return self._log is not None
 
-    def note(self, kind: str, **facts: Any) -> None:
-        """Adds a note; it counts from the next ``flush`` on."""
+    def note(self, kind: str, **facts: Any) -> Record:
+        """Adds a note; it counts from the next ``flush`` on, and may be completed until then."""
+        record: Record = {"kind": kind, **facts}
         if self._log is not None and not self.is_replaying:
-            self._notes.append({"kind": kind, **facts})
+            self._notes.append(record)
+        return record
+
+    @property
+    def length(self) -> int:
+        """How many notes wait to be written."""
+        return len(self._notes)
+
+    def take_back(self, length: int) -> None:
+        """Drops the notes taken since there were so many: what they speak of did not happen."""
+        del self._notes[length:]
 
     def flush(self) -> None:
         """Writes the notes taken since, as one; then deletes what they have made garbage."""

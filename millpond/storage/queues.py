@@ -69,10 +69,18 @@ class Queue:
         """The pages there are, as they came."""
         return [page for page in self._pages if not page.is_free]
 
-    def append(self, table: pa.Table, is_sorted: bool = False) -> None:
+    @property
+    def all_pages(self) -> list[Page]:
+        """The pages, and the one that holds the content summed up."""
+        return [*self.pages, *([self.base] if self.base else [])]
+
+    def append(self, table: pa.Table, is_sorted: bool = False) -> Page | None:
         """Adds rows, all after the heartbeat; a short page that nobody has read yet grows."""
-        if table.num_rows:
-            self.add(Page.of(self.store, table, is_sorted))
+        if table.num_rows == 0:
+            return None
+        page = Page.of(self.store, table, is_sorted)
+        self.add(page)
+        return page
 
     def add(self, page: Page) -> None:
         """Adds a page; a short one before it that nobody has read yet takes it up."""
@@ -294,7 +302,7 @@ class Queue:
 
     def close(self) -> None:
         """Frees all pages."""
-        for page in [*self.pages, *([self.base] if self.base else [])]:
+        for page in self.all_pages:
             page.free()
         self._pages, self._floors, self._lasts, self.base = [], [], [], None
         self.rows = self.bytes = self._freed = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millpond.kernels.levels import parts_to_merge
+from millpond.schema import BEGINNING, FOREVER
 
 COMPACT_ROWS = 4_096
 """Replaced rows are tolerated up to this many beyond twice the live ones."""
@@ -26,6 +27,8 @@ class Delta:
     bytes: int
     first: int
     last: int
+    last_end: int = FOREVER
+    """The time from which on it says nothing any more."""
 
     @property
     def is_base(self) -> bool:
@@ -34,7 +37,7 @@ class Delta:
 
     def to_json(self) -> list[Any]:
         """The delta as plain data."""
-        return [self.path, self.rows, self.bytes, self.first, self.last]
+        return [self.path, self.rows, self.bytes, self.first, self.last, self.last_end]
 
     @staticmethod
     def from_json(data: Sequence[Any]) -> Delta:
@@ -54,15 +57,14 @@ class StateVersion:
         """The version before the first step."""
         return StateVersion(0, ((),) * buckets)
 
-    def after(self, new: Mapping[int, Delta]) -> StateVersion:
-        """The next version: a new delta takes the place of those whose changes it includes."""
-        return StateVersion(
-            self.number + 1,
-            tuple(
-                _with(deltas, new[bucket]) if bucket in new else deltas
-                for bucket, deltas in enumerate(self.buckets)
-            ),
-        )
+    def after(self, new: Mapping[int, Delta], until: int = BEGINNING) -> StateVersion:
+        """The next version: a new delta takes the place of those whose changes it includes.
+
+        Deltas that say nothing after the time ``until`` are left out.
+        """
+        buckets = (_with(d, new.get(bucket)) for bucket, d in enumerate(self.buckets))
+        kept = (tuple(delta for delta in d if delta.last_end > until) for d in buckets)
+        return StateVersion(self.number + 1, tuple(kept))
 
     def first_of_next(self, bucket: int, rows: int, live_rows: int) -> int:
         """From which version on the bucket's next delta, of so many rows, includes the changes.
@@ -95,5 +97,7 @@ class StateVersion:
         return StateVersion(data["number"], tuple(buckets))
 
 
-def _with(deltas: tuple[Delta, ...], new: Delta) -> tuple[Delta, ...]:
+def _with(deltas: tuple[Delta, ...], new: Delta | None) -> tuple[Delta, ...]:
+    if new is None:
+        return deltas
     return (*(delta for delta in deltas if delta.last < new.first), new)

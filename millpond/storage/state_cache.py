@@ -85,6 +85,7 @@ class StateCache:
         for delta in deltas:
             if delta.last > held.number:
                 self._apply(name, form, held, delta)
+        held.state = form.only(held.state, deltas)
         held.number, held.deltas = version.number, deltas
         held.bytes = form.bytes(held.state)
         with self._lock:
@@ -117,7 +118,8 @@ class StateCache:
         with self._lock:
             self._waiting[path] = _Waiting(version.number, rows, changes)
             self._shrink()
-        return Delta(path, rows.num_rows, size, first, version.number + 1)
+        end = form.last_end(rows)
+        return Delta(path, rows.num_rows, size, first, version.number + 1, end)
 
     def forget(self, store: str, operator: str | None = None) -> None:
         """Drops what is held of an operator, or of a whole store."""

@@ -1,4 +1,4 @@
-"""INSERT, DELETE and UPDATE of relations."""
+"""INSERT into streams and relations; DELETE and UPDATE of relations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.catalog import Catalog, RelationEntry, kind_of
+from millpond.catalog import Catalog, RelationEntry, StreamEntry, kind_of
 from millpond.cql.check.constants import evaluate
 from millpond.cql.check.declarations import position_of
 from millpond.cql.check.expressions import analyser
@@ -21,8 +21,9 @@ from millpond.spelling import suggestion
 
 
 def insert(syntax: InsertStatement, catalog: Catalog) -> Insert:
-    """The rows to insert, in the order of the relation's columns."""
-    relation = _relation(syntax.relation, catalog)
+    """The rows to insert, in the order of the columns of the stream or relation."""
+    entry = catalog.get(syntax.relation.text)
+    relation = entry if isinstance(entry, StreamEntry) else _relation(syntax.relation, catalog)
     schema = relation.schema
     names = syntax.columns
     positions = (

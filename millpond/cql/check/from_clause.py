@@ -23,7 +23,7 @@ from millpond.cql.coercion import unify
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import FromItem, JoinedItems
-from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.schema import Type
 from millpond.spelling import suggestion
 
@@ -64,6 +64,7 @@ class FromAnalyser:
 
     catalog: Catalog
     query: Callable[[exp.Expr], AnalysedQuery]
+    text: StatementText
 
     def relation(self, node: exp.Expr) -> FromRelation:
         """What one item of FROM, or a join of items, makes."""
@@ -84,7 +85,7 @@ class FromAnalyser:
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema)
         if plan.is_stream:
-            relation = windowed(plan, item, scope, self.catalog.tick_microseconds)
+            relation = windowed(plan, item, scope, self.catalog.tick_microseconds, self.text)
             return FromRelation(relation, scope, True)
         self._refuse_window(item, f'"{body.name}"' if is_name else "this subquery")
         return FromRelation(plan, scope, False)
@@ -140,7 +141,10 @@ class FromAnalyser:
         both = beside(left.scope, right.scope, len(left.plan.schema))
         pairs = self._pairs(node, left.scope, right.scope, both)
         condition = self._condition(node, both, pairs)
-        plan = Join(left.plan, right.plan, "inner" if kind == "cross" else kind, condition)
+        on = node.args.get("on")
+        written = None if on is None else self.text.written("ON", on)
+        kind_of_join = "inner" if kind == "cross" else kind
+        plan = Join(left.plan, right.plan, kind_of_join, condition, written)
         scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
         return FromRelation(plan, scope, left.names_stream or right.names_stream)
 

@@ -18,6 +18,7 @@ from millpond.cql.expressions import (
 )
 from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError
+from millpond.cql.written import Written
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class Grouping:
     aggregates: list[AggregateCall]
     select_offset: int | None
 
-    def plan(self, relation: Node) -> Node:
+    def plan(self, relation: Node, written: tuple[Written, ...] = ()) -> Node:
         """The aggregation of a relation."""
         names = tuple(map(str, (*self.keys, *self.aggregates)))
-        return Aggregate(relation, self.keys, tuple(self.aggregates), names)
+        return Aggregate(relation, self.keys, tuple(self.aggregates), names, written)
 
     def over(self, expression: Expression, offsets: Mapping[int, int | None]) -> Expression:
         """An expression over the input, rewritten as one over the grouped row.

@@ -11,12 +11,14 @@ from millpond.cql.expressions import Column
 from millpond.cql.node import Node
 from millpond.cql.text.durations import ticks
 from millpond.cql.text.from_clause import FromItem, Length, Window
-from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.text.places import StatementError, StatementText, offset_of
 
 MAX_ROWS = 2**31 - 1
 
 
-def windowed(stream: Node, item: FromItem, scope: Scope, tick_microseconds: int) -> Node:
+def windowed(
+    stream: Node, item: FromItem, scope: Scope, tick_microseconds: int, text: StatementText
+) -> Node:
     """The relation that an item of FROM makes of a stream; without a window, unbounded."""
     sample, window = item.args.get("sample"), item.args.get("window")
     if sample is not None:
@@ -25,7 +27,8 @@ def windowed(stream: Node, item: FromItem, scope: Scope, tick_microseconds: int)
         return RangeWindow(stream, None)
     where = window.args.get("where")
     if where is not None:
-        stream = Filter(stream, analyser(scope, "a window's WHERE").predicate(where))
+        condition = analyser(scope, "a window's WHERE").predicate(where)
+        stream = Filter(stream, condition, text.written("WHERE", where))
     if window.args["kind"] == "ROWS":
         return _rows(stream, window, scope)
     if window.args.get("partition"):

@@ -114,10 +114,18 @@ class FromParser(Parser):
         if self._match(TokenType.USING):
             join.set("using", self._names())
         elif self._match(TokenType.ON):
-            join.set("on", self._parse_disjunction() or self.raise_error("something is missing"))
+            join.set("on", self._written() or self.raise_error("something is missing"))
         else:
             self.raise_error("expected ON or USING (or write CROSS JOIN)")
         return join
+
+    def _written(self) -> exp.Expr | None:
+        """An expression, marked with the offsets of its text."""
+        first = self._curr
+        this = self._parse_disjunction()
+        if this is not None:
+            this.meta["text"] = (first.start, self._prev.end + 1)
+        return this
 
     def _join_kind(self) -> str:
         if self._match(TokenType.CROSS):
@@ -275,8 +283,7 @@ class FromParser(Parser):
             self._window_lengths(window)
         self._match_text_seq("PRECEDING")
         if self._match(TokenType.WHERE):
-            condition = self._parse_disjunction() or self.raise_error("something is missing")
-            window.set("where", condition)
+            window.set("where", self._written() or self.raise_error("something is missing"))
         self._expect(TokenType.R_BRACKET, "]")
         return window
 

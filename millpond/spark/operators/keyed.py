@@ -9,7 +9,6 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.kernels.counts import CountKernel
-from millpond.kernels.hashing import buckets
 from millpond.kernels.kernel import Kernel
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.planning.branches import Outputs
@@ -28,26 +27,32 @@ from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import Line, Place, RunKernel, deltas_of, lines_of, page_of
+from millpond.storage.bucketed import BucketedState
 from millpond.storage.forms import Keyed
-from millpond.storage.state import Delta, StateVersion
-from millpond.storage.state_cache import BucketName
-from millpond.storage.synopses import GroupSynopsis
 
 
 class RunningKeyed(RunningOperator):
     """An operator whose work is a kernel over its keys."""
 
-    keeps_state = True
+    state: BucketedState
     kernel: Kernel
     event_schema: pa.Schema
     """The columns the kernel reads."""
+    modes: tuple[str, ...] = (STARTED, ENDED)
+    """Which elements it reads: in these modes, of all its fragments."""
 
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
     ) -> None:
-        buckets = around.limits.buckets if self.kernel.keys else 1
-        self.version = StateVersion.empty(buckets)
-        self._form = Keyed(self.kernel.state_schema, tuple(self.kernel.keys))
+        kernel = self.kernel
+        self.state = BucketedState(
+            around.frames.store,
+            around.states,
+            identity,
+            Keyed(kernel.state_schema, tuple(kernel.keys)),
+            kernel.keys,
+            around.limits.buckets,
+        )
         super().__init__(identity, operator, around, cursor)
 
     @property
@@ -55,18 +60,17 @@ class RunningKeyed(RunningOperator):
         """The Arrow schema of the pages it writes."""
         return self.kernel.output_schema
 
-    def events(self, step: Step) -> Frame | None:
-        """What the kernel reads in this step."""
-        raise NotImplementedError
-
     def run(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver or where the executors have them."""
-        events = self.events(step)
-        if events is not None and self.is_large(step):
-            return self._run_on_executors(events, step)
-        rows = self.plans.collect(events, self.event_schema)
-        output, changes = self.kernel.run(rows, self._known(rows), step.after, step.until)
-        outcome = self.in_driver(output, self.version.after(self._write(changes, step.until)))
+        if self.is_large(step):
+            frames = (reading.frame(mode) for reading in step.readings for mode in self.modes)
+            events = union(*frames)
+            if events is not None:
+                return self._run_on_executors(events, step)
+        rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
+        known = self.state.known(rows)
+        output, changes = self.kernel.run(rows, known, step.after, step.until)
+        outcome = self.in_driver(output, self.state.changed(changes, step.until))
         outcome.driver_bytes = rows.nbytes
         return outcome
 
@@ -77,83 +81,18 @@ class RunningKeyed(RunningOperator):
             self.event_schema,
             self.kernel,
             self.identity,
-            self.version,
+            self.state.version,
             step.after,
             step.until,
         )
-        buckets = len(self.version.buckets)
+        version = self.state.version
+        buckets = len(version.buckets)
 
         def use(rows: DataFrame) -> list[Line]:
             return lines_of(rows.repartition(buckets, *keys) if keys else rows.coalesce(1), work)
 
         lines = self.plans.run(events, use)
-        return Outcome(page_of(store, lines), EXECUTORS, self.version.after(deltas_of(lines)))
-
-    def _known(self, rows: pa.Table) -> pa.Table:
-        """The state of the groups that occur in some rows."""
-        if not self.kernel.keys:
-            return self._state_of(0).all()
-        parts = [
-            self._state_of(bucket).query(part) for bucket, part in self._by_bucket(rows).items()
-        ]
-        return pa.concat_tables(parts) if parts else self.kernel.state_schema.empty_table()
-
-    def _state_of(self, bucket: int) -> GroupSynopsis:
-        return self.around.states.state_at(self._name(bucket), self._form, self.version)
-
-    def _name(self, bucket: int) -> BucketName:
-        return BucketName(str(self.around.frames.store.directory), self.identity, bucket)
-
-    def _by_bucket(self, rows: pa.Table) -> dict[int, pa.Table]:
-        count = len(self.version.buckets)
-        if rows.num_rows == 0:
-            return {}
-        if count == 1:
-            return {0: rows}
-        numbers = buckets([rows[name] for name in self.kernel.keys], count)
-        parts = ((bucket, rows.filter(pa.array(numbers == bucket))) for bucket in range(count))
-        return {bucket: part for bucket, part in parts if part.num_rows}
-
-    def _write(self, changes: pa.Table, until: int) -> dict[int, Delta]:
-        """Writes what changes in the state, each bucket's part by itself."""
-        store = self.around.frames.store
-        return {
-            bucket: self.around.states.write(
-                self._name(bucket),
-                self._form,
-                self.version,
-                part,
-                store.new_name("state"),
-                until,
-            )
-            for bucket, part in self._by_bucket(changes).items()
-        }
-
-    def commit(self, step: Step) -> None:
-        """Also takes over the new version of the state."""
-        if step.outcome is not None:
-            self.take_state(step.outcome.state)
-        super().commit(step)
-
-    def take_state(self, version: StateVersion) -> None:
-        """From now on this version is the state; what only the one before needed goes."""
-        gone = self.version.paths - version.paths
-        self.version = version
-        self.around.frames.store.remove(tuple(gone))
-
-    def abandon(self, step: Step) -> None:
-        """Also gives up the state that the step has written."""
-        if step.outcome is not None and not step.is_over:
-            gone = step.outcome.state.paths - self.version.paths
-            self.around.frames.store.remove(tuple(gone))
-        super().abandon(step)
-
-    def close(self) -> None:
-        """Also gives the state up."""
-        super().close()
-        store = self.around.frames.store
-        store.remove(tuple(self.version.paths))
-        self.around.states.forget(str(store.directory), self.identity)
+        return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
 
 
 def _events_schema(
@@ -208,10 +147,6 @@ class RunningAggregate(RunningKeyed):
         speaks_first = not self.kernel.keys and self.claimed < BEGINNING <= until
         return speaks_first or super().has_work(until)
 
-    def events(self, step: Step) -> Frame | None:
-        """Changes of the input, reduced to keys and arguments."""
-        return step.readings[0].changes()
-
     def outputs(self, index: int) -> Outputs:
         """Keys and arguments."""
         return self._outputs
@@ -232,10 +167,6 @@ class RunningCount(RunningKeyed):
         )
         super().__init__(identity, operator, around, cursor)
 
-    def events(self, step: Step) -> Frame | None:
-        """Changes of both inputs, each with its side."""
-        return union(*(reading.changes() for reading in step.readings))
-
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
@@ -245,6 +176,8 @@ class RunningCount(RunningKeyed):
 
 class RunningRowsWindow(RunningKeyed):
     """Rows windows, partitioned or not."""
+
+    modes = (STARTED,)
 
     def __init__(
         self, identity: str, operator: RowsWindowOperator, around: Surroundings, cursor: int
@@ -259,10 +192,6 @@ class RunningRowsWindow(RunningKeyed):
         self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
         self._partition = operator.partition
         super().__init__(identity, operator, around, cursor)
-
-    def events(self, step: Step) -> Frame | None:
-        """The stream's elements, with their partition."""
-        return step.readings[0].frame(STARTED)
 
     def outputs(self, index: int) -> Outputs:
         """Time, order, partition and row."""

@@ -19,14 +19,18 @@ from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.fragments import ENDED, STARTED, Fragment
-from millpond.spark.frames import Frame, Plans
+from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
+from millpond.spark.frames import Frame, Plans, union
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
+from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
+
+MOST_OFFENDERS = 5
+"""So many of the rows that make a step fail are shown."""
 
 _numbers = itertools.count()
 
@@ -35,8 +39,8 @@ class RunningOperator:
     """What all running operators share: fragments, cursor and subscriptions."""
 
     needs: frozenset[str] = frozenset({STARTED})
-    keeps_state = False
-    """Whether a step depends on the one before it in more than its queues."""
+    state: KeptState | None = None
+    """What it keeps between steps beside its queues, if anything."""
 
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
@@ -69,6 +73,11 @@ class RunningOperator:
     def output_schema(self) -> pa.Schema:
         """The Arrow schema of the pages it writes."""
         return element_schema(arrow_types(self.operator.schema))
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a step depends on the one before it in more than its queues."""
+        return self.state is not None
 
     # -- how far it could go ---------------------------------------------------------------
 
@@ -143,9 +152,32 @@ class RunningOperator:
         outcome.seconds = time.monotonic() - began
         return outcome
 
+    def offenders(self, step: Step) -> tuple[str, ...]:
+        """Some of the rows on which an expression of the operator fails."""
+        frame = union(*(reading.offending() for reading in step.readings))
+        if frame is None:
+            return ()
+        rows = self.plans.run(frame, lambda found: found.limit(MOST_OFFENDERS).collect())
+        return tuple(row["row"] for row in rows)
+
     def run(self, step: Step) -> Outcome:
         """The work of a step."""
         raise NotImplementedError
+
+    def gathered(
+        self, parts: Sequence[tuple[Reading, Sequence[str]]], schema: pa.Schema
+    ) -> pa.Table:
+        """The rows of some readings in the driver, each in some modes.
+
+        Expressions are evaluated here or, where Spark alone gives the right bits, there.
+        """
+        if not self.around.limits.asks_spark:
+            tables = [reading.evaluated(modes) for reading, modes in parts]
+            found = [table for table in tables if table is not None]
+            if len(found) == len(tables):
+                return pa.concat_tables([table.cast(schema) for table in found])
+        frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
+        return self.plans.collect(union(*frames), schema)
 
     def is_large(self, step: Step) -> bool:
         """Whether the executors are the place for a step."""
@@ -176,15 +208,22 @@ class RunningOperator:
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
-        self.skip(step.until)
+        if self.state is not None and step.outcome is not None:
+            self.state.take(step.outcome.state)
+        if step.reached < step.until:  # the rest is there to be claimed again
+            self.claimed = step.reached
+        self.skip(step.reached)
         step.unpin()
 
     def abandon(self, step: Step) -> None:
         """Gives up a step, and with it those prepared after it."""
         self.claimed = min(self.claimed, step.after)
+        if step.outcome is not None and not step.is_over:
+            if step.outcome.output is not None:
+                step.outcome.output.free()
+            if self.state is not None:
+                self.state.give_up(step.outcome.state)
         step.unpin()
-        if step.outcome is not None and step.outcome.output is not None:
-            step.outcome.output.free()
 
     def skip(self, until: int) -> None:
         """Moves the cursor over a step, or over a time in which nothing happens."""
@@ -198,6 +237,8 @@ class RunningOperator:
         for queue, reader in self.subscriptions:
             queue.unsubscribe(reader)
         self.plans.close()
+        if self.state is not None:
+            self.state.close()
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:

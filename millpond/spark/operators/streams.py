@@ -1,23 +1,18 @@
-"""Operators that put out stream elements: Istream, Dstream, Rstream and what queries deliver."""
+"""Operators that put out stream elements: Istream, Dstream and what queries deliver."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from millpond.cql.algebra import RangeWindow
-from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
-from millpond.kernels.groups import Ints
-from millpond.kernels.snapshots import contents, slide_instants, still_open
 from millpond.planning.branches import Outputs
-from millpond.planning.physical import DifferenceOperator, OutputOperator, SnapshotsOperator
+from millpond.planning.physical import DifferenceOperator, OutputOperator
 from millpond.schema import BEGINNING
-from millpond.spark.fragments import ALIVE, ENDED, STARTED
+from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
@@ -73,7 +68,7 @@ class NetChange:
         return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
 
 
-class _RunningStreamOf(RunningOperator):
+class RunningStreamOf(RunningOperator):
     """An operator that puts out stream elements."""
 
     @property
@@ -108,14 +103,10 @@ class _RunningStreamOf(RunningOperator):
 
     def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
         """The rows of some modes, in the driver."""
-        reading = step.readings[0]
-        held = reading.held(modes)
-        if held is not None:
-            return held
-        return self.plans.collect(union(*map(reading.frame, modes)), schema)
+        return self.gathered([(step.readings[0], modes)], schema)
 
 
-class RunningDifference(_RunningStreamOf):
+class RunningDifference(RunningStreamOf):
     """Istream and Dstream."""
 
     needs = frozenset({STARTED, ENDED})
@@ -127,7 +118,7 @@ class RunningDifference(_RunningStreamOf):
         return self.shaped(step, (STARTED, ENDED), shaping, self.elements, self.columns)
 
 
-class RunningArrivals(_RunningStreamOf):
+class RunningArrivals(RunningStreamOf):
     """An Istream that reads no minus."""
 
     def run(self, step: Step) -> Outcome:
@@ -135,69 +126,7 @@ class RunningArrivals(_RunningStreamOf):
         return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
 
 
-class RunningSnapshots(_RunningStreamOf):
-    """Rstream."""
-
-    keeps_state = True
-
-    def __init__(
-        self, identity: str, operator: SnapshotsOperator, around: Surroundings, cursor: int
-    ) -> None:
-        super().__init__(identity, operator, around, cursor)
-        self._open = self.elements.empty_table()
-
-    def needs_of(self, index: int) -> frozenset[str]:
-        """Movers are watched as they come and go; with a slide also while they stay."""
-        if index == 0:
-            return frozenset({STARTED})
-        moves = frozenset({STARTED, ENDED})
-        return moves | {ALIVE} if _slide_of(self.operator.inputs[index]) else moves
-
-    def run(self, step: Step) -> Outcome:
-        """The content at every instant at which a mover moves."""
-        instants = self._instants(step)
-        new = self.rows(step, (STARTED,), self.elements)
-        elements, columns = pa.concat_tables([self._open, new]), list(self.columns)
-        output = contents(elements, columns, instants)
-        return self.in_driver(output, still_open(elements, columns, step.until))
-
-    def commit(self, step: Step) -> None:
-        """Also takes over what is still open."""
-        if step.outcome is not None:
-            self._open = step.outcome.state
-        super().commit(step)
-
-    def outputs(self, index: int) -> Outputs:
-        """The row of the relation; of movers only the times."""
-        return Outputs.all_of(self.operator.inputs[0]) if index == 0 else Outputs(())
-
-    def has_work(self, until: int) -> bool:
-        """Slides may make it speak when nothing moves."""
-        return until > self.claimed and (
-            super().has_work(until) or any(map(_slide_of, self.operator.inputs))
-        )
-
-    def _instants(self, step: Step) -> Ints:
-        schema, after, until = element_schema([]), step.after, step.until
-        found = []
-        for fragment, reading in zip(self.fragments[1:], step.readings[1:], strict=True):
-            moves = self.plans.collect(reading.changes(), schema)
-            found += [integers(moves["_ts"]), integers(moves["_te"])]
-            slide = _slide_of(fragment.node)
-            if slide is not None:
-                frame = union(reading.frame(ALIVE), reading.frame(STARTED))
-                stays = self.plans.collect(frame, schema)
-                starts, ends = integers(stays["_ts"]), integers(stays["_te"])
-                found.append(slide_instants(starts, ends, slide, after, until))
-        instants = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
-        return instants[(instants > max(after, BEGINNING)) & (instants <= until)]
-
-
-def _slide_of(node: Node) -> int | None:
-    return node.slide_ticks if isinstance(node, RangeWindow) else None
-
-
-class RunningOutput(_RunningStreamOf):
+class RunningOutput(RunningStreamOf):
     """What a query delivers."""
 
     def __init__(
