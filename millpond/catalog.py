@@ -66,7 +66,10 @@ class ViewEntry:
 
 @dataclass(frozen=True)
 class QueryEntry:
-    """A registered continuous query. ``plan`` is a ``cql.algebra.Node``."""
+    """A registered continuous query. ``plan`` is a ``cql.algebra.Node``.
+
+    ``on_error``: what an expression that fails does: ``stop`` the query, or ``skip`` the row.
+    """
 
     name: str
     plan: Any
@@ -74,9 +77,23 @@ class QueryEntry:
     active: bool = True
     sink: Connector | None = None
     text: str = field(default="", compare=False)
+    on_error: str = "stop"
 
 
 Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]
+
+KINDS: dict[str, type[Entry]] = {
+    "stream": StreamEntry,
+    "relation": RelationEntry,
+    "view": ViewEntry,
+    "query": QueryEntry,
+}
+"""What the catalog holds, by the word for it."""
+
+
+def kind_of(entry: Entry) -> str:
+    """The word for a catalog entry."""
+    return next(kind for kind, entries in KINDS.items() if isinstance(entry, entries))
 
 
 @dataclass

@@ -12,13 +12,15 @@ A case starts with ``== title``. Section heads stand at the margin, their conten
       5 - 1, 'one'
     view V
       SELECT a FROM S
-    query
+    query ON ERROR SKIP                  (the policy is optional)
       SELECT ...
     expect (a, n)                        (names are optional; time or begin, weight, row)
       begin +1 0
       3 -1 0
     late S                               (the tuples that came too late; optional)
       0, 1
+    aside                                (how many rows each clause leaves out; optional)
+      begin +1 WHERE
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Fixture:
     expected: tuple[tuple, ...]
     names: tuple[str, ...] | None
     late: dict[str, list[tuple]]
+    aside: tuple[tuple, ...] | None
 
     def __str__(self):
         return f"{self.file}: {self.title}"
@@ -76,6 +79,7 @@ def one(file, chunk):
         tuple(reader.expected),
         reader.names,
         reader.too_late,
+        reader.left_out,
     )
 
 
@@ -97,6 +101,7 @@ class Reader:
         self.streams, self.relations, self.actions = [], [], []
         self.schemas, self.views = {}, {}
         self.text, self.names, self.expected, self.too_late = "", None, [], {}
+        self.skipping, self.left_out = frozenset(), None
         self.tick_microseconds = 1
 
     def case(self, title):
@@ -105,6 +110,7 @@ class Reader:
         return Case(
             tuple(self.streams), tuple(self.relations), self.views, {"q": self.text},
             (*actions, Run()), tick_microseconds=self.tick_microseconds, title=title.strip(),
+            skipping=self.skipping,
         )  # fmt: skip
 
     def tick(self, rest, lines):
@@ -141,6 +147,8 @@ class Reader:
 
     def query(self, rest, lines):
         self.text = "\n".join(lines)
+        assert rest in ("", "ON ERROR SKIP"), rest
+        self.skipping = frozenset({"q"} if rest else ())
 
     def expect(self, rest, lines):
         if rest:
@@ -148,6 +156,10 @@ class Reader:
         for line in lines:
             ts, weight, row = line.split(maxsplit=2)
             self.expected.append((time(ts), int(weight), values(row)))
+
+    def aside(self, rest, lines):
+        words = [line.split(maxsplit=2) for line in lines]
+        self.left_out = tuple((time(ts), int(weight), (clause,)) for ts, weight, clause in words)
 
     def late(self, rest, lines):
         self.too_late[rest] = [values(line, self.schemas[rest]) for line in lines]

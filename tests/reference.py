@@ -18,13 +18,27 @@ BEGINNING = -math.inf
 METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
 
 
-def evaluate(query_text, streams, relations=None, views=None, tick_microseconds=1):
+class TooMuchWorkError(Exception):
+    """More rows were looked at than the caller allows."""
+
+
+def evaluate(
+    query_text,
+    streams,
+    relations=None,
+    views=None,
+    tick_microseconds=1,
+    on_error="stop",
+    most_work=math.inf,
+):
     """The signed output of a query to the end of time: sorted (ts or None, weight, row).
 
     ``streams``: name -> (schema, [(ts, seq, row)]); ``relations``: name -> (schema,
     [(ts or None, +1 or -1, row)]); ``views``: name -> text; a schema is [(column, type)].
     """
-    database = Database(streams, relations or {}, views or {}, tick_microseconds)
+    database = Database(
+        streams, relations or {}, views or {}, tick_microseconds, on_error, most_work
+    )
     plan = database.top_level(query_text)
     output = Counter()
     if plan.is_stream:
@@ -33,6 +47,28 @@ def evaluate(query_text, streams, relations=None, views=None, tick_microseconds=
     else:
         for ts, weight, row in changes(plan):
             output[ts, row] += weight
+    return listed(output)
+
+
+def left_out(query_text, streams, relations=None, views=None, tick_microseconds=1):
+    """What ON ERROR SKIP leaves out: how the number of rows of each clause changes.
+
+    Sorted (ts or None, weight, (clause,)); for queries without correlated subqueries.
+    """
+    database = Database(streams, relations or {}, views or {}, tick_microseconds, "skip")
+    database.top_level(query_text)
+    output = Counter()
+    for judge in database.judges:
+        before = Counter()
+        for instant in [BEGINNING, *sorted(judge.judged_at())]:
+            now = Counter(clause for clause, _ in judge.left_out(instant))
+            output.update({(instant, (c,)): now[c] - before[c] for c in now | before})
+            before = now
+    return listed({key: weight for key, weight in output.items() if weight})
+
+
+def listed(output):
+    """{(ts, row): weight} in order of time and row."""
     rows = [(None if ts == BEGINNING else ts, weight, row) for (ts, row), weight in output.items()]
     return sorted(rows, key=lambda r: (r[0] is not None, r[0] or 0, sql.order_key(r[2]), r[1]))
 
@@ -107,6 +143,38 @@ class Scope:
 # Rstream sees it. Relations have rows(instant, outer environment); streams have elements().
 
 
+class Judge:
+    """A plan with clauses that may fail; with ``skip`` such rows are left out."""
+
+    skip = False
+
+    def value(self, expression, environment):
+        """The value, or FAILED if failures do not stop the query."""
+        return sql.attempt(expression, environment) if self.skip else expression(environment)
+
+    def holds(self, condition, environment, clause, aside):
+        """Whether a condition is true; the row goes to ``aside`` if it fails."""
+        value = self.value(condition, environment)
+        if value is sql.FAILED:
+            aside.append((clause, environment.row))
+        return value is True
+
+    def has_values(self, expressions, environment, clause, aside):
+        """Whether none of the expressions fails; the row goes to ``aside`` if one does."""
+        fails = self.skip and any(self.value(e, environment) is sql.FAILED for e in expressions)
+        if fails:
+            aside.append((clause, environment.row))
+        return not fails
+
+    def left_out(self, instant):
+        """(clause, row) of everything left out at an instant."""
+        return self.evaluated(instant, None)[1]
+
+    def judged_at(self):
+        """All instants at which that can change."""
+        return self.instants()
+
+
 class StoredStream:
     """A declared stream, in the order of (ts, seq)."""
 
@@ -148,23 +216,37 @@ class StoredRelation:
     moves = instants
 
 
-class Windowed:
+class Windowed(Judge):
     """A window over a stream: the relation of the elements it holds."""
 
     is_stream = False
 
-    def __init__(self, stream, window, keep, partition):
-        self.stream = stream
+    def __init__(self, stream, window, keep, partition, skip, spend):
+        self.stream, self.spend = stream, spend
         self.columns = stream.columns
         self.window = window
         self.partition = partition
-        self.kept = [(ts, row) for ts, row in stream.elements() if keep(row) is True]
+        self.skip = skip
+        self.kept, self.failed = [], []
+        for ts, row in stream.elements():
+            aside = []
+            environment = Environment(row, None, BEGINNING, None)
+            if self.holds(keep, environment, "WHERE", aside):
+                self.kept.append((ts, row))
+            self.failed += [(ts, failure) for failure in aside]
+
+    def left_out(self, instant):
+        return [failure for ts, failure in self.failed if ts <= instant]
+
+    def judged_at(self):
+        return {ts for ts, _ in self.failed}
 
     def rows(self, instant, outer):
         return [self.kept[index][1] for index in self.content(instant)]
 
     def content(self, instant):
         """The positions (in kept) of the elements in the window."""
+        self.spend(len(self.kept))
         cut = self.range_content if self.window.kind == "range" else self.rows_content
         return [] if instant == BEGINNING else cut(instant)
 
@@ -212,25 +294,38 @@ class Windowed:
         return result | self.stream.moves()
 
 
-class Joined:
+class Joined(Judge):
     """A join of two relations by nested loops."""
 
     is_stream = False
 
-    def __init__(self, kind, left, right, condition):
+    def __init__(self, kind, left, right, condition, skip, spend):
         self.kind, self.left, self.right, self.condition = kind, left, right, condition
+        self.skip, self.spend = skip, spend
         self.columns = list(left.columns)
         if kind not in ("semi", "anti"):
             self.columns += right.columns
 
     def rows(self, instant, outer):
+        return self.evaluated(instant, outer)[0]
+
+    def evaluated(self, instant, outer):
+        """(rows, what is left out)."""
         lefts, rights = self.left.rows(instant, outer), self.right.rows(instant, outer)
+        aside = []
+        self.spend(len(lefts) * len(rights))
         matches = [
             (i, j)
             for i, left in enumerate(lefts)
             for j, right in enumerate(rights)
-            if self.condition(Environment(left + right, None, instant, outer)) is True
+            if self.holds(
+                self.condition, Environment(left + right, None, instant, outer), "ON", aside
+            )
         ]
+        return self.joined(lefts, rights, matches), aside
+
+    def joined(self, lefts, rights, matches):
+        """The rows that follow from the pairs of positions that match."""
         matched_left = {i for i, _ in matches}
         if self.kind in ("semi", "anti"):
             wanted = self.kind == "semi"
@@ -252,30 +347,39 @@ class Joined:
         return self.left.moves() | self.right.moves()
 
 
-class Selected:
+class Selected(Judge):
     """SELECT … FROM … WHERE … GROUP BY … HAVING; ``subqueries`` are those in its expressions."""
 
     is_stream = False
 
-    def __init__(self, source, subqueries):
+    def __init__(self, source, subqueries, skip, spend):
         self.source, self.subqueries = source, subqueries
+        self.skip, self.spend = skip, spend
         self.columns, self.outputs = [], []
+        self.arguments = []  # of the aggregate functions
         self.where = self.having = None
         self.keys = None  # None: no aggregation; []: one group, even if it is empty
         self.distinct = False
 
     def rows(self, instant, outer):
-        environments = [
-            Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)
-        ]
+        return self.evaluated(instant, outer)[0]
+
+    def evaluated(self, instant, outer):
+        """(rows, what is left out)."""
+        aside = []
+        found = [Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)]
+        self.spend(len(found))
         if self.where:
-            environments = [e for e in environments if self.where(e) is True]
+            found = [e for e in found if self.holds(self.where, e, "WHERE", aside)]
         if self.keys is not None:
-            environments = self.grouped(environments, instant, outer)
+            used = self.keys + self.arguments
+            found = [e for e in found if self.has_values(used, e, "GROUP BY", aside)]
+            found = self.grouped(found, instant, outer)
         if self.having:
-            environments = [e for e in environments if self.having(e) is True]
-        result = [tuple(output(e) for output in self.outputs) for e in environments]
-        return list(dict.fromkeys(result)) if self.distinct else result
+            found = [e for e in found if self.holds(self.having, e, "HAVING", aside)]
+        found = [e for e in found if self.has_values(self.outputs, e, "SELECT", aside)]
+        result = [tuple(output(e) for output in self.outputs) for e in found]
+        return (list(dict.fromkeys(result)) if self.distinct else result), aside
 
     def grouped(self, environments, instant, outer):
         """One environment a group; its row is any row of the group, for the grouping columns."""
@@ -368,11 +472,22 @@ class Named:
 class Database:
     """Turns syntax into plans, knowing the declared streams, relations and views."""
 
-    def __init__(self, streams, relations, views, tick_microseconds):
+    def __init__(
+        self, streams, relations, views, tick_microseconds, on_error="stop", most_work=math.inf
+    ):
         self.tick_microseconds = tick_microseconds
+        self.skip = on_error == "skip"
+        self.judges = []
+        self.work_left = most_work
         self.stored = {n.lower(): StoredStream(*s) for n, s in streams.items()}
         self.stored |= {n.lower(): StoredRelation(*r) for n, r in relations.items()}
         self.views = {name.lower(): text for name, text in views.items()}
+
+    def spend(self, rows):
+        """Counts the rows that are looked at."""
+        self.work_left -= rows + 1
+        if self.work_left < 0:
+            raise TooMuchWorkError
 
     def top_level(self, text):
         """The plan of a query or view, with the default Istream."""
@@ -419,8 +534,8 @@ class Database:
         source = self.source(query.source)
         scope = Scope(source.columns, outer)
         subqueries = []
-        plan = Selected(source, subqueries)
-        compiler = Compiler(self, scope, subqueries)
+        plan = self.judge(Selected(source, subqueries, self.skip, self.spend))
+        compiler = Compiler(self, scope, subqueries, plan.arguments)
         plan.distinct = query.distinct
         if is_aggregation(query):
             plan.keys = [compiler.compile(key) for key in query.group_by]
@@ -438,10 +553,15 @@ class Database:
             return Named(self.table(item), item.alias)
         left, right = self.source(item.left), self.source(item.right)
         if item.on is None:
-            return Joined(item.kind, left, right, lambda environment: True)
+            return Joined(item.kind, left, right, lambda environment: True, self.skip, self.spend)
         scope = Scope(left.columns + right.columns)
         condition = Compiler(self, scope, None).compile(item.on)
-        return Joined(item.kind, left, right, condition)
+        return self.judge(Joined(item.kind, left, right, condition, self.skip, self.spend))
+
+    def judge(self, plan):
+        """The plan, noted as one whose clauses may fail."""
+        self.judges.append(plan)
+        return plan
 
     def table(self, item):
         """A FROM item as a relation: streams get their window, or the unbounded one."""
@@ -455,9 +575,10 @@ class Database:
         if window is None:
             window = parse("select a from s [unbounded]").source.window
         compiler = Compiler(self, Scope([(item.alias, name) for _, name in plan.columns]), None)
-        where = compiler.on_row(window.where or ("literal", True))
+        where = compiler.compile(window.where or ("literal", True))
         keys = [compiler.on_row(column) for column in window.partition]
-        return Windowed(plan, window, where, lambda row: tuple(key(row) for key in keys))
+        parts = lambda row: tuple(key(row) for key in keys)  # noqa: E731
+        return self.judge(Windowed(plan, window, where, parts, self.skip, self.spend))
 
     def table_source(self, item):
         if not isinstance(item.source, str):
@@ -502,8 +623,9 @@ def expand_stars(items, scope):
 class Compiler:
     """Turns expressions over one scope into functions of an Environment."""
 
-    def __init__(self, database, scope, subqueries):
+    def __init__(self, database, scope, subqueries, arguments=None):
         self.database, self.scope, self.subqueries = database, scope, subqueries
+        self.arguments = arguments
 
     def on_row(self, expression):
         """A function of a bare row."""
@@ -532,10 +654,12 @@ class Compiler:
         return lambda e: operation(left(e), right(e))
 
     def or_(self, left, right):
-        return self.binary(lambda x, y: sql.any_of((x, y)), left, right)
+        left, right = self.compile(left), self.compile(right)
+        return lambda e: sql.any_of(sql.attempt(side, e) for side in (left, right))
 
     def and_(self, left, right):
-        return self.binary(lambda x, y: sql.all_of((x, y)), left, right)
+        left, right = self.compile(left), self.compile(right)
+        return lambda e: sql.all_of(sql.attempt(side, e) for side in (left, right))
 
     def not_(self, operand):
         operand = self.compile(operand)
@@ -558,8 +682,8 @@ class Compiler:
         return self.binary(lambda x, y: x == y, left, right)
 
     def in_list(self, operand, items):
-        operand, items = self.compile(operand), [self.compile(item) for item in items]
-        return lambda e: sql.any_of(sql.compare("=", operand(e), item(e)) for item in items)
+        equalities = [self.compare("=", operand, item) for item in items]
+        return lambda e: sql.any_of(sql.attempt(equality, e) for equality in equalities)
 
     def case(self, branches, otherwise):
         branches = [(self.compile(c), self.compile(v)) for c, v in branches]
@@ -572,12 +696,15 @@ class Compiler:
 
     def call(self, name, arguments):
         arguments = [self.compile(argument) for argument in arguments]
+        if name in ("coalesce", "ifnull"):
+            return lambda e: next((v for a in arguments if (v := a(e)) is not None), None)
         return lambda e: sql.call(name, [argument(e) for argument in arguments])
 
     def aggregate(self, name, argument, distinct, parameter):
         if argument is None:
             return lambda e: len(e.group)
         argument = self.compile(argument)
+        self.arguments.append(argument)
         fraction = parameter and self.compile(parameter)
 
         def value(e):
@@ -611,15 +738,21 @@ class Compiler:
         rows = self.subquery(query)
 
         def value(e):
-            ((only,),) = rows(e)
-            return only
+            found = rows(e)
+            assert len(found) == 1 or (self.database.skip and not found), "not a value"
+            return found[0][0] if found else None
 
         return value
 
     def quantified(self, operand, symbol, quantifier, query):
         operand, rows = self.compile(operand), self.subquery(query)
         combine = sql.all_of if quantifier == "all" else sql.any_of
-        return lambda e: combine(sql.compare(symbol, operand(e), row) for (row,) in rows(e))
+
+        def value(e):
+            left = operand(e)
+            return combine(sql.compare(symbol, left, row) for (row,) in rows(e))
+
+        return value
 
 
 def reads_outer(plan):

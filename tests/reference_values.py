@@ -1,6 +1,7 @@
 """Values in the reference evaluator: SQL's logic, arithmetic, functions and aggregates.
 
-NULL is None. Numbers are Python's, so that 1 and 1.0 are equal as docs/semantics.md asks.
+NULL is None. Numbers are Python's, so that 1 and 1.0 are equal as docs/semantics.md asks. What has
+no value raises ``NoValueError``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
@@ -16,6 +17,39 @@ COMPARE = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+BITS = {"INT": 31, "INTEGER": 31, "BIGINT": 63}
+
+
+class NoValueError(Exception):
+    """An expression fails; ON ERROR says what follows from it."""
+
+
+class AggregateOverflowError(Exception):
+    """A sum that BIGINT does not hold; it stops the query under any policy."""
+
+
+FAILED = object()
+"""What ``attempt`` gives in the place of a value."""
+
+
+def attempt(function, *arguments):
+    """The function's value, or FAILED."""
+    try:
+        return function(*arguments)
+    except NoValueError:
+        return FAILED
+
+
+def fits(number, type_name="BIGINT"):
+    """Whether a whole number is one of INT or BIGINT."""
+    return -(2 ** BITS[type_name]) <= number < 2 ** BITS[type_name]
+
+
+def whole(number):
+    """A BIGINT result."""
+    if isinstance(number, int) and not fits(number):
+        raise NoValueError
+    return number
 
 
 def compare(symbol, left, right):
@@ -35,15 +69,23 @@ def logical_not(value):
 
 
 def all_of(values):
-    """AND of any number of truth values: false wins, then unknown."""
-    values = list(values)
-    return False if False in values else None if None in values else True
+    """AND of any number of truth values: false wins, then failure, then unknown."""
+    return decided(values, False)
 
 
 def any_of(values):
-    """OR of any number of truth values: true wins, then unknown."""
+    """OR of any number of truth values: true wins, then failure, then unknown."""
+    return decided(values, True)
+
+
+def decided(values, winner):
+    """``winner`` if it is there, else failure or unknown if those are, else the other."""
     values = list(values)
-    return True if True in values else None if None in values else False
+    if winner in values:
+        return winner
+    if FAILED in values:
+        raise NoValueError
+    return None if None in values else not winner
 
 
 def arithmetic(symbol, left, right):
@@ -58,7 +100,7 @@ def arithmetic(symbol, left, right):
         "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
         "||": operator.add,
     }[symbol]  # fmt: skip
-    return apply(left, right)
+    return whole(apply(left, right))
 
 
 def remainder(left, right):
@@ -75,35 +117,83 @@ def like(text, pattern):
         return None
     wild = {"%": ".*", "_": "."}
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    if any(part[0] == "\\" and part[1:] not in ("\\", "%", "_") for part in parts):
+        raise NoValueError
     regex = "".join(wild.get(p) or re.escape(p[-1]) for p in parts)
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
 def cast(value, type_name):
     """CAST; numbers lose their fraction towards zero, a string that cannot be read is NULL."""
+    if type_name in BITS and value is not None:
+        return narrowed(value, type_name)
     try:
         return None if value is None else converted(value, type_name)
     except ValueError:
         return None
 
 
+def narrowed(value, type_name):
+    """CAST to INT or BIGINT: what does not fit is a failure, or NULL if it is a string."""
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        number = 2**64
+    if fits(number, type_name):
+        return number
+    if isinstance(value, str):
+        return None
+    raise NoValueError
+
+
 def converted(value, type_name):
     """The value as another type."""
-    if type_name in ("INT", "INTEGER", "BIGINT"):
-        return int(value)
     if type_name == "DOUBLE":
         return float(value)
     if type_name in ("STRING", "VARCHAR"):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if type_name == "BOOLEAN":
         return bool(value)
+    if isinstance(value, date):
+        day = (value.year, value.month, value.day)
+        same = isinstance(value, datetime) == (type_name == "TIMESTAMP")
+        return value if same else date(*day) if type_name == "DATE" else datetime(*day)
     return {"TIMESTAMP": datetime, "DATE": date}[type_name].fromisoformat(value)
 
 
 def half_up(value, digits=0):
     """ROUND: halves go away from zero."""
     rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return type(value)(rounded)
+    return whole(type(value)(rounded))
+
+
+def to_whole(function):
+    """ceil or floor: a BIGINT, zero for NaN."""
+
+    def apply(number):
+        if isinstance(number, float) and math.isnan(number):
+            return 0
+        if isinstance(number, float) and math.isinf(number):
+            raise NoValueError
+        return whole(function(number))
+
+    return apply
+
+
+def sign(number):
+    """-1, 0 or 1."""
+    if number != number:
+        raise NoValueError
+    return float((number > 0) - (number < 0))
+
+
+def split_part(text, separator, number):
+    """The parts between separators are counted from one, or from the end."""
+    if number == 0:
+        raise NoValueError
+    parts = text.split(separator) if separator else [text]
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if 0 <= place < len(parts) else ""
 
 
 def substring(text, start, length=None):
@@ -113,13 +203,18 @@ def substring(text, start, length=None):
     return text[max(begin, 0) : max(end, 0)]
 
 
+SMALL = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0}
+TRUNCATED = {
+    "second": {"microsecond": 0}, "day": SMALL, "year": SMALL | {"day": 1, "month": 1},
+}  # fmt: skip
+
 # Functions that are NULL if an argument is NULL.
 STRICT = {
-    "abs": abs,
-    "ceil": math.ceil,
-    "floor": math.floor,
+    "abs": lambda x: whole(abs(x)),
+    "ceil": to_whole(math.ceil),
+    "floor": to_whole(math.floor),
     "round": half_up,
-    "sign": lambda x: float((x > 0) - (x < 0)),
+    "sign": sign,
     "sqrt": lambda x: math.sqrt(x) if x >= 0 else None,
     "exp": math.exp,
     "ln": lambda x: math.log(x) if x > 0 else None,
@@ -142,12 +237,18 @@ STRICT = {
     "contains": operator.contains,
     "substring": substring,
     "substr": substring,
+    "split_part": split_part,
     "year": lambda d: d.year,
     "month": lambda d: d.month,
     "day": lambda d: d.day,
     "hour": lambda d: d.hour,
     "minute": lambda d: d.minute,
     "second": lambda d: d.second,
+    "dayofweek": lambda d: d.isoweekday() % 7 + 1,
+    "date_add": lambda d, days: d + timedelta(days=days),
+    "date_sub": lambda d, days: d - timedelta(days=days),
+    "datediff": lambda d, other: (d - other).days,
+    "date_trunc": lambda unit, d: d.replace(**TRUNCATED[unit]),
 }
 
 
@@ -158,8 +259,6 @@ def present(values):
 
 # Functions that look at NULLs themselves.
 LENIENT = {
-    "coalesce": lambda *values: next(iter(present(values)), None),
-    "ifnull": lambda *values: next(iter(present(values)), None),
     "nullif": lambda x, y: None if compare("=", x, y) else x,
     "greatest": lambda *values: max(present(values), default=None),
     "least": lambda *values: min(present(values), default=None),
@@ -188,7 +287,11 @@ def aggregate(name, values, parameter=None):
         return percentile(sorted(values), parameter)
     total = sum(map(Fraction, values))
     if name == "sum":
-        return float(total) if any(isinstance(v, float) for v in values) else int(total)
+        if any(isinstance(v, float) for v in values):
+            return float(total)
+        if not fits(total):
+            raise AggregateOverflowError
+        return int(total)
     if name == "avg":
         return float(total / len(values))
     return deviation(name, values, total / len(values))

@@ -1,12 +1,14 @@
 """The reference evaluator gives the hand-checked results of every fixture."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from tests import reference
 from tests.fixtures_format import load
 from tests.matching import difference
+from tests.reference_values import AggregateOverflowError, NoValueError
 
 
 @pytest.mark.parametrize("fixture", load(), ids=str)
@@ -26,10 +28,33 @@ def test_late_tuples_are_those_beyond_the_delay(fixture):
     assert {name: late[name] for name in fixture.late} == fixture.late
 
 
+@pytest.mark.parametrize("fixture", [f for f in load() if f.aside is not None], ids=str)
+def test_reference_counts_what_each_clause_leaves_out(fixture):
+    assert not difference(fixture.aside, fixture.case.left_out("q"))
+
+
+FAILING = [f for f in load() if f.aside]
+
+
+@pytest.mark.parametrize("fixture", FAILING, ids=str)
+def test_what_is_left_out_stops_the_query_without_skip(fixture):
+    with pytest.raises(NoValueError):
+        replace(fixture.case, skipping=frozenset()).expected("q")
+
+
+def test_a_sum_out_of_range_stops_the_query_under_either_policy():
+    rows = [(ts, ts, (ts, 2**62)) for ts in (1, 2)]
+    streams = {"S": ([("t", "BIGINT"), ("a", "BIGINT")], rows)}
+    for policy in ("stop", "skip"):
+        with pytest.raises(AggregateOverflowError):
+            reference.evaluate("SELECT sum(a) AS s FROM S", streams, on_error=policy)
+
+
 def test_instants_are_enough():
     """Evaluating at every tick changes nothing: no change is missed between candidate instants."""
     for fixture in load():
-        database = reference.Database(*fixture.case.reference_arguments())
+        policy = "skip" if fixture.case.skipping else "stop"
+        database = reference.Database(*fixture.case.reference_arguments(), policy)
         plan = database.top_level(fixture.case.queries["q"])
         plan = plan.relation if plan.is_stream else plan
         instants = sorted(plan.instants())

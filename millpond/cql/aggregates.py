@@ -87,7 +87,7 @@ def aggregate_call(
         raise StatementError(f"{name} does not take DISTINCT", offset)
     value = settled(argument) if to is Type.NULL else cast(argument, to)
     keeps = distinct and name not in ("min", "max")
-    return AggregateCall(name, value, aggregate.result(value.type), keeps, parameter)
+    return AggregateCall(name, value, aggregate.result(value.type), keeps, parameter, offset)
 
 
 def fraction(argument: Expression, offset: int | None) -> float:

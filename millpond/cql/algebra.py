@@ -2,65 +2,20 @@
 
 stream-to-relation (windows), relation-to-relation (relational algebra) and relation-to-stream
 (Istream, Dstream, Rstream). ``Filter``, ``Project`` and ``Sample`` also apply to streams. A node
-checks itself when built and knows its schema and whether it is a stream.
+checks itself when built and knows its schema and whether it is a stream. ``written`` says what the
+expressions of a node were in the script; nodes are equal whatever it says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field
 from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.node import Node
+from millpond.cql.written import Written
 from millpond.errors import MillpondError
 from millpond.schema import Field, Schema, Type
-
-
-@dataclass(frozen=True)
-class Node:
-    """What all plan nodes share."""
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the result."""
-        raise NotImplementedError
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether the result is a stream; otherwise it is a relation."""
-        return False
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The nodes this one reads, in order."""
-        return tuple(
-            value
-            for value in (getattr(self, f.name) for f in fields(self))
-            if isinstance(value, Node)
-        )
-
-    def with_inputs(self, new: tuple[Node, ...]) -> Node:
-        """The same node over other inputs."""
-        names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Node)]
-        return replace(self, **dict(zip(names, new, strict=True))) if names else self
-
-    def label(self) -> str:
-        """One line that tells the node from others of its kind."""
-        return type(self).__name__
-
-    def walk(self) -> Iterator[Node]:
-        """This node and all below it."""
-        yield self
-        for node in self.inputs:
-            yield from node.walk()
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines(0))
-
-    def _lines(self, depth: int) -> Iterator[str]:
-        yield "  " * depth + self.label()
-        for node in self.inputs:
-            yield from node._lines(depth + 1)
 
 
 def _require(condition: bool, message: str) -> None:
@@ -180,6 +135,7 @@ class Filter(_Unary):
     """Keeps the rows for which ``predicate`` is true."""
 
     predicate: Expression
+    written: Written | None = field(default=None, compare=False)
 
     def label(self) -> str:
         return f"Filter {self.predicate}"
@@ -191,6 +147,7 @@ class Project(_Unary):
 
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
+    written: tuple[Written, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _require(len(self.expressions) == len(self.names), "Project names")
@@ -217,6 +174,7 @@ class Join(Node):
     right: Node
     kind: str
     condition: Expression | None
+    written: Written | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _require(self.kind in JOIN_KINDS, f"join kind {self.kind}")
@@ -243,6 +201,7 @@ class Aggregate(_Unary):
     keys: tuple[Expression, ...]
     aggregates: tuple[AggregateCall, ...]
     names: tuple[str, ...]
+    written: tuple[Written, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _require(len(self.names) == len(self.keys) + len(self.aggregates), "Aggregate names")

@@ -6,8 +6,9 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Node, Project
+from millpond.cql.algebra import Aggregate, Filter, Join, Project
 from millpond.cql.expressions import Call, Expression, Literal
+from millpond.cql.node import Node
 from millpond.planning.predicates import rewrite, rewrite_aggregate, rewrite_bottom_up
 from millpond.schema import Type
 
@@ -71,6 +72,10 @@ def _fold(expression: Expression) -> Expression:
             if isinstance(argument, Literal) and argument.value is not None:
                 return Literal(not argument.value, Type.BOOLEAN)
             return expression
+        case "attempt" if isinstance(expression.arguments[0], Literal):
+            return expression.arguments[0]
+        case "succeeds" if isinstance(expression.arguments[0], Literal):
+            return Literal(True, Type.BOOLEAN)
         case _:
             return _fold_numbers(expression)
 

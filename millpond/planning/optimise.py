@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millpond.cql.algebra import Node
+from millpond.cql.node import Node
 from millpond.planning.drop_unread_minus import drop_unread_minus
 from millpond.planning.fold_constants import fold_constants
+from millpond.planning.guard import guard
 from millpond.planning.merge_projections import merge_projections
 from millpond.planning.name_movers import name_movers
 from millpond.planning.push_down_projections import push_down_projections
@@ -30,8 +31,10 @@ REWRITES: tuple[Callable[[Node], Node], ...] = (
 )
 
 
-def optimise(plan: Node) -> Node:
-    """The checked query, rewritten for execution."""
+def optimise(plan: Node, on_error: str = "stop") -> Node:
+    """The checked query, rewritten for execution; with ``skip``, guarded against failures first."""
+    if on_error == "skip":
+        plan = guard(plan).plan
     for rewrite in REWRITES:
         plan = rewrite(plan)
     return plan

@@ -7,11 +7,18 @@ from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.failing import can_fail
+from millpond.cql.moments import TIMESTAMP_TEXT
 from millpond.errors import MillpondError
+from millpond.planning.attempts import FORMS
 from millpond.schema import Type
+from millpond.spark.attempts import attempt, succeeds
 from millpond.spark.types import SPARK
+
+_TIMESTAMP_TEXT = rf"\A(?:{TIMESTAMP_TEXT})\z"
 
 
 def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn:
@@ -22,6 +29,8 @@ def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn
         return literal(expression)
     if not isinstance(expression, Call):
         raise MillpondError(f"internal: {expression} was not unnested")
+    if expression.function in FORMS:
+        return _guarded(expression, columns)
     if expression.function == "cast":
         return _cast(expression, lower(expression.arguments[0], columns))
     if expression.function == "date_trunc":
@@ -37,6 +46,16 @@ def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn
         raise MillpondError(f"internal: no execution for the function {expression.function}")
     result = function(*arguments)
     return result.cast(SPARK[expression.type]) if expression.function in _RECAST else result
+
+
+def _guarded(form: Call, columns: Sequence[SparkColumn]) -> SparkColumn:
+    """attempt and succeeds of a call; what cannot fail needs no attempt."""
+    (inner,) = form.arguments
+    is_attempt = form.function == "attempt"
+    if not isinstance(inner, Call) or not can_fail(inner):
+        return lower(inner, columns) if is_attempt else F.lit(True)
+    arguments = [lower(argument, columns) for argument in inner.arguments]
+    return attempt(inner, arguments) if is_attempt else succeeds(inner, arguments)
 
 
 def literal(expression: Literal) -> SparkColumn:
@@ -55,6 +74,10 @@ def _cast(call: Call, value: SparkColumn) -> SparkColumn:
     source, target = call.arguments[0].type, call.type
     if source is target:
         return value
+    if source is Type.STRING and target is Type.TIMESTAMP:
+        return F.when(
+            value.rlike(_TIMESTAMP_TEXT), value.try_cast(TimestampType()).cast(SPARK[target])
+        )
     if source is Type.STRING:
         return value.try_cast(SPARK[target])
     if source is Type.BOOLEAN and target.is_number:

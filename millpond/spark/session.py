@@ -83,7 +83,9 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return {
         **address_options(settings),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}"',
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
+        f"{_LANGUAGE}",
+        "spark.executor.extraJavaOptions": _LANGUAGE,
         **_MANY_SHORT_JOBS,
         **_QUIET,
         **_STEPS,
@@ -114,6 +116,9 @@ def for_steps(session: SparkSession) -> SparkSession:
 
 _STARTING = threading.Lock()
 
+_LANGUAGE = "-Duser.language=en"
+"""upper and lower follow the language of the JVM: in Turkish, the capital of i has a dot."""
+
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 _MANY_SHORT_JOBS = {
@@ -134,6 +139,8 @@ _QUIET = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+
 _STEPS = {
     "spark.sql.adaptive.enabled": "false",
     # A Spark job to list the files of a slot would cost more than the step itself.
@@ -144,6 +151,11 @@ _STEPS = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
+    # An overflow is that of the sum as it is written, and none in a part that is not needed.
+    "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ReorderAssociativeOperator",
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    # A name inside a lambda is a column of the input, not one that the select list makes.
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
 }
 
 

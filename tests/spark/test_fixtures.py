@@ -20,7 +20,7 @@ FIXTURES = {f"{number:03d}": fixture for number, fixture in enumerate(load())}
 
 def same_input(case):
     """What two fixtures must have in common to run in one engine."""
-    return replace(case, queries={}, title="")
+    return replace(case, queries={}, title="", skipping=frozenset())
 
 
 GROUPS = {}
@@ -40,6 +40,7 @@ def run_group(spark, names, answers):
     case = replace(
         FIXTURES[names[0]].case,
         queries={f"q{name}": FIXTURES[name].case.queries["q"] for name in names},
+        skipping=frozenset(f"q{name}" for name in names if FIXTURES[name].case.skipping),
     )
     with Engine(spark=spark, settings={"strategy": case.strategy}) as engine:
         results, late = drive(engine, case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millpond.cql.algebra import Aggregate, Node
+from millpond.cql.algebra import Aggregate
 from millpond.cql.check.calls import AGGREGATE_BASE
 from millpond.cql.check.correlation import map_subqueries
 from millpond.cql.expressions import (
@@ -16,7 +16,9 @@ from millpond.cql.expressions import (
     children,
     with_children,
 )
+from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError
+from millpond.cql.written import Written
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,10 @@ class Grouping:
     aggregates: list[AggregateCall]
     select_offset: int | None
 
-    def plan(self, relation: Node) -> Node:
+    def plan(self, relation: Node, written: tuple[Written, ...] = ()) -> Node:
         """The aggregation of a relation."""
         names = tuple(map(str, (*self.keys, *self.aggregates)))
-        return Aggregate(relation, self.keys, tuple(self.aggregates), names)
+        return Aggregate(relation, self.keys, tuple(self.aggregates), names, written)
 
     def over(self, expression: Expression, offsets: Mapping[int, int | None]) -> Expression:
         """An expression over the input, rewritten as one over the grouped row.

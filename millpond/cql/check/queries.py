@@ -12,7 +12,6 @@ from millpond.cql.algebra import (
     Dstream,
     Filter,
     Istream,
-    Node,
     Project,
     Rstream,
     SetOperation,
@@ -24,15 +23,16 @@ from millpond.cql.check.correlation import (
     is_correlating_equality,
 )
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.from_clause import AnalysedQuery, SourceAnalyser
+from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.select_list import SelectAnalyser
 from millpond.cql.check.walk import connect, flatten, refuse
 from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
+from millpond.cql.node import Node
 from millpond.cql.text.dialect import unsupported
 from millpond.cql.text.from_clause import ToStream
-from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.schema import Type
 
 MAX_DEPTH = 150
@@ -55,7 +55,7 @@ class QueryAnalyser:
     """Analyses queries over the names of a catalog; ``text`` is the statement they stand in."""
 
     catalog: Catalog
-    text: str
+    text: StatementText
 
     def whole(self, node: exp.Expr) -> Node:
         """The plan of a top-level query or view, with CQL's default Istream."""
@@ -112,7 +112,7 @@ class QueryAnalyser:
 
     def _select(self, node: exp.Select, outer: Scope | None, refusal: str) -> AnalysedQuery:
         _check_select(node)
-        found = SourceAnalyser(self.catalog, self.query).sources(node.args["from_"].this)
+        found = FromAnalyser(self.catalog, self.query, self.text).relation(node.args["from_"].this)
         scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
         select = SelectAnalyser(node, scope, self.subquery, self.text)
@@ -134,7 +134,7 @@ class QueryAnalyser:
             if is_correlated(condition) and not is_correlating_equality(condition):
                 raise StatementError(ONLY_EQUALITIES, offset_of(part))
             parts.append(condition)
-        return Filter(plan, connect("and", parts))
+        return Filter(plan, connect("and", parts), self.text.written("WHERE", where.this))
 
 
 def _depth(plan: Node) -> int:

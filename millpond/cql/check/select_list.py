@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Filter, Node, Project
+from millpond.cql.algebra import Filter, Project
 from millpond.cql.check.expressions import analyser, has_aggregate
 from millpond.cql.check.grouping import Grouping
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.walk import Analyser, SubqueryRule
 from millpond.cql.coercion import settled
 from millpond.cql.expressions import AggregateCall, Column, Expression
-from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.node import Node
+from millpond.cql.text.places import StatementError, StatementText, offset_of
+from millpond.cql.written import Written
 
 MAX_NAME = 60
 
@@ -37,7 +39,7 @@ class SelectAnalyser:
     select: exp.Select
     scope: Scope
     subquery: SubqueryRule
-    text: str
+    text: StatementText
 
     @property
     def is_grouped(self) -> bool:
@@ -53,8 +55,16 @@ class SelectAnalyser:
         names = unique([item.name for item in items])
         if not self.is_grouped:
             rules = analyser(self.scope, "SELECT", self.subquery)
-            return Project(relation, tuple(_values(rules, items)), names)
+            return Project(relation, tuple(_values(rules, items)), names, self._written(items))
         return self._grouped(relation, items, names)
+
+    def _written(self, items: list[Item]) -> tuple[Written, ...]:
+        return tuple(
+            self.text.written("SELECT", item.body)
+            if isinstance(item.body, exp.Expr)
+            else Written("SELECT", item.name, self.text.position(item.star_offset))
+            for item in items
+        )
 
     def _grouped(self, relation: Node, items: list[Item], names: tuple[str, ...]) -> Node:
         keys = self._keys(items)
@@ -69,12 +79,17 @@ class SelectAnalyser:
         if having is not None:
             rules.clause = "HAVING"
             condition = rules.predicate(_unaliased(having.this, items, self.scope))
-        grouping = Grouping(keys, aggregates, offset_of(self.select))
-        plan = grouping.plan(relation)
-        if condition is not None:
-            plan = Filter(plan, grouping.over(condition, rules.offsets))
+        grouping = Grouping(tuple(keys), aggregates, offset_of(self.select))
+        arguments = [
+            Written("argument of", str(call), self.text.position(call.offset))
+            for call in aggregates
+        ]
+        plan = grouping.plan(relation, (*keys.values(), *arguments))
+        if having is not None and condition is not None:
+            written = self.text.written("HAVING", having.this)
+            plan = Filter(plan, grouping.over(condition, rules.offsets), written)
         over = tuple(grouping.over(value, rules.offsets) for value in values)
-        return Project(plan, over, names)
+        return Project(plan, over, names, self._written(items))
 
     def _items(self) -> list[Item]:
         items: list[Item] = []
@@ -100,8 +115,7 @@ class SelectAnalyser:
             return Item(node.alias, node.this, alias=node.alias)
         if isinstance(node, exp.Column):
             return Item(self._spelling(node), node)
-        start, end = node.meta.get("text", (0, 0))
-        return Item(readable(self.text[start:end]), node)
+        return Item(readable(self.text.of(node)), node)
 
     def _spelling(self, node: exp.Column) -> str:
         """The column's name as it was declared."""
@@ -110,12 +124,13 @@ class SelectAnalyser:
         found = self.scope.resolve(node.table or None, node.name, offset_of(node))
         return found.name if isinstance(found, Column) and found.name else node.name
 
-    def _keys(self, items: list[Item]) -> tuple[Expression, ...]:
+    def _keys(self, items: list[Item]) -> dict[Expression, Written]:
+        """The keys of GROUP BY, each once, and what they are in the script."""
         group = self.select.args.get("group")
-        if group is None:
-            return ()
-        keys = [self._key(node, items) for node in group.expressions]
-        return tuple(dict.fromkeys(keys))
+        keys: dict[Expression, Written] = {}
+        for node in [] if group is None else group.expressions:
+            keys.setdefault(self._key(node, items), self.text.written("GROUP BY", node))
+        return keys
 
     def _key(self, node: exp.Expr, items: list[Item]) -> Expression:
         rules = analyser(self.scope, "GROUP BY")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from millpond.catalog import Catalog, QueryEntry, ViewEntry
-from millpond.cql.apply import apply, drop_complaint, kind_of, tick_complaint
+from millpond.catalog import Catalog, QueryEntry, ViewEntry, kind_of
+from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, relation_entry, stream_entry
 from millpond.cql.check.queries import QueryAnalyser
-from millpond.cql.check.scope import suggestion
 from millpond.cql.statements import (
     Action,
     AlterQuery,
@@ -22,7 +21,7 @@ from millpond.cql.statements import (
     Statement,
 )
 from millpond.cql.text.parse import parse_statement
-from millpond.cql.text.places import StatementError
+from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.text.split import split_statements
 from millpond.cql.text.syntax import (
     AlterQueryStatement,
@@ -41,6 +40,7 @@ from millpond.cql.text.syntax import (
 )
 from millpond.errors import CqlError, Position
 from millpond.settings import Settings
+from millpond.spelling import suggestion
 
 SHOWN = ("streams", "relations", "views", "queries", "settings", "all")
 
@@ -61,35 +61,38 @@ def check_statement(text: str, position: Position, catalog: Catalog) -> Statemen
     """Checks one statement, which stands at ``position``; raises ``CqlError``."""
     try:
         syntax = parse_statement(text)
-        return Statement(_RULES[type(syntax)](syntax, catalog, text), position, text)
+        action = _RULES[type(syntax)](syntax, catalog, StatementText(text, position))
+        return Statement(action, position, text)
     except StatementError as error:
         raise error.located(text, position) from None
     except RecursionError:
         raise CqlError("the statement is nested too deeply", position) from None
 
 
-def _create_stream(syntax: CreateStreamStatement, catalog: Catalog, text: str) -> Action:
+def _create_stream(syntax: CreateStreamStatement, catalog: Catalog, text: StatementText) -> Action:
     _require_free(syntax.name, catalog)
     return Create(stream_entry(syntax, catalog))
 
 
-def _create_relation(syntax: CreateRelationStatement, catalog: Catalog, text: str) -> Action:
+def _create_relation(
+    syntax: CreateRelationStatement, catalog: Catalog, text: StatementText
+) -> Action:
     _require_free(syntax.name, catalog)
     return Create(relation_entry(syntax))
 
 
-def _create_view(syntax: CreateViewStatement, catalog: Catalog, text: str) -> Action:
+def _create_view(syntax: CreateViewStatement, catalog: Catalog, text: StatementText) -> Action:
     _require_free(syntax.name, catalog)
     return Create(ViewEntry(syntax.name.text, QueryAnalyser(catalog, text).whole(syntax.query)))
 
 
-def _create_query(syntax: CreateQueryStatement, catalog: Catalog, text: str) -> Action:
+def _create_query(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> Action:
     if syntax.name is not None:
         _require_free(syntax.name, catalog)
     return Create(_query_entry(syntax, catalog, text))
 
 
-def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: str) -> QueryEntry:
+def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> QueryEntry:
     if not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
     return QueryEntry(
@@ -99,6 +102,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: str) -> Q
         syntax.active,
         None if syntax.sink is None else connector(syntax.sink),
         syntax.text,
+        syntax.on_error or "stop",
     )
 
 
@@ -118,14 +122,14 @@ def _free_name(catalog: Catalog) -> str:
     return f"q{number}"
 
 
-def _drop(syntax: DropStatement, catalog: Catalog, text: str) -> Action:
+def _drop(syntax: DropStatement, catalog: Catalog, text: StatementText) -> Action:
     complaint = drop_complaint(syntax.kind, syntax.name.text, catalog)
     if complaint:
         raise StatementError(complaint, syntax.name.offset)
     return Drop(syntax.kind, catalog.entries[syntax.name.text.lower()].name)
 
 
-def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: str) -> Action:
+def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -> Action:
     entry = _query_named(syntax.name, catalog)
     if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
@@ -140,7 +144,7 @@ def _query_named(name: Name, catalog: Catalog) -> QueryEntry:
     return entry
 
 
-def _show(syntax: ShowStatement, catalog: Catalog, text: str) -> Action:
+def _show(syntax: ShowStatement, catalog: Catalog, text: StatementText) -> Action:
     word = syntax.what.text
     if word.lower() in SHOWN:
         return Show(word.lower())
@@ -153,7 +157,7 @@ def _show(syntax: ShowStatement, catalog: Catalog, text: str) -> Action:
     return Show(entry.name)
 
 
-def _explain(syntax: ExplainStatement, catalog: Catalog, text: str) -> Action:
+def _explain(syntax: ExplainStatement, catalog: Catalog, text: StatementText) -> Action:
     if isinstance(syntax.query, Name):
         view = catalog.get(syntax.query.text)
         if isinstance(view, ViewEntry):
@@ -162,7 +166,7 @@ def _explain(syntax: ExplainStatement, catalog: Catalog, text: str) -> Action:
     return Explain(syntax.stage, _query_entry(syntax.query, catalog, text))
 
 
-def _set(syntax: SetStatement, catalog: Catalog, text: str) -> Action:
+def _set(syntax: SetStatement, catalog: Catalog, text: StatementText) -> Action:
     try:
         Settings().with_option(syntax.key.text, str(syntax.value))
     except CqlError as error:
@@ -173,19 +177,19 @@ def _set(syntax: SetStatement, catalog: Catalog, text: str) -> Action:
     return SetOption(syntax.key.text, syntax.value)
 
 
-def _insert(syntax: InsertStatement, catalog: Catalog, text: str) -> Action:
+def _insert(syntax: InsertStatement, catalog: Catalog, text: StatementText) -> Action:
     return changes.insert(syntax, catalog)
 
 
-def _delete(syntax: DeleteStatement, catalog: Catalog, text: str) -> Action:
+def _delete(syntax: DeleteStatement, catalog: Catalog, text: StatementText) -> Action:
     return changes.delete(syntax, catalog)
 
 
-def _update(syntax: UpdateStatement, catalog: Catalog, text: str) -> Action:
+def _update(syntax: UpdateStatement, catalog: Catalog, text: StatementText) -> Action:
     return changes.update(syntax, catalog)
 
 
-_RULES: dict[type[Any], Callable[[Any, Catalog, str], Action]] = {
+_RULES: dict[type[Any], Callable[[Any, Catalog, StatementText], Action]] = {
     CreateStreamStatement: _create_stream,
     CreateRelationStatement: _create_relation,
     CreateViewStatement: _create_view,

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Filter, Node, RangeWindow, RowsWindow, Sample
+from millpond.cql.algebra import Filter, RangeWindow, RowsWindow, Sample
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope
 from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.cql.text.durations import ticks
-from millpond.cql.text.from_clause import Length, Source, Window
-from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.text.from_clause import FromItem, Length, Window
+from millpond.cql.text.places import StatementError, StatementText, offset_of
 
 MAX_ROWS = 2**31 - 1
 
 
-def windowed(stream: Node, source: Source, scope: Scope, tick_microseconds: int) -> Node:
-    """The relation that a source of FROM makes of a stream; without a window, unbounded."""
-    sample, window = source.args.get("sample"), source.args.get("window")
+def windowed(
+    stream: Node, item: FromItem, scope: Scope, tick_microseconds: int, text: StatementText
+) -> Node:
+    """The relation that an item of FROM makes of a stream; without a window, unbounded."""
+    sample, window = item.args.get("sample"), item.args.get("window")
     if sample is not None:
         stream = Sample(stream, _percent(sample))
     if window is None:
         return RangeWindow(stream, None)
     where = window.args.get("where")
     if where is not None:
-        stream = Filter(stream, analyser(scope, "a window's WHERE").predicate(where))
+        condition = analyser(scope, "a window's WHERE").predicate(where)
+        stream = Filter(stream, condition, text.written("WHERE", where))
     if window.args["kind"] == "ROWS":
         return _rows(stream, window, scope)
     if window.args.get("partition"):

@@ -14,7 +14,7 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.text.from_clause import SourceParser
+from millpond.cql.text.from_clause import FromParser
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.tokens import CqlTokenizer
 
@@ -61,7 +61,7 @@ _REFUSED_MODIFIERS = (
 )
 
 
-class CqlParser(SourceParser):
+class CqlParser(FromParser):
     """Parses a query or an expression from CQL tokens."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -74,9 +74,9 @@ class CqlParser(SourceParser):
         "CASE": lambda self: self._parse_case(),
     }
     QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
-        TokenType.WHERE: lambda self: ("where", self._parse_where()),
+        TokenType.WHERE: lambda self: ("where", self._clause(exp.Where)),
         TokenType.GROUP_BY: lambda self: ("group", self._group()),
-        TokenType.HAVING: lambda self: ("having", self._parse_having()),
+        TokenType.HAVING: lambda self: ("having", self._clause(exp.Having)),
         **dict.fromkeys(_REFUSED_MODIFIERS, _refuse),
     }
     QUERY_MODIFIER_TOKENS: ClassVar[set[TokenType]] = set(QUERY_MODIFIER_PARSERS)
@@ -135,13 +135,9 @@ class CqlParser(SourceParser):
         return this if this is None or "start" in this.meta else this.update_positions(token)
 
     def _parse_expression(self) -> exp.Expr | None:
-        """An item of a SELECT list, with the offsets of its text."""
-        first = self._curr
-        this = self._parse_disjunction()
-        if this is None:
-            return None
-        this.meta["text"] = (first.start, self._prev.end + 1)
-        return self._parse_alias(this)
+        """An item of a SELECT list."""
+        this = self._written()
+        return None if this is None else self._parse_alias(this)
 
     def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
         alias = self._alias(explicit)
@@ -159,12 +155,17 @@ class CqlParser(SourceParser):
             items.append(item)
         return items
 
+    def _clause(self, kind: type[exp.Expr]) -> exp.Expr:
+        """WHERE or HAVING."""
+        self._advance()
+        return self.expression(kind(this=self._written()))
+
     def _group(self) -> exp.Expr:
         token = self._curr
         self._advance()
         if self._match_texts(("ALL", "ROLLUP", "CUBE", "GROUPING"), advance=False):
             raise unsupported(f"GROUP BY {self._curr.text.upper()}", self._curr.start)
-        keys = self._parse_csv(self._parse_disjunction)
+        keys = self._parse_csv(self._written)
         if not keys:
             self.raise_error("something is missing")
         return self.expression(exp.Group(expressions=keys), token)

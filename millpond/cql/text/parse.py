@@ -169,14 +169,18 @@ def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
 
 
 def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
-    weight, active = 1.0, True
-    while cursor.word() in ("WEIGHT", "INACTIVE", "ACTIVE"):
+    weight, active, on_error = 1.0, True, None
+    while cursor.word() in ("WEIGHT", "INACTIVE", "ACTIVE", "ON"):
         if cursor.accept("WEIGHT"):
             weight = float(cursor.number("a weight"))
+        elif cursor.accept("ON"):
+            cursor.expect("ERROR")
+            on_error = cursor.choice("SKIP or STOP", "SKIP", "STOP").lower()
         else:
             active = cursor.choice("ACTIVE or INACTIVE", "ACTIVE", "INACTIVE") == "ACTIVE"
     cursor.expect("AS")
-    return replace(_bare_query(cursor), name=name, weight=weight, active=active)
+    query = _bare_query(cursor)
+    return replace(query, name=name, weight=weight, active=active, on_error=on_error)
 
 
 def _drop(cursor: Cursor) -> DropStatement:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
+from millpond.cql.written import Written
 from millpond.errors import CqlError, Position
 
 
@@ -18,6 +21,28 @@ class StatementError(Exception):
     def located(self, text: str, start: Position) -> CqlError:
         """The same fault with its place in the script; ``text`` begins at ``start``."""
         return CqlError(self.message, position_at(text, start, self.offset or 0))
+
+
+@dataclass(frozen=True)
+class StatementText:
+    """The text of one statement, which begins at ``start`` of the script."""
+
+    text: str
+    start: Position
+
+    def of(self, node: exp.Expr) -> str:
+        """The text of a node that was marked with the offsets of its text."""
+        start, end = node.meta.get("text", (0, 0))
+        return self.text[start:end]
+
+    def position(self, offset: int | None) -> Position:
+        """The place of an offset in the script."""
+        return position_at(self.text, self.start, offset or 0)
+
+    def written(self, clause: str, node: exp.Expr) -> Written:
+        """A marked node as it stands in a clause."""
+        start, _ = node.meta.get("text", (offset_of(node), None))
+        return Written(clause, " ".join(self.of(node).split()), self.position(start))
 
 
 def offset_of(node: exp.Expr) -> int | None:

@@ -94,6 +94,7 @@ class CreateQueryStatement:
     weight: float = 1.0
     active: bool = True
     sink: ConnectorCall | None = None
+    on_error: str | None = None
 
 
 @dataclass(frozen=True)

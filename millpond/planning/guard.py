@@ -1,0 +1,270 @@
+"""ON ERROR SKIP: the plan in which nothing fails, and the plans of what it leaves out.
+
+Every clause is guarded as it is written, before any rewrite: a condition becomes one that is true
+where it was and false or NULL where it failed; below a select list or an aggregation stands a
+filter that keeps the rows on which all its expressions have values. See docs/semantics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from millpond.cql.algebra import Aggregate, Filter, Join, Project, RangeWindow, SetOperation
+from millpond.cql.expressions import (
+    Call,
+    Column,
+    Exists,
+    Expression,
+    InSubquery,
+    Literal,
+    OuterColumn,
+    Quantified,
+    ScalarSubquery,
+    walk,
+)
+from millpond.cql.node import Node
+from millpond.cql.written import Written
+from millpond.errors import MillpondError
+from millpond.planning.attempts import (
+    all_of,
+    failure,
+    may_fail,
+    negation,
+    sizes,
+    success,
+    truth,
+    value,
+)
+from millpond.planning.predicates import (
+    all_columns,
+    conjoin,
+    conjuncts,
+    rewrite,
+    rewrite_aggregate,
+    rewrite_bottom_up,
+)
+from millpond.schema import Schema, Type
+
+MAX_SIZE = 20_000
+"""How large the guards of one expression may become."""
+
+_SUBQUERIES = (Exists, InSubquery, Quantified, ScalarSubquery)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A clause that may fail, and the relation (expression, row) of what it leaves out."""
+
+    clause: str
+    expressions: tuple[str, ...]
+    plan: Node
+
+
+class Guarded(NamedTuple):
+    """A plan in which nothing fails, and what it leaves out."""
+
+    plan: Node
+    faults: list[Fault]
+
+
+def guard(plan: Node) -> Guarded:
+    """The plan of a checked query under ON ERROR SKIP."""
+    faults: list[Fault] = []
+    return Guarded(_Guard(faults).node(plan), faults)
+
+
+def left_out(faults: Sequence[Fault]) -> Node | None:
+    """All that a query leaves out, as one relation (expression, row); None if nothing can fail."""
+    plans = [fault.plan for fault in faults]
+    if not plans:
+        return None
+    both = plans[0]
+    for plan in plans[1:]:
+        both = SetOperation(both, plan, "union", all=True)
+    return both
+
+
+class _Guard:
+    """Walks a plan from its sources up, collecting faults."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+
+    def node(self, node: Node) -> Node:
+        below = node.with_inputs(tuple(self.node(child) for child in node.inputs))
+        match below:
+            case Filter():
+                return self._filter(below)
+            case Project():
+                return self._project(below)
+            case Aggregate():
+                return self._aggregate(below)
+            case Join() if below.condition is not None:
+                return self._join(below, self._sealed(below.condition))
+            case _:
+                return below
+
+    def _sealed(self, expression: Expression) -> Expression:
+        """The expression with its subqueries guarded."""
+
+        def change(part: Expression) -> Expression:
+            if isinstance(part, _SUBQUERIES):
+                return replace(part, subquery=self.node(part.subquery))
+            return part
+
+        return rewrite(expression, change)
+
+    def _filter(self, node: Filter) -> Node:
+        predicate = self._sealed(node.predicate)
+        clause = node.written.clause if node.written else "WHERE"
+        judged = conjoin(map(_for_some_outer_row, conjuncts(predicate))) or predicate
+        self._note(clause, node.input, (judged,), [node.written])
+        return replace(node, predicate=truth(predicate))
+
+    def _join(self, node: Join, condition: Expression) -> Node:
+        if self._checked("ON", (condition,), [node.written]):
+            pairs = Join(node.left, node.right, "inner", failure((condition,)))
+            self._keep("ON", pairs, (condition,), [node.written])
+        return replace(node, condition=truth(condition))
+
+    def _project(self, node: Project) -> Node:
+        expressions = tuple(map(self._sealed, node.expressions))
+        new = replace(node, expressions=tuple(map(value, expressions)))
+        if not self._note("SELECT", node.input, expressions, node.written):
+            return new
+        have_values = all_of(map(success, expressions))
+        if not any(_has_subquery(expression) for expression in expressions):
+            return replace(new, input=Filter(node.input, have_values))
+        # Computed in one place, a subquery is joined once.
+        marked = (*new.expressions, have_values), (*new.names, "succeeds")
+        column = Column(len(new.names), Type.BOOLEAN, "succeeds")
+        kept = Filter(Project(node.input, *marked), column)
+        return Project(kept, all_columns(new), new.names)
+
+    def _aggregate(self, node: Aggregate) -> Node:
+        arguments = [a.argument for a in node.aggregates]
+        written = [w for w, e in zip(node.written, [*node.keys, *arguments], strict=False) if e]
+        used = (*node.keys, *(argument for argument in arguments if argument is not None))
+        if not self._note("GROUP BY", node.input, used, written):
+            return node
+        return replace(
+            node,
+            input=Filter(node.input, all_of(map(success, used))),
+            keys=tuple(map(value, node.keys)),
+            aggregates=tuple(rewrite_aggregate(a, value) for a in node.aggregates),
+        )
+
+    def _note(
+        self,
+        clause: str,
+        rows: Node,
+        expressions: tuple[Expression, ...],
+        written: Sequence[Written | None],
+    ) -> bool:
+        """Whether a clause over rows can fail; if so, notes which it leaves out."""
+        if not self._checked(clause, expressions, written):
+            return False
+        self._keep(clause, Filter(rows, failure(expressions)), expressions, written)
+        return True
+
+    def _checked(
+        self, clause: str, expressions: tuple[Expression, ...], written: Sequence[Written | None]
+    ) -> bool:
+        for label, expression in _labelled(clause, expressions, written):
+            if sum(sizes(expression)) > MAX_SIZE:
+                raise MillpondError(
+                    f"{label} is too large for ON ERROR SKIP; CREATE VIEW can name parts of it"
+                )
+        return any(map(may_fail, expressions))
+
+    def _keep(
+        self,
+        clause: str,
+        rows: Node,
+        expressions: tuple[Expression, ...],
+        written: Sequence[Written | None],
+    ) -> None:
+        """Notes the rows, each with the first of the expressions that fails on it."""
+        failing = [
+            (Literal(label, Type.STRING), expression)
+            for label, expression in _labelled(clause, expressions, written)
+            if may_fail(expression)
+        ]
+        first: Expression = failing[-1][0]
+        for label, expression in reversed(failing[:-1]):
+            first = Call("case", (success(expression), first, label), Type.STRING)
+        kept = _closed(RangeWindow(rows, None) if rows.is_stream else rows)
+        plan = Project(kept, (first, _text(kept.schema)), ("expression", "row"))
+        labels = tuple(str(label.value) for label, _ in failing)
+        self._faults.append(Fault(clause, labels, plan))
+
+
+def _labelled(
+    clause: str, expressions: tuple[Expression, ...], written: Sequence[Written | None]
+) -> list[tuple[str, Expression]]:
+    """Each expression with the words it has in the script, or its own."""
+    words = [*written, *[None] * (len(expressions) - len(written))]
+    return [(str(w) if w else f"{clause} {e}", e) for w, e in zip(words, expressions, strict=True)]
+
+
+def _text(schema: Schema) -> Expression:
+    """A row as one text: a = 1, b = NULL."""
+    null = Literal("NULL", Type.STRING)
+    parts: list[Expression] = []
+    for position, field in enumerate(schema.fields):
+        column: Expression = Column(position, field.type, field.name)
+        if field.type is not Type.STRING:
+            column = Call("cast", (column,), Type.STRING)
+        before = ", " if position else ""
+        parts += [
+            Literal(f"{before}{field.name} = ", Type.STRING),
+            Call("coalesce", (column, null), Type.STRING),
+        ]
+    return Call("concat", tuple(parts), Type.STRING)
+
+
+def _has_subquery(expression: Expression) -> bool:
+    return any(isinstance(part, _SUBQUERIES) for part in walk(expression))
+
+
+# What a correlated subquery leaves out is found for all outer rows at once.
+
+
+def _is_correlated(expression: Expression) -> bool:
+    return any(isinstance(part, OuterColumn) for part in walk(expression))
+
+
+def _inner_side(equality: Expression) -> Expression:
+    """The side of `inner = outer` that belongs to the subquery."""
+    return next(
+        side
+        for side in (equality.arguments if isinstance(equality, Call) else ())
+        if not _is_correlated(side)
+    )
+
+
+def _for_some_outer_row(part: Expression) -> Expression:
+    """A conjunct; if it compares with the outer row, as one that such a row can make true."""
+    if not _is_correlated(part):
+        return part
+    inner = _inner_side(part)
+    return Call("is_not_distinct", (inner, inner), Type.BOOLEAN)
+
+
+def _closed(plan: Node) -> Node:
+    """The plan without outer columns: rows that some outer row can be equal to."""
+
+    def change(node: Node) -> Node:
+        if not (isinstance(node, Filter) and _is_correlated(node.predicate)):
+            return node
+        parts = [
+            negation(Call("is_null", (_inner_side(part),), Type.BOOLEAN))
+            if _is_correlated(part)
+            else part
+            for part in conjuncts(node.predicate)
+        ]
+        return replace(node, predicate=conjoin(parts) or node.predicate)
+
+    return rewrite_bottom_up(plan, change)
