@@ -117,6 +117,8 @@ class Inputs:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
         self.read_rows.pop(key, None)
+        if key in self.streams:
+            self._store.remove(tuple(self.streams[key].late_names))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -133,7 +135,9 @@ class Inputs:
         """The tuples of a stream that came too late, as they came."""
         if stream.lower() not in self.streams:
             raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
-        return self.streams[stream.lower()].late
+        intake = self.streams[stream.lower()]
+        tables = [self._store.read((name,)) for name in intake.late_names]
+        return pa.concat_tables([*tables, intake.late])
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -211,8 +215,9 @@ class Inputs:
         name = None
         if has_late:
             name = self._store.new_name("pages", ".late.parquet")
-            self._store.write(intake.late_tables[-1], name)
+            self._store.write(intake.late, name)
             intake.late_names.append(name)
+            intake.late_tables.clear()
         self._journal.note(
             "stream",
             name=key,
