@@ -35,6 +35,7 @@ from millpond.cql.statements import (
     Insert,
     SetOption,
     Show,
+    Statement,
     Update,
 )
 from millpond.display import Plan, Query, shown
@@ -42,12 +43,13 @@ from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
+from millpond.memory import StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits
-from millpond.recovery import Replay, StatementMemory, form_of
+from millpond.recovery import Replay, form_of
 from millpond.results import Callback, ResultLog, deliver
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
@@ -109,7 +111,7 @@ class Engine:
         self._starting = threading.Lock()
         self.claims = Claims()
         """The files that sources read and sinks write."""
-        self._open_store()
+        self._open_store(self.settings.store)
         self._operation = Operation(self._lock, self._work, self._read_source)
         self._failures = Failures()
         self._logs: dict[str, ResultLog] = {}
@@ -123,8 +125,8 @@ class Engine:
         self._strategy()
         self._recover()
 
-    def _open_store(self) -> None:
-        self.store = Store(self.settings.store)
+    def _open_store(self, location: str) -> None:
+        self.store = Store(location)
         self._journal = Journal(self.store)
         self.memory = StatementMemory()
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
@@ -142,7 +144,7 @@ class Engine:
                     continue
                 statement = check_statement(text, position, self.catalog)
             try:
-                answer = self._act(statement.action, text)
+                answer = self._act(statement)
             except CqlError as error:
                 raise CqlError(error.message, error.position or position) from None
             except MillpondError as error:
@@ -151,33 +153,34 @@ class Engine:
                 answers.append(answer)
         return answers
 
-    def _act(self, action: Action, text: str) -> Any:
+    def _act(self, statement: Statement) -> Any:
+        action = statement.action
         match action:
             case Show():
                 return self.show(action.kind)
             case Explain():
                 with self._lock:
-                    return self._explain(action, text)
+                    return self._explain(action, statement.text)
             case Delete():  # this and the next ask Spark, which must not hold the lock up
-                self._modify(action.relation, action.predicate, None, text)
+                self._modify(action.relation, action.predicate, None, statement)
             case Update():
-                self._modify(action.relation, action.predicate, action.expressions, text)
+                self._modify(action.relation, action.predicate, action.expressions, statement)
             case _:
-                self._change(action, text)
+                self._change(statement)
         return None
 
-    def _change(self, action: Action, text: str) -> None:
+    def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         with self._lock:
             before, known = self._journal.length, set(self.graph.operators)
-            is_insert = isinstance(action, Insert)
-            note = self._journal.note("statement", text=text, changes_rows=is_insert)
+            note = noted(statement, self._journal)
             try:
-                self._apply(action)
+                self._apply(statement.action)
             except BaseException:
                 self._journal.take_back(before)
                 raise
             note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+            self.memory.done(statement)
             self._journal.flush()
 
     def _apply(self, action: Action) -> None:
@@ -193,9 +196,11 @@ class Engine:
             case SetOption():
                 self._set(action)
 
-    def execute_again(self, text: str) -> None:
+    def execute_again(self, text: str, position: Position) -> None:
         """Executes a statement of an earlier run: its files are opened later, if still needed."""
-        self._apply(check_statement(text, Position(1, 1), self.catalog).action)
+        statement = check_statement(text, position, self.catalog)
+        self._apply(statement.action)
+        self.memory.done(statement)
 
     def _create(self, action: Create) -> None:
         entry = action.entry
@@ -325,11 +330,14 @@ class Engine:
             entry = self.query_entry(name)
             if self._failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
-            self._failures.forget(name)
-            self._logs[name.lower()].sink_failed = False
-            self._activate(entry, optimise(entry.plan, entry.on_error))
+            self._restart(entry)
             self._journal.note("restart", name=entry.name)
             self._journal.flush()
+
+    def _restart(self, entry: QueryEntry) -> None:
+        self._failures.forget(entry.name)
+        self._logs[entry.name.lower()].sink_failed = False
+        self._activate(entry, optimise(entry.plan, entry.on_error))
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -359,7 +367,7 @@ class Engine:
         if entry.active and not changed.active:
             self._deactivate(action.name.lower())
         elif changed.active and self._failures.of(changed.name) is not None:
-            self.restart(changed.name)
+            self._restart(changed)
         elif changed.active and not entry.active:
             self._activate(changed, optimise(changed.plan, changed.on_error))
 
@@ -372,6 +380,8 @@ class Engine:
             raise StateError(
                 "SET store comes before everything that is kept there: make it the first statement"
             )
+        if moves:
+            self._move_to(settings.store)
         strategy = engine_strategy(settings.strategy, settings.budget_bytes)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
@@ -380,6 +390,13 @@ class Engine:
             self._loop.strategy = strategy
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
+
+    def _move_to(self, location: str) -> None:
+        store, journal = self.store, self._journal
+        self._open_store(location)
+        journal.close()
+        store.close()
+        self._recover()
 
     def _set_limits(self, limits: Limits) -> None:
         """Tells the running operators the settings that may change at any time."""
@@ -398,7 +415,7 @@ class Engine:
         name: str,
         predicate: Expression | None,
         new: tuple[Expression, ...] | None,
-        text: str,
+        statement: Statement,
     ) -> None:
         """DELETE, and UPDATE as removal and insertion, decided by Spark on the present content."""
         while True:
@@ -411,10 +428,11 @@ class Engine:
                 if intake.changed_rows != seen:
                     continue  # somebody else was quicker: look again
                 at = self.inputs.change_time(intake)
-                self._journal.note("statement", text=text, changes_rows=True)
+                noted(statement, self._journal)
                 self.inputs.change(intake, old, at, -1)
                 if changed is not None:
                     self.inputs.change(intake, changed, at, 1)
+                self.memory.done(statement)
                 self._journal.flush()
                 return
 
@@ -484,6 +502,11 @@ class Engine:
             if self._session is None:
                 self._session = create_session(self.settings)
             return self._session
+
+    @property
+    def has_runtime(self) -> bool:
+        """Whether operators run already, or were taken up from a store."""
+        return self._runtime is not None
 
     @property
     def runtime(self) -> SparkRuntime:
@@ -628,9 +651,13 @@ class Engine:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        self._logs[query.lower()].add(page, until)
+        log = self._logs[query.lower()]
+        log.add(page, until)
         if page is not None:
             self._news.add(query.lower())
+            if log.counts_coming and not self._journal.is_replaying:
+                log.count_coming(page)
+                self._journal.note("came", query=query.lower(), elements=log.came)
 
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
@@ -709,15 +736,22 @@ class Engine:
         """Goes on where an earlier run with this store has ended."""
         if not self._journal.is_durable:
             return
-        replay = Replay(self)
+        try:
+            self._replay(Replay(self))
+        except BaseException:
+            self.close()
+            raise
+
+    def _replay(self, replay: Replay) -> None:
         self._journal.is_replaying = True
         for record in self._journal.records():
             _ = self.runtime
             replay.act(record)
         self._journal.is_replaying = False
         self._failures.told()
+        self.memory.recovered()
         self.store.run = replay.runs + 1
-        self._journal.note("open", run=self.store.run)
+        self._journal.note("open", run=self.store.run, **replay.given)
         self.store.remove_garbage(self._file_names())
         for key, entry in self.catalog.entries.items():
             match entry:
@@ -741,6 +775,10 @@ class Engine:
         running = () if self._runtime is None else self._runtime.running.values()
         states = {name for each in running if each.state for name in each.state.names}
         return self.inputs.file_names() | results | states
+
+    def result_log(self, query: str) -> ResultLog:
+        """What a query has put out, by its key."""
+        return self._logs[query]
 
     def sink_has_taken(self, query: str, position: int) -> None:
         """The sink of a query had taken so many pages when an earlier run ended."""

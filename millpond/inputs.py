@@ -126,6 +126,8 @@ class Inputs:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
         self.read_rows.pop(key, None)
+        if key in self.streams:
+            self._store.remove(tuple(self.streams[key].late_names))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -142,7 +144,9 @@ class Inputs:
         """The tuples of a stream that came too late, as they came."""
         if stream.lower() not in self.streams:
             raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
-        return self.streams[stream.lower()].late
+        intake = self.streams[stream.lower()]
+        tables = [self._store.read((name,)) for name in intake.late_names]
+        return pa.concat_tables([*tables, intake.late])
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -214,8 +218,9 @@ class Inputs:
             self._note_page(intake.queue, page)
         if self._journal.is_durable and intake.late_count > late:
             name = self._store.new_name("pages", ".late.parquet")
-            self._store.write(intake.late_tables[-1], name)
+            self._store.write(intake.late, name)
             intake.late_names.append(name)
+            intake.late_tables.clear()
         self._note_stream(key, intake, name)
         self._arrived([intake.queue])
 
@@ -353,7 +358,6 @@ class Inputs:
             intake.queue.add(page)
             self._note_page(intake.queue, page)
         if "late" in line:
-            intake.late_tables.append(self._store.read((line["late"],)))
             intake.late_names.append(line["late"])
             intake.late_count += line["late_rows"]
         intake.has_come(line["largest"], line["arrived"], line["heartbeat"])

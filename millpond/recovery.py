@@ -7,12 +7,10 @@ taken from the log. Steps are deterministic and what was not committed is invisi
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from millpond.errors import StateError
+from millpond.errors import Position, StateError
 from millpond.failures import Failure
 from millpond.planning.physical import Graph
 from millpond.storage.log import Record
@@ -21,47 +19,6 @@ from millpond.storage.queues import Compaction
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
-
-_CREATE = re.compile(r"\s*CREATE\s+(?:STREAM|RELATION|VIEW|QUERY)\s+\"?(\w+)", re.IGNORECASE)
-
-
-class StatementMemory:
-    """The statements that the log of a store has, and how many of them this run has met again."""
-
-    def __init__(self) -> None:
-        self._logged: Counter[str] = Counter()
-        self._met: Counter[str] = Counter()
-        self._texts: dict[str, str] = {}
-
-    def add(self, text: str) -> None:
-        """A statement of the log."""
-        self._logged[text] += 1
-        created = _CREATE.match(text)
-        if created:
-            self._texts[created[1].lower()] = text
-
-    def passes_over(self, text: str) -> bool:
-        """Whether a statement of a script was executed by an earlier run already."""
-        if self._met[text] >= self._logged[text]:
-            self.refuse_another(text)
-            return False
-        self._met[text] += 1
-        return True
-
-    def refuse_another(self, text: str) -> None:
-        """Refuses a statement that declares a name of the log otherwise."""
-        created = _CREATE.match(text)
-        before = self._texts.get(created[1].lower()) if created else None
-        if before is not None and before != text:
-            raise StateError(
-                f'the store has another "{created[1] if created else ""}": there it says\n'
-                f"  {before}\nand here\n  {text}\n"
-                "DROP it first, or give this script a store of its own"
-            )
-
-    def forget(self, name: str) -> None:
-        """A name was dropped: it may be declared anew."""
-        self._texts.pop(name.lower(), None)
 
 
 def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
@@ -79,6 +36,8 @@ class Replay:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.given = {"tick": engine.settings.tick_microseconds, "seed": engine.settings.seed}
+        """The settings that times and samples depend on."""
         self.runs = 0
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
@@ -88,15 +47,25 @@ class Replay:
         facts = dict(record)
         getattr(self, f"_{facts.pop('kind')}")(**facts)
 
-    def _open(self, run: int) -> None:
+    def _open(self, run: int, tick: int, seed: int) -> None:
         self.runs = run
+        if self.given != {"tick": tick, "seed": seed}:
+            raise StateError(
+                f"the store was opened with a tick of {tick} microseconds and seed {seed}, now "
+                f"with {self.given['tick']} and {self.given['seed']}; set the same or another store"
+            )
 
     def _statement(
-        self, text: str, changes_rows: bool = False, form: dict[str, str] | None = None
+        self,
+        text: str,
+        at: list[int],
+        changes_rows: bool,
+        form: dict[str, str] | None = None,
     ) -> None:
-        self._engine.memory.add(text)
-        if not changes_rows:
-            self._engine.execute_again(text)
+        if changes_rows:  # its pages follow
+            self._engine.memory.count(text)
+        else:
+            self._engine.execute_again(text, Position(*at))
         graph = self._engine.graph
         if form and form_of(graph, form.keys() & graph.operators.keys()) != form:
             raise StateError(
@@ -121,14 +90,13 @@ class Replay:
         largest: int | None,
         arrived: int,
         late_count: int,
-        late: str | None,
         heartbeat: int,
+        late: str | None = None,
     ) -> None:
         intake = self._engine.inputs.streams[name]
         intake.largest, intake.arrived, intake.late_count = largest, arrived, late_count
         intake.queue.advance(heartbeat)
         if late is not None:
-            intake.late_tables.append(self._engine.store.read((late,)))
             intake.late_names.append(late)
 
     def _relation(self, name: str, last_change: int, changed_rows: int) -> None:
@@ -169,6 +137,9 @@ class Replay:
     def _sink(self, query: str, position: int, mark: Any) -> None:
         self.marks[query] = mark
         self._engine.sink_has_taken(query, position)
+
+    def _came(self, query: str, elements: int) -> None:
+        self._engine.result_log(query).came = elements
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]

@@ -78,12 +78,14 @@ class ResultLog:
         if page is None:
             return
         self.rows += page.rows
-        if self.counts_coming:
-            weights = integers(page.table["_w"])
-            self.came += int(weights[weights > 0].sum())
         self.position += 1
         self._pages.append(page)
         self.forget()
+
+    def count_coming(self, page: Page) -> None:
+        """Counts the elements of a page that come, rather than go."""
+        weights = integers(page.table["_w"])
+        self.came += int(weights[weights > 0].sum())
 
     @property
     def pages(self) -> list[Page]:
@@ -136,7 +138,7 @@ class ResultLog:
         if self.is_kept:
             return
         seen = [subscriber.position for subscriber in self.subscribers]
-        if self.sink is not None and not self.sink_failed:
+        if self.entry.sink is not None and not self.sink_failed:
             seen.append(self.sink_position)
         over = len(self._pages) - (self.position - min(seen, default=self.position))
         for page in self._pages[:over]:

@@ -57,3 +57,17 @@ class Mortal:
             return answer
 
         return call
+
+
+def validate(store) -> None:
+    """Every file that a store's log speaks of is there, and no other page or state is."""
+    with Engine(store=store) as engine:
+        validate_open(engine)
+
+
+def validate_open(engine: Engine) -> None:
+    """The same of an engine that is open and has nothing under way."""
+    engine._journal.flush()
+    named = {engine.store.path(name) for name in engine._file_names()}
+    there = {file for name in ("pages", "state") for file in engine.store.path(name).iterdir()}
+    assert there == named, f"missing {named - there}, surplus {there - named}"

@@ -40,6 +40,7 @@ from millpond.cql.statements import (
 from millpond.engine import Engine
 from millpond.errors import InputError, MillpondError, Position
 from millpond.settings import Settings, parse_seconds
+from millpond.storage.store import MEMORY
 
 HELP = """\
   statement;          run it; it may take several lines
@@ -112,7 +113,17 @@ class Shell:
         if self._engine is None:
             self._engine = Engine(self._settings)
             self._engine.claims.keep_stdin("the shell")
+            self._take_up(self._engine)
         return self._engine
+
+    def _take_up(self, engine: Engine) -> None:
+        """What the store has from earlier, bare SELECTs see too; what is typed again is meant."""
+        for text, _ in engine.memory.settings.values():
+            self._typed.declare(text)
+        for declared in engine.memory.living():
+            if declared.kind != "query":
+                self._typed.declare(declared.text, declared.name)
+        engine.memory.meet_all()
 
     def _command(self, text: str) -> None:
         name, _, argument = text.rstrip(";").partition(" ")
@@ -153,7 +164,8 @@ class Shell:
             case Drop():
                 self._typed.forget(action.name)
             case SetOption():
-                self._typed.declare(text)
+                if action.key.lower() != "store":
+                    self._typed.declare(text)
             case Insert() | Delete() | Update():
                 self._typed.feed(action.relation, lambda engine: _execute_again(engine, text))
             case AlterQuery():
@@ -173,7 +185,8 @@ class Shell:
     def _select(self, statement: Statement) -> None:
         """Runs a query in an engine of its own, so that it sees its streams from their start."""
         self._start_spark()
-        with Engine(self._settings, spark=self._opened().spark) as engine:
+        settings = self._settings.with_option("store", MEMORY)
+        with Engine(settings, spark=self._opened().spark) as engine:
             engine.claims.keep_stdin("the shell")
             self._typed.replay(engine, _placed(statement))
             say_what_has_no_end(engine, WAY_OUT)
