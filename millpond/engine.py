@@ -19,8 +19,7 @@ from millpond.arguments import as_text
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
-from millpond.connectors.python_values import python_rows, to_pandas
-from millpond.connectors.sinks import NamedSink, unique_names
+from millpond.connectors.sinks import NamedSink
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -38,6 +37,7 @@ from millpond.cql.statements import (
     Statement,
     Update,
 )
+from millpond.deliveries import ASIDE, Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
@@ -50,7 +50,7 @@ from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits
 from millpond.recovery import Replay, form_of
-from millpond.results import Callback, ResultLog, deliver
+from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
@@ -67,15 +67,6 @@ if TYPE_CHECKING:
     from millpond.spark.runtime import SparkRuntime
     from millpond.spark.steps import Step
     from millpond.spark.surroundings import Limits
-
-
-ASIDE = "#left_out"
-"""What stands behind the name of a query in the name of what it leaves out."""
-
-
-def _nothing_left_out() -> pa.Table:
-    fields = [("ts", pa.int64()), ("weight", pa.int64())]
-    return pa.schema([*fields, ("expression", pa.string()), ("row", pa.string())]).empty_table()
 
 
 class Engine:
@@ -111,12 +102,10 @@ class Engine:
         self._starting = threading.Lock()
         self.claims = Claims()
         """The files that sources read and sinks write."""
+        self.deliveries = Deliveries(self._lock, lambda: self.spark)
         self._open_store(self.settings.store)
         self._operation = Operation(self._lock, self._work, self._read_source)
         self._failures = Failures()
-        self._logs: dict[str, ResultLog] = {}
-        self._news: set[str] = set()
-        """The queries that have put out what was not yet handed on."""
         self._outputs: dict[str, str] = {}
         self.graph = Graph()
         self._runtime: SparkRuntime | None = None
@@ -129,6 +118,7 @@ class Engine:
         self.store = Store(location)
         self._journal = Journal(self.store)
         self.memory = StatementMemory()
+        self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
 
     # -- statements ------------------------------------------------------------------------
@@ -254,8 +244,8 @@ class Engine:
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
         aside = self._aside(entry)
         if aside is not None:
-            self._add_log(aside, None).counts_coming = True
-        self._note_sink(self._add_log(entry, sink))
+            self.deliveries.add(replace(self._log_of(aside, None), counts_coming=True))
+        self.deliveries.add(self._log_of(entry, sink))
         if entry.active:
             self._activate(entry, plan)
 
@@ -267,17 +257,9 @@ class Engine:
         name = entry.name + ASIDE
         return None if plan is None else replace(entry, name=name, plan=plan, sink=None)
 
-    def _add_log(self, entry: QueryEntry, sink: Any) -> ResultLog:
-        log = ResultLog(
-            entry,
-            self.catalog.tick_microseconds,
-            self._in_timestamps(entry.plan),
-            sink,
-            self._keep_results,
-        )
-        log.write_elsewhere = self._write_elsewhere
-        self._logs[entry.name.lower()] = log
-        return log
+    def _log_of(self, entry: QueryEntry, sink: Any) -> ResultLog:
+        tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
+        return ResultLog(entry, tick, in_timestamps, sink, self._keep_results)
 
     def _activate(self, entry: QueryEntry, plan: Node) -> None:
         epoch, aside = self.inputs.epoch(), self._aside(entry)
@@ -317,9 +299,7 @@ class Engine:
         if isinstance(entry, QueryEntry):
             self._deactivate(key)
             self._failures.forget(key)
-            for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
-                if log is not None:
-                    log.close()
+            self.deliveries.remove(key)
         self.inputs.drop(key)
         self.claims.release(key)
 
@@ -336,7 +316,7 @@ class Engine:
 
     def _restart(self, entry: QueryEntry) -> None:
         self._failures.forget(entry.name)
-        self._logs[entry.name.lower()].sink_failed = False
+        self.deliveries.of(entry.name.lower()).sink_failed = False
         self._activate(entry, optimise(entry.plan, entry.on_error))
 
     def failures(self) -> list[Failure]:
@@ -361,7 +341,7 @@ class Engine:
         entry = self.query_entry(action.name)
         apply(action, self.catalog)
         changed = self.query_entry(action.name)
-        self._logs[action.name.lower()].entry = changed
+        self.deliveries.of(action.name.lower()).entry = changed
         if self._runtime is not None:
             self._runtime.set_weight(changed.name, changed.weight)
         if entry.active and not changed.active:
@@ -651,13 +631,7 @@ class Engine:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        log = self._logs[query.lower()]
-        log.add(page, until)
-        if page is not None:
-            self._news.add(query.lower())
-            if log.counts_coming and not self._journal.is_replaying:
-                log.count_coming(page)
-                self._journal.note("came", query=query.lower(), elements=log.came)
+        self.deliveries.put_out(query, page, until)
 
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
@@ -712,23 +686,7 @@ class Engine:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
             self._journal.flush()
-            logs = [self._logs[name] for name in self._news if name in self._logs]
-            self._news = set()
-        for log in logs:
-            deliver(log, self._lock, self._sink_told)
-
-    def _sink_told(self, log: ResultLog, error: Exception | None) -> None:
-        if error is None:
-            self._note_sink(log)
-            self._journal.flush()
-            return
-        at = log.complete_until
-        self.fail([Failure(log.entry.name, f"INTO {log.entry.sink}", str(error), at, at)], error)
-
-    def _note_sink(self, log: ResultLog) -> None:
-        if log.sink is not None:
-            query, mark = log.entry.name.lower(), log.sink.mark()
-            self._journal.note("sink", query=query, position=log.sink_position, mark=mark)
+        self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------
 
@@ -758,9 +716,8 @@ class Engine:
                 case StreamEntry() | RelationEntry():
                     self._resume_source(key, entry)
                 case QueryEntry():
-                    log = self._logs[key]
-                    log.sink = self._sink_of(entry, replay.marks.get(key))
-                    self._news.add(key)
+                    self.deliveries.of(key).sink = self._sink_of(entry, replay.marks.get(key))
+                    self.deliveries.has_news(key)
         self._journal.flush()
 
     def _resume_source(self, key: str, entry: StreamEntry | RelationEntry) -> None:
@@ -771,20 +728,9 @@ class Engine:
             self.inputs.resume(key, source)
 
     def _file_names(self) -> set[str]:
-        results = {name for log in self._logs.values() for page in log.pages for name in page.names}
         running = () if self._runtime is None else self._runtime.running.values()
         states = {name for each in running if each.state for name in each.state.names}
-        return self.inputs.file_names() | results | states
-
-    def result_log(self, query: str) -> ResultLog:
-        """What a query has put out, by its key."""
-        return self._logs[query]
-
-    def sink_has_taken(self, query: str, position: int) -> None:
-        """The sink of a query had taken so many pages when an earlier run ended."""
-        log = self._logs[query]
-        log.sink_position = position
-        log.forget()
+        return self.inputs.file_names() | self.deliveries.file_names() | states
 
     # -- results ---------------------------------------------------------------------------
 
@@ -793,58 +739,13 @@ class Engine:
 
         Columns are ts (in ticks; NULL at the beginning), weight, and the query's own.
         """
-        with self._lock:
-            log = self._log(query)
-            pages = list(log.pages)
-            if form == "spark":
-                return self._result_frame(log, pages)
-            for page in pages:
-                page.pin()
-        try:
-            table = log.table(pages)
-        finally:
-            with self._lock:
-                for page in pages:
-                    page.unpin()
-        match form:
-            case "arrow":
-                return table
-            case "pandas":
-                return to_pandas(table)
-            case "rows":
-                return python_rows(table)
-        raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
-
-    def _result_frame(self, log: ResultLog, pages: list[Page]) -> Any:
-        """Reads the files of the results where they lie, as long as the query is there."""
-        from millpond.spark.deliveries import result_frame
-
-        names = unique_names(["ts", "weight", *log.schema.names])
-        return result_frame(self.spark, log.page_schema, names, pages)
-
-    def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
-        """Has an executor write a page to a Parquet sink, if that is where its rows are."""
-        if page.is_in_driver or log.sink is None:
-            return False
-        part = log.sink.next_part()
-        if part is None:
-            return False
-        from millpond.spark.deliveries import WritePart, write_part
-        from millpond.spark.workers import Place
-
-        names = tuple(unique_names(["ts", "weight", *log.schema.names]))
-        write_part(
-            self.spark,
-            page,
-            WritePart(Place.of(self.store), log.page_schema, names, str(part.absolute())),
-        )
-        log.sink.has_part()
-        return True
+        return self.deliveries.results(query, form)
 
     def left_out(self, query: str) -> pa.Table:
         """What a query with ON ERROR SKIP has left out: when, how often, why and which row."""
         entry = self.query_entry(query)
-        return self.results(entry.name + ASIDE) if self._aside(entry) else _nothing_left_out()
+        aside = self.deliveries.aside(entry.name)
+        return nothing_left_out() if aside is None else self.results(aside.entry.name)
 
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""
@@ -852,32 +753,26 @@ class Engine:
             raise StateError(f"subscribe needs a function of one table, not {callback!r}")
         with self._lock:
             self._check_open()
-            self._log(query).subscribe(callback)
+            self.deliveries.of(query).subscribe(callback)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
         """A result's time as people read it."""
-        return self._log(query).format_time(ts)
-
-    def _log(self, query: str) -> ResultLog:
-        if as_text(query, "a name").lower() not in self._logs:
-            known = ", ".join(log.entry.name for log in self._logs.values()) or "none"
-            raise StateError(f'no query "{query}"; known: {known}')
-        return self._logs[query.lower()]
+        return self.deliveries.of(query).format_time(ts)
 
     def result_count(self, query: str) -> int:
         """How many elements a query has put out so far, kept or not."""
-        return self._log(query).rows
+        return self.deliveries.of(query).rows
 
     def left_out_count(self, query: str) -> int:
         """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
-        log = self._logs.get(query.lower() + ASIDE)
+        log = self.deliveries.aside(query)
         return 0 if log is None else log.came
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(as_text(name, "a name"))
         if not isinstance(entry, QueryEntry):
-            return self._log(name).entry
+            return self.deliveries.of(name).entry
         return entry
 
     def query(self, name: str) -> Query:
@@ -932,8 +827,7 @@ class Engine:
             self._runtime.close()
         with self._lock:
             self._journal.flush()
-            for log in self._logs.values():
-                log.close_sink()
+            self.deliveries.close()
             self._journal.close()
             self.store.close()
 

@@ -136,10 +136,12 @@ class Replay:
 
     def _sink(self, query: str, position: int, mark: Any) -> None:
         self.marks[query] = mark
-        self._engine.sink_has_taken(query, position)
+        log = self._engine.deliveries.of(query)
+        log.sink_position = position
+        log.forget()
 
     def _came(self, query: str, elements: int) -> None:
-        self._engine.result_log(query).came = elements
+        self._engine.deliveries.of(query).came = elements
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
