@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 N ?= 1000
+EXAMPLES ?= 10
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed
 export PYTHONUTF8 := 1
 
@@ -34,8 +35,8 @@ demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic
 test: $(STAMP) ## all tests
 	$(BIN)/pytest
 
-test-fast: $(STAMP) ## the tests that need no JVM, under a minute
-	$(BIN)/pytest -m 'not spark' -n 2 --dist loadfile
+test-fast: $(STAMP) ## the quick tests that need no JVM, under a minute
+	$(BIN)/pytest -m 'not spark and not slow' -n 2 --dist loadfile
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
 	$(BIN)/ruff check .
@@ -50,7 +51,8 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP) ## N=1000 random queries against the reference evaluator; prints the seed of a failure
+fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries
+	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
 	$(BIN)/python -m tests.fuzz --n $(N)
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case

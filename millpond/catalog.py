@@ -82,6 +82,19 @@ class QueryEntry:
 
 Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]
 
+KINDS: dict[str, type[Entry]] = {
+    "stream": StreamEntry,
+    "relation": RelationEntry,
+    "view": ViewEntry,
+    "query": QueryEntry,
+}
+"""What the catalog holds, by the word for it."""
+
+
+def kind_of(entry: Entry) -> str:
+    """The word for a catalog entry."""
+    return next(kind for kind, entries in KINDS.items() if isinstance(entry, entries))
+
 
 @dataclass
 class Catalog:

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors.python_values import to_pandas
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
-
-KINDS = {
-    "stream": StreamEntry,
-    "relation": RelationEntry,
-    "view": ViewEntry,
-    "query": QueryEntry,
-}
-"""What the catalog holds; SHOW knows each by its plural."""
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""
@@ -59,7 +52,7 @@ class Query:
     def _repr_html_(self) -> str:
         table = self.results()
         last = min(SHOWN_ROWS, table.num_rows)
-        rows = table.slice(table.num_rows - last).to_pandas().to_html(index=False)
+        rows = to_pandas(table.slice(table.num_rows - last)).to_html(index=False)
         entry = self._engine.query_entry(self.name)
         return (
             f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
@@ -67,21 +60,18 @@ class Query:
         )
 
 
-def kind_of(entry: Any) -> str:
-    """The word for a catalog entry, "query" for what is none."""
-    found = (kind for kind, entries in KINDS.items() if isinstance(entry, entries))
-    return next(found, "query")
-
-
 def shown(engine: Engine, what: str) -> pa.Table:
     """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
-    rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
+    if what == "failures":
+        rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
+    else:
+        rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
 
 
 def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
-    for key, value, meaning in engine.settings_now.listing():
-        yield {"setting": key, "value": value, "meaning": meaning}
+    for key, value, meaning, change in engine.settings_now.listing():
+        yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
 
 
 def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
@@ -97,9 +87,12 @@ def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
 def _detail(engine: Engine, entry: Any) -> str:
     match entry:
         case QueryEntry():
-            state = "active" if entry.active else "inactive"
+            failed = any(failure.query == entry.name for failure in engine.failures())
+            state = "failed" if failed else "active" if entry.active else "inactive"
             count = engine.result_count(entry.name)
-            return f"{state}, weight {entry.weight:g}, {count} result elements"
+            aside = engine.left_out_count(entry.name)
+            skipped = f", {aside} left out" if aside else ""
+            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
             return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"

@@ -34,6 +34,15 @@ class CqlError(MillpondError):
 class InputError(MillpondError):
     """Data that does not fit its declaration; names the source and the place in it."""
 
+    def __init__(self, message: str, column: str | None = None) -> None:
+        self.column = column
+        """The declared column at fault, where it is one."""
+        super().__init__(message)
+
+
+class OutputError(MillpondError):
+    """Results that cannot be written; names the query and the file."""
+
 
 class MachineError(MillpondError):
     """The machine lacks something Millpond needs, such as a usable Java."""

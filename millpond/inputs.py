@@ -7,39 +7,67 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
-from millpond.connectors import Progress, Source, to_arrow, to_ticks
-from millpond.errors import InputError, StateError
+from millpond.connectors import Progress, Source, to_arrow
+from millpond.connectors.admission import stream_page_schema
+from millpond.connectors.changes import WEIGHTS, listed_changes
+from millpond.connectors.times import as_ticks
+from millpond.errors import StateError
 from millpond.intake import (
     END,
     RelationIntake,
     StreamIntake,
+    refuse_ended,
     relation_page_schema,
-    stream_page_schema,
 )
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
+from millpond.planning.physical import Graph
+from millpond.reading import ReadLimits, is_read, refuse_endless_content
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
-from millpond.storage.pages import PageStore
-from millpond.storage.queues import Queue, Reader
+from millpond.storage.journal import Journal
+from millpond.storage.pages import Page
+from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader
+from millpond.storage.store import Store
 
 Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""
 
-_SIGNS = {"+": 1, "-": -1}
+
+@dataclass(frozen=True)
+class SourceReading:
+    """One page of a source about to be read."""
+
+    name: str
+    source: Source
+    pages: Iterator[pa.Table]
+
+    is_limited: bool = False
+    """Whether only part of the source is wanted."""
+
+    @property
+    def can_be_elsewhere(self) -> bool:
+        """Whether it reads files that every host sees, to their end."""
+        return getattr(self.source, "reads_files", False) and not self.is_limited
+
+    def page(self) -> pa.Table | None:
+        """The page, or None at the source's end."""
+        return next(self.pages, None)
 
 
 class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
     def __init__(
-        self, catalog: Catalog, store: PageStore, arrived: Callable[[Queue], None]
+        self, catalog: Catalog, store: Store, journal: Journal, arrived: Callable[[Queue], None]
     ) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
@@ -50,31 +78,41 @@ class Inputs:
         """For each epoch the times after which its queries read the streams."""
         self._catalog = catalog
         self._store = store
+        self._journal = journal
         self._tell = arrived
+        self.read_rows: dict[str, int] = {}
+        """How many rows of each source were taken; -1 at its end."""
         self._epoch = 0
         self._moved = False
+        self._is_limited = False
 
     # -- which there are -------------------------------------------------------------------
 
-    def add_stream(self, entry: StreamEntry, source: Source) -> None:
-        """A new stream."""
+    def add_stream(self, entry: StreamEntry, source: Source | None) -> None:
+        """A new stream; without a source yet, if it is one of an earlier run."""
         key = entry.name.lower()
         schema = stream_page_schema(entry.schema)
         queue = Queue(f"stream:{key}", schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
         self.streams[key] = StreamIntake(entry, queue, self._catalog.tick_microseconds)
-        if entry.source.name != "push":
+        if entry.source.name != "push" and source is not None:
             self.sources[key] = (source, source.pages())
 
-    def add_relation(self, entry: RelationEntry, source: Source) -> None:
-        """A new relation; without timestamps its content is there from the beginning."""
+    def add_relation(self, entry: RelationEntry, source: Source | None) -> None:
+        """A new relation; without timestamps its content is there from the beginning.
+
+        Of an earlier run it has no source yet, and its content follows from the log.
+        """
         key = entry.name.lower()
         queue = self._relation_queue(entry, "")
-        queue.readers.append(Reader(BEGINNING - 1, lambda page: page.last, needs_content=True))
-        intake = self.relations[key] = RelationIntake(entry, [queue])
-        if entry.has_changes and entry.source.name != "push":
+        reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True))
+        intake = self.relations[key] = RelationIntake(entry, [queue], reader)
+        if source is None or entry.source.name == "push":
+            return
+        if entry.has_changes:
             self.sources[key] = (source, source.pages())
-        elif entry.source.name != "push":
+        else:
+            refuse_endless_content(entry, source)
             for page in source.pages():
                 self.change(intake, page, self.change_time(intake), 1)
 
@@ -87,6 +125,7 @@ class Inputs:
     def drop(self, key: str) -> None:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
+        self.read_rows.pop(key, None)
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -127,11 +166,20 @@ class Inputs:
     def _from_now_on(self, intake: RelationIntake) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
         queue = self._relation_queue(intake.entry, f"@{self._epoch}")
-        promised, changes = intake.queue.heartbeat, intake.changes()
-        queue.append(_from_the_beginning(intake.content(promised)))
-        queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
+        promised = intake.queue.heartbeat
+        if not self._journal.is_replaying:  # else its pages follow from the log
+            changes = intake.changes()
+            past = queue.append(_from_the_beginning(intake.content(promised)))
+            coming = queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
+            for page in (past, coming):
+                if page is not None:
+                    self._note_page(queue, page)
         queue.advance(promised)
         return queue
+
+    def _note_page(self, queue: Queue, page: Page) -> None:
+        if self._journal.is_durable:
+            self._journal.note("page", queue=queue.name, page=page.reference())
 
     def forget_epochs(self, in_use: set[int]) -> None:
         """Closes the relations' queues of past epochs to which no operator belongs any more."""
@@ -151,39 +199,76 @@ class Inputs:
         key = name.lower()
         if key in self.streams:
             intake = self.streams[key]
-            self._accept(intake, to_arrow(rows, intake.entry.schema, intake.entry.name))
+            refuse_ended(intake.entry.name, intake.queue)
+            self._accept(key, intake, to_arrow(rows, intake.entry.schema, intake.entry.name))
             return
         relation = self.relation(name)
+        refuse_ended(relation.entry.name, relation.queue)
         table = to_arrow(rows, relation.entry.schema, relation.entry.name)
         self.change(relation, table, self.change_time(relation), 1)
 
-    def _accept(self, intake: StreamIntake, table: pa.Table) -> None:
-        intake.accept(table)
+    def _accept(self, key: str, intake: StreamIntake, table: pa.Table) -> None:
+        late, name = intake.late_count, None
+        page = intake.accept(table)
+        if page is not None:
+            self._note_page(intake.queue, page)
+        if self._journal.is_durable and intake.late_count > late:
+            name = self._store.new_name("pages", ".late.parquet")
+            self._store.write(intake.late_tables[-1], name)
+            intake.late_names.append(name)
+        self._note_stream(key, intake, name)
         self._arrived([intake.queue])
+
+    def _note_stream(self, key: str, intake: StreamIntake, late: str | None) -> None:
+        self._journal.note(
+            "stream",
+            name=key,
+            largest=intake.largest,
+            arrived=intake.arrived,
+            late_count=intake.late_count,
+            late=late,
+            heartbeat=intake.queue.heartbeat,
+        )
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
-        intake, listed = self.relation(name), list(changes)
-        for _, op, _ in listed:
-            if op not in _SIGNS:
-                raise InputError(f"relation {name}: op must be '+' or '-', not {op!r}")
-        times = [BEGINNING if ts is None else self._ticks(ts) for ts, _, _ in listed]
+        intake = self.relation(name)
+        listed = listed_changes(changes, intake.entry.name)
+        times = [
+            BEGINNING if ts is None else self._ticks(ts, f"{name}, row {number}")
+            for number, (ts, _, _) in enumerate(listed, start=1)
+        ]
         table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
-        weights = np.array([_SIGNS[op] for _, op, _ in listed], dtype=np.int64)
+        weights = np.array([WEIGHTS[op] for _, op, _ in listed], dtype=np.int64)
         self._apply(intake, table, np.array(times, dtype=np.int64), weights)
 
     def _apply(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
         if rows.num_rows == 0:
             return
-        intake.change(rows, times, weights)
+        self._change(intake, rows, times, weights)
         for queue in intake.queues:
-            queue.advance(int(times.max()) - 1)
+            self._beat(queue, int(times.max()) - 1)
         self._arrived(intake.queues)
+
+    def _change(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
+        for queue, page in intake.change(rows, times, weights):
+            self._note_page(queue, page)
+        self._journal.note(
+            "relation",
+            name=intake.entry.name.lower(),
+            last_change=intake.last_change,
+            changed_rows=intake.changed_rows,
+        )
+
+    def _beat(self, queue: Queue, heartbeat: int) -> None:
+        if heartbeat > queue.heartbeat:
+            queue.advance(heartbeat)
+            self._journal.note("heartbeat", queue=queue.name, time=heartbeat)
 
     def change(self, intake: RelationIntake, rows: pa.Table, at: int, weight: int) -> None:
         """Adds (weight 1) or removes (-1) rows of a relation at a time."""
         times, weights = np.full(rows.num_rows, at), np.full(rows.num_rows, weight)
-        intake.change(rows, times.astype(np.int64), weights.astype(np.int64))
+        self._change(intake, rows, times.astype(np.int64), weights.astype(np.int64))
         self._arrived(intake.queues, moved=at > BEGINNING)  # what is there from the start, all see
 
     def change_time(self, intake: RelationIntake) -> int:
@@ -196,29 +281,84 @@ class Inputs:
         return max(now, 0) if now > BEGINNING else BEGINNING
 
     def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
-        self._moved = self._moved or moved
+        if moved and not self._moved:
+            self._journal.note("moved")
+            self._moved = True
         for queue in queues:
             self._tell(queue)
 
     # -- sources ---------------------------------------------------------------------------
 
-    def read(self, report: Report | None) -> None:
-        """One page of the source furthest behind; at its end the promise that nothing follows."""
-        name = min(self.sources, key=self._reached)
-        source, pages = self.sources[name]
-        page = next(pages, None)
+    def sources_of(self, graph: Graph) -> list[str]:
+        """The sources that are not at their end and that an operator reads."""
+        return [name for name in self.sources if is_read(graph, self._queues_of(name))]
+
+    def limit(self, limits: ReadLimits) -> None:
+        """From now on the sources end at these limits."""
+        if limits == ReadLimits():
+            return
+        self._is_limited = True
+        for name, (source, pages) in self.sources.items():
+            self.sources[name] = (source, limits.apply(source, pages))
+
+    def _queues_of(self, name: str) -> list[str]:
+        if name in self.streams:
+            return [self.streams[name].queue.name]
+        return [queue.name for queue in self.relations[name].queues]
+
+    def next_reading(self, names: Iterable[str]) -> SourceReading | None:
+        """Of some sources the one furthest behind, to be read without the lock."""
+        name = min(names, key=self._reached, default=None)
+        return None if name is None else SourceReading(name, *self.sources[name], self._is_limited)
+
+    def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
+        """Takes a page of a source; at its end the promise that nothing follows."""
+        name = reading.name
+        if name not in self.sources or self.sources[name][1] is not reading.pages:
+            return  # dropped meanwhile
         if report is not None:
-            report(self._catalog.entries[name].name, source.progress())
+            report(self._catalog.entries[name].name, reading.source.progress())
+        taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
+        self.read_rows[name] = taken
+        self._journal.note("source", name=name, rows=taken)
         if page is None:
             del self.sources[name]
-            self.advance(name, END)
+            self._advance(name, END)
         elif name in self.streams:
-            self._accept(self.streams[name], page)
+            self._accept(name, self.streams[name], page)
         else:
             times = np.asarray(page["ts"]).astype(np.int64)
             weights = np.asarray(page["weight"]).astype(np.int64)
             rows = page.select(page.column_names[2:])
             self._apply(self.relations[name], rows, times, weights)
+
+    def take_line(
+        self, reading: SourceReading, line: dict[str, Any], report: Report | None
+    ) -> None:
+        """Takes a page of a stream's source that was read and written elsewhere."""
+        name = reading.name
+        if name not in self.sources or self.sources[name][1] is not reading.pages:
+            return  # dropped meanwhile
+        if report is not None:
+            report(self._catalog.entries[name].name, Progress(*line["progress"]))
+        self.read_rows[name] = line["taken"]
+        self._journal.note("source", name=name, rows=line["taken"])
+        if line["taken"] < 0:
+            del self.sources[name]
+            self._advance(name, END)
+            return
+        intake = self.streams[name]
+        if "name" in line:
+            page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
+            intake.queue.add(page)
+            self._note_page(intake.queue, page)
+        if "late" in line:
+            intake.late_tables.append(self._store.read((line["late"],)))
+            intake.late_names.append(line["late"])
+            intake.late_count += line["late_rows"]
+        intake.has_come(line["largest"], line["arrived"], line["heartbeat"])
+        self._note_stream(name, intake, line.get("late"))
+        self._arrived([intake.queue])
 
     def _reached(self, name: str) -> int:
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
@@ -227,25 +367,24 @@ class Inputs:
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
-        key, ticks = name.lower(), self._ticks(timestamp)
+        self._advance(name, self._ticks(timestamp, name))
+
+    def _advance(self, name: str, ticks: int) -> None:
+        key = name.lower()
         is_stream = key in self.streams
         queues = [self.streams[key].queue] if is_stream else self.relation(name).queues
         for queue in queues:
-            queue.advance(min(ticks, END))
+            self._beat(queue, ticks)
         self._arrived(queues)
 
     def end(self) -> None:
-        """Promises that nothing at all will follow."""
+        """Promises that nothing will follow, except in sources that nobody has read."""
         for name in [*self.streams, *self.relations]:
-            self.advance(name, END)
+            if name not in self.sources:
+                self._advance(name, END)
 
-    def _ticks(self, ts: Any) -> int:
-        if isinstance(ts, int | np.integer):
-            return int(ts)
-        if not hasattr(ts, "isoformat"):
-            raise InputError(f"{ts!r} is not a time: give a number of ticks or a datetime")
-        ticks = to_ticks(pa.array([ts], pa.timestamp("us")), self._catalog.tick_microseconds)
-        return int(ticks[0].as_py())
+    def _ticks(self, time: Any, place: str) -> int:
+        return as_ticks(time, self._catalog.tick_microseconds, place)
 
     def promise(self, settings: Settings) -> None:
         """Heartbeats on demand: from the wall clock, and from the streams for quiet relations."""
@@ -257,7 +396,7 @@ class Inputs:
         for relation in self.relations.values():
             if not relation.entry.has_changes:
                 self._raise(relation.queues, max(self._furthest, relation.last_change))
-            relation.queue.readers[0].cursor = relation.queue.heartbeat
+            relation.reader.cursor = relation.queue.heartbeat
 
     @property
     def _furthest(self) -> int:
@@ -273,8 +412,34 @@ class Inputs:
     def _raise(self, queues: list[Queue], heartbeat: int) -> None:
         for queue in queues:
             if heartbeat > queue.heartbeat:
-                queue.advance(heartbeat)
+                self._beat(queue, heartbeat)
                 self._tell(queue)
+
+    # -- after a restart -------------------------------------------------------------------
+
+    def moved(self) -> None:
+        """Time has moved since the last query was registered."""
+        self._moved = True
+
+    def file_names(self) -> set[str]:
+        """The files of all queues and of the late tuples."""
+        pages = [page for queue in self.queues.values() for page in queue.all_pages]
+        late = [name for intake in self.streams.values() for name in intake.late_names]
+        return {name for page in pages for name in page.names}.union(late)
+
+    def resume(self, key: str, source: Source) -> None:
+        """Goes on with a source behind the rows that an earlier run has taken of it."""
+        taken = self.read_rows.get(key, 0)
+        if taken >= 0:
+            self.sources[key] = (source, _without_first(source.pages(), taken))
+
+
+def _without_first(pages: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The pages without so many rows at the beginning."""
+    for page in pages:
+        if page.num_rows > rows:
+            yield page.slice(rows)
+        rows = max(0, rows - page.num_rows)
 
 
 def _from_the_beginning(content: pa.Table) -> pa.Table:

@@ -12,33 +12,34 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import RelationEntry, StreamEntry
-from millpond.connectors import arrow_schema, to_ticks
-from millpond.errors import InputError
+from millpond.connectors import arrow_schema
+from millpond.connectors.admission import Admission
+from millpond.errors import InputError, StateError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.groups import Ints
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
-from millpond.storage.pages import concatenated
+from millpond.storage.pages import Page, concatenated
 from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader
 
 END = FOREVER - 1
 """The heartbeat of a source that has ended."""
 
 
-def stream_page_schema(schema: Schema) -> pa.Schema:
-    """Pages of a base stream: time, order of arrival, then the declared columns as c0…"""
-    numbers = [pa.field("_ts", pa.int64()), pa.field("_seq", pa.int64())]
-    return pa.schema(numbers + _numbered(schema))
+def refuse_ended(name: str, queue: Queue) -> None:
+    """Refuses rows for an input of which it was said that nothing will follow."""
+    if queue.heartbeat >= END:
+        raise StateError(
+            f"{name} has ended: its source was read to its end, or finish() was called; "
+            "nothing can follow"
+        )
 
 
 def relation_page_schema(schema: Schema) -> pa.Schema:
     """Pages of a base relation: elements."""
     return element_schema([f.type for f in arrow_schema(schema)])
-
-
-def _numbered(schema: Schema) -> list[pa.Field]:
-    return [pa.field(f"c{i}", f.type) for i, f in enumerate(arrow_schema(schema))]
 
 
 @dataclass
@@ -52,57 +53,34 @@ class StreamIntake:
     arrived: int = 0
     late_count: int = 0
     last_arrival_seconds: float = field(default_factory=time.monotonic)
-    _late: list[pa.Table] = field(default_factory=list)
+    late_tables: list[pa.Table] = field(default_factory=list)
+    late_names: list[str] = field(default_factory=list)
+    """The files that hold them, in a store that lasts."""
 
-    def accept(self, table: pa.Table) -> None:
+    def accept(self, table: pa.Table) -> Page | None:
         """Takes tuples in order of arrival; the table has the declared columns."""
         if table.num_rows == 0:
-            return
+            return None
+        admitted = self.admission.admit(table, self.now_ticks())
+        if admitted.late is not None:
+            self.late_tables.append(admitted.late)
+            self.late_count += admitted.late.num_rows
+        page = None if admitted.page is None else self.queue.append(admitted.page, is_sorted=True)
+        self.has_come(admitted.largest, admitted.arrived, admitted.heartbeat)
+        return page
+
+    @property
+    def admission(self) -> Admission:
+        """How far the stream is."""
+        return Admission(
+            self.entry, self.tick_microseconds, self.largest, self.arrived, self.queue.heartbeat
+        )
+
+    def has_come(self, largest: int | None, arrived: int, heartbeat: int) -> None:
+        """Tuples have come, and the stream is this far now."""
         self.last_arrival_seconds = time.monotonic()
-        times = self._times(table)
-        late = self._lateness(times)
-        if late.any():
-            self.late_count += int(late.sum())
-            self._late.append(table.filter(pa.array(late)))
-            table, times = table.filter(pa.array(~late)), times[~late]
-        self._append(table, times)
-
-    def _append(self, table: pa.Table, times: Ints) -> None:
-        if len(times) == 0:
-            return
-        numbers = np.arange(self.arrived, self.arrived + len(times))
-        self.arrived += len(times)
-        columns = [pa.array(times), pa.array(numbers), *table.columns]
-        page = pa.Table.from_arrays(columns, schema=stream_page_schema(self.entry.schema))
-        if np.any(times[1:] < times[:-1]):
-            page = page.take(pa.array(np.argsort(times, kind="stable")))
-        self.queue.append(page, is_sorted=True)
-        self.largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
-        self.queue.advance(self.largest - self.entry.delay_ticks - 1)
-
-    def _times(self, table: pa.Table) -> Ints:
-        position = self.entry.timestamp_column
-        if position is None:
-            now = max(self.now_ticks(), self.queue.heartbeat + 1, self.largest or BEGINNING)
-            return np.full(table.num_rows, now, dtype=np.int64)
-        column = table.column(position)
-        if column.null_count:
-            row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-            raise InputError(
-                f"stream {self.entry.name}, row {row + 1}: column "
-                f"{self.entry.schema[position].name} is NULL; every tuple needs its time"
-            )
-        times = np.asarray(to_ticks(column, self.tick_microseconds)).astype(np.int64)
-        if len(times) and (times.min() <= BEGINNING // 2 or times.max() >= FOREVER // 2):
-            raise InputError(f"stream {self.entry.name}: a time is out of range")
-        return times
-
-    def _lateness(self, times: Ints) -> Bools:
-        """Later than the delay allows, or at or before what was promised by ``advance``."""
-        first = BEGINNING if self.largest is None else self.largest
-        before = np.maximum.accumulate(np.append(first, times))[:-1]
-        late: Bools = times < before - self.entry.delay_ticks
-        return late | (times <= self.queue.heartbeat)
+        self.largest, self.arrived = largest, arrived
+        self.queue.advance(heartbeat)
 
     def now_ticks(self) -> int:
         """The wall clock in ticks."""
@@ -112,7 +90,7 @@ class StreamIntake:
     def late(self) -> pa.Table:
         """The late tuples, as they came."""
         schema = arrow_schema(self.entry.schema)
-        return pa.concat_tables(self._late) if self._late else schema.empty_table()
+        return pa.concat_tables(self.late_tables) if self.late_tables else schema.empty_table()
 
 
 @dataclass
@@ -121,7 +99,11 @@ class RelationIntake:
 
     entry: RelationEntry
     queues: list[Queue]
+    reader: Reader
+    """Keeps the relation's content."""
     last_change: int = BEGINNING
+    changed_rows: int = 0
+    """How many rows were put in or taken out so far."""
     _held: Counter[Hashable] | None = None
 
     @property
@@ -129,17 +111,18 @@ class RelationIntake:
         """The queue that was there from the beginning."""
         return self.queues[0]
 
-    def change(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
+    def change(self, rows: pa.Table, times: Ints, weights: Ints) -> list[tuple[Queue, Page]]:
         """Adds (weight 1) and removes (weight -1) rows at times after the relation's promise."""
         if rows.num_rows == 0:
-            return
+            return []
         self._check(rows, times, weights)
         ends = np.full(rows.num_rows, FOREVER, dtype=np.int64)
         columns = [pa.array(times), pa.array(ends), pa.array(weights), *rows.columns]
         page = pa.Table.from_arrays(columns, schema=relation_page_schema(self.entry.schema))
         self.last_change = max(self.last_change, int(times.max()))
-        for queue in self.queues:
-            queue.append(page)
+        self.changed_rows += rows.num_rows
+        added = ((queue, queue.append(page)) for queue in self.queues)
+        return [(queue, one) for queue, one in added if one is not None]
 
     def _check(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
         earliest = int(times.min())

@@ -1,24 +1,45 @@
-"""What queries have put out: kept, handed to subscribers, written to sinks."""
+"""What queries have put out: a log of pages, read by sinks and subscribers at their own pace.
+
+A page enters the log when its step is committed. Whoever reads the log has a cursor of its own, so
+one that raises or is slow takes nothing from the others.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
-from millpond.connectors import Sink, arrow_schema
-from millpond.connectors.sinks import unique_names
+from millpond.connectors import arrow_schema
+from millpond.connectors.python_values import moment
+from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.kernels.columns import integers
-from millpond.kernels.counts import net_of
-from millpond.kernels.groups import encode
-from millpond.kernels.timeline import Changes
+from millpond.kernels.results import named
 from millpond.schema import BEGINNING, Schema
+from millpond.storage.pages import Page, concatenated
 
 Callback = Callable[[pa.Table], None]
+
+MOST_FAILURES = 3
+"""A subscriber that raises so often is not called again."""
+
+SinkTold = Callable[["ResultLog", Exception | None], None]
+"""Told after each write to a sink, with the lock held: whose it is, and what went wrong."""
+
+logger = logging.getLogger("millpond")
+
+
+@dataclass(eq=False)
+class Subscriber:
+    """Somebody who is called with every table of new results."""
+
+    callback: Callback
+    position: int
+    failures: int = 0
 
 
 @dataclass
@@ -28,12 +49,22 @@ class ResultLog:
     entry: QueryEntry
     tick_microseconds: int
     in_timestamps: bool
-    sink: Sink | None = None
+    sink: NamedSink | None = None
     is_kept: bool = True
     complete_until: int = BEGINNING - 1
     rows: int = 0
-    subscribers: list[Callback] = field(default_factory=list)
-    _pages: list[pa.Table] = field(default_factory=list)
+    came: int = 0
+    """How many of them came, rather than went; counted where nobody else reads them."""
+    subscribers: list[Subscriber] = field(default_factory=list)
+    position: int = 0
+    """How many pages were put out so far."""
+    sink_position: int = 0
+    """How many of them the sink has taken."""
+    sink_failed: bool = False
+    counts_coming: bool = False
+    write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
+    """Writes a page to the sink where the page lies, if that can be done."""
+    _pages: list[Page] = field(default_factory=list)
 
     @property
     def schema(self) -> Schema:
@@ -41,53 +72,160 @@ class ResultLog:
         schema: Schema = self.entry.plan.schema
         return schema
 
-    def add(self, page: pa.Table, until: int) -> None:
+    def add(self, page: Page | None, until: int) -> None:
         """Takes what one step put out: complete up to a time."""
         self.complete_until = until
-        if page.num_rows == 0:
+        if page is None:
             return
-        self.rows += page.num_rows
-        if self.is_kept:
-            self._pages.append(page)
-        if self.sink is not None or self.subscribers:
-            table = self._named(summed(page))
-            for receive in [*self.subscribers, *([self.sink.write] if self.sink else [])]:
-                receive(table)
+        self.rows += page.rows
+        if self.counts_coming:
+            weights = integers(page.table["_w"])
+            self.came += int(weights[weights > 0].sum())
+        self.position += 1
+        self._pages.append(page)
+        self.forget()
 
-    def table(self) -> pa.Table:
+    @property
+    def pages(self) -> list[Page]:
+        """The pages that are remembered."""
+        return self._pages
+
+    # -- delivery --------------------------------------------------------------------------
+
+    def subscribe(self, callback: Callback) -> None:
+        """From now on, calls back with every table of new results."""
+        self.subscribers.append(Subscriber(callback, self.position))
+
+    def for_sink(self) -> Page | None:
+        """The next page for the sink."""
+        if self.sink is None or self.sink_failed or self.sink_position == self.position:
+            return None
+        return self._at(self.sink_position)
+
+    def for_subscribers(self) -> tuple[Subscriber, Page] | None:
+        """The next page for somebody who has not seen it; it counts as seen from now on."""
+        for subscriber in self.subscribers:
+            if subscriber.position < self.position:
+                page = self._at(subscriber.position)
+                subscriber.position += 1
+                return subscriber, page
+        return None
+
+    def _at(self, position: int) -> Page:
+        return self._pages[position - self.position + len(self._pages)]
+
+    def called(self, subscriber: Subscriber, error: Exception | None) -> None:
+        """Notes how a call went."""
+        if error is None:
+            return
+        subscriber.failures += 1
+        left = MOST_FAILURES - subscriber.failures
+        logger.error(
+            "query %s: a subscriber raised %s: %s%s",
+            self.entry.name,
+            type(error).__name__,
+            error,
+            "" if left > 0 else "; it is not called again",
+            exc_info=error,
+        )
+        if left <= 0 and subscriber in self.subscribers:
+            self.subscribers.remove(subscriber)
+
+    def forget(self) -> None:
+        """Drops the pages everybody has seen, if results are not kept."""
+        if self.is_kept:
+            return
+        seen = [subscriber.position for subscriber in self.subscribers]
+        if self.sink is not None and not self.sink_failed:
+            seen.append(self.sink_position)
+        over = len(self._pages) - (self.position - min(seen, default=self.position))
+        for page in self._pages[:over]:
+            page.free()
+        del self._pages[:over]
+
+    # -- tables ----------------------------------------------------------------------------
+
+    def table(self, pages: list[Page] | None = None) -> pa.Table:
         """Everything kept so far, in order of time; names that repeat get a number."""
-        columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
-        types = [f.type for f in arrow_schema(self.schema)]
-        schema = pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
-        whole = pa.concat_tables(self._pages) if self._pages else schema.empty_table()
-        named = self._named(summed(whole))
+        whole = concatenated(self._pages if pages is None else pages, self.page_schema)
+        named = self.named(whole)
         return named.rename_columns(unique_names(named.column_names))
 
-    def _named(self, page: pa.Table) -> pa.Table:
-        times = integers(page["_ts"])
-        ts = pa.array(times, mask=times == BEGINNING)
-        columns = [ts, page["_w"], *page.columns[2:]]
-        return pa.Table.from_arrays(columns, names=["ts", "weight", *self.schema.names])
+    @property
+    def page_schema(self) -> pa.Schema:
+        """The columns of the pages: time, weight, then the query's as c0…"""
+        columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
+        types = [f.type for f in arrow_schema(self.schema)]
+        return pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
+
+    def named(self, page: pa.Table) -> pa.Table:
+        """Rows summed up and in order of time, with the names of the query's columns."""
+        return named(page, ["ts", "weight", *self.schema.names])
 
     def format_time(self, ts: int | None) -> int | str | None:
         """A time as people read it: the number of ticks, or a timestamp where inputs have those."""
         if ts is None or not self.in_timestamps:
             return ts
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(
-            microseconds=ts * self.tick_microseconds
-        )
-        return moment.replace(tzinfo=None).isoformat()
+        return moment(ts, self.tick_microseconds)
 
     def close(self) -> None:
-        """Closes the sink."""
+        """Closes the sink and lets the pages go."""
+        for page in self._pages:
+            page.free()
+        self._pages = []
+        self.close_sink()
+
+    def close_sink(self) -> None:
+        """Finishes what the sink has written."""
         if self.sink is not None:
             self.sink.close()
 
 
-def summed(page: pa.Table) -> pa.Table:
-    """Equal rows of one instant in one, in order of time."""
-    columns = page.column_names[2:]
-    codes = encode([page[name] for name in columns], page.num_rows)
-    rows = np.arange(page.num_rows)
-    changes = Changes.ordered(rows, codes, integers(page["_ts"]), integers(page["_w"]))
-    return net_of(changes, page, columns)
+def deliver(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> None:
+    """Hands the pages of a log on to its sink and subscribers, without the lock."""
+    while _feed_sink(log, lock, told):
+        pass
+    while _call_subscriber(log, lock):
+        pass
+
+
+def _feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> bool:
+    with lock:
+        page, sink = log.for_sink(), log.sink
+        if page is None or sink is None:
+            return False
+        page.pin()
+    error: Exception | None = None
+    try:
+        if not log.write_elsewhere(log, page):
+            sink.write(log.named(page.table))
+    except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
+        error = raised
+    with lock:
+        page.unpin()
+        if error is None:
+            log.sink_position += 1
+            log.forget()
+        else:
+            log.sink_failed = True
+        told(log, error)
+    return error is None
+
+
+def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bool:
+    with lock:
+        found = log.for_subscribers()
+        if found is None:
+            return False
+        subscriber, page = found
+        page.pin()
+    error: Exception | None = None
+    try:
+        subscriber.callback(log.named(page.table))
+    except Exception as raised:  # noqa: BLE001 (whatever a callback raises is its own affair)
+        error = raised
+    with lock:
+        page.unpin()
+        log.called(subscriber, error)
+        log.forget()
+    return True

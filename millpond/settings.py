@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from millpond.errors import CqlError
+from millpond.spelling import suggestion
 
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1,
@@ -22,6 +24,9 @@ UNIT_MICROSECONDS = {
 }
 """The units of time, singular; a final S is allowed wherever one is read."""
 
+_SHORT_UNITS = {"US": "MICROSECOND", "MS": "MILLISECOND", "S": "SECOND", "MIN": "MINUTE"}
+_SHORT_UNITS |= {"M": "MINUTE", "H": "HOUR", "D": "DAY", "W": "WEEK"}
+
 _UNIT_BYTES = {"": 1, "B": 1, "K": 2**10, "KB": 2**10, "M": 2**20, "MB": 2**20}
 _UNIT_BYTES |= {"G": 2**30, "GB": 2**30, "T": 2**40, "TB": 2**40}
 
@@ -29,11 +34,12 @@ _UNIT_BYTES |= {"G": 2**30, "GB": 2**30, "T": 2**40, "TB": 2**40}
 def parse_duration_microseconds(text: str) -> int:
     """Reads a length of time.
 
-    >>> parse_duration_microseconds("1 second")
-    1000000
+    >>> parse_duration_microseconds("1 second"), parse_duration_microseconds("2ms")
+    (1000000, 2000)
     """
     match = re.fullmatch(r"\s*(\d+)?\s*([A-Za-z]+)\s*", text)
-    unit = match[2].upper().removesuffix("S") if match else ""
+    name = match[2].upper() if match else ""
+    unit = _SHORT_UNITS.get(name) or name.removesuffix("S")
     if not match or unit not in UNIT_MICROSECONDS:
         units = ", ".join(name.lower() for name in UNIT_MICROSECONDS)
         raise ValueError(f"a length of time such as '1 second' (units: {units})")
@@ -53,6 +59,18 @@ def parse_bytes(text: str) -> int:
     if not match or match[2].upper() not in _UNIT_BYTES:
         raise ValueError("an amount of memory such as '512 MB' or '4g'")
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
+
+
+def cores(spark_master: str) -> int:
+    """How many tasks run at once; for a cluster, a fair guess.
+
+    >>> cores("local[3]"), cores("local")
+    (3, 1)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
+    if match is None or match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
 
 
 def format_duration(microseconds: int) -> str:
@@ -90,7 +108,12 @@ def _whole_number(low: int) -> Callable[[str], int]:
     return parse
 
 
-def _seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
+    """Reads a number of seconds, or a length of time in any unit.
+
+    >>> parse_seconds("1.5"), parse_seconds("2 min")
+    (1.5, 120.0)
+    """
     try:
         seconds = float(text)
     except ValueError:
@@ -119,12 +142,40 @@ def _memory_of_jvm(text: str) -> str:
     return f"{max(1, parse_bytes(text) // 2**20)}m"
 
 
+class Change(StrEnum):
+    """When a setting may be changed."""
+
+    ANY_TIME = "at any time"
+    BEFORE_STREAMS = "before the first stream"
+    SOURCES_TO_COME = "for sources declared later"
+    BEFORE_STEPS = "before the first step"
+    BEFORE_SPARK = "before Spark starts"
+    NOT_IN_FORCE = "not in force yet"
+
+
+AUTO = "auto"
+"""The value of a setting that is worked out, or left to Spark."""
+
+
+def _or_auto(parse: Callable[[str], Any]) -> Callable[[str], str]:
+    def parse_or_auto(text: str) -> str:
+        if text.strip().lower() == AUTO:
+            return AUTO
+        try:
+            return str(parse(text))
+        except ValueError as error:
+            raise ValueError(f"{AUTO} or {error}") from None
+
+    return parse_or_auto
+
+
 @dataclass(frozen=True)
 class _Option:
     key: str
     meaning: str
     parse: Callable[[str], Any]
     show: Callable[[Any], str] = str
+    change: Change = Change.ANY_TIME
 
 
 def _option(
@@ -133,8 +184,9 @@ def _option(
     parse: Callable[[str], Any],
     meaning: str,
     show: Callable[[Any], str] = str,
+    change: Change = Change.ANY_TIME,
 ) -> Any:
-    option = _Option(key, meaning, parse, show)
+    option = _Option(key, meaning, parse, show, change)
     return dataclasses.field(default=default, metadata={"option": option})
 
 
@@ -150,21 +202,37 @@ class Settings:
         "tick",
         1,
         parse_duration_microseconds,
-        "the length of one tick of time; fixed before the first stream is declared",
+        "the length of one tick of time",
         format_duration,
+        Change.BEFORE_STREAMS,
     )
     strategy: str = _option("strategy", "round-robin", _word, "the scheduling strategy")
-    seed: int = _option("seed", 0, _whole_number(0), "what sampling and generated data depend on")
+    seed: int = _option(
+        "seed",
+        0,
+        _whole_number(0),
+        "what sampling and generated data depend on",
+        change=Change.BEFORE_STEPS,
+    )
     page_rows: int = _option(
-        "page_rows", 100_000, _whole_number(1), "how many rows a source hands over at once, at most"
+        "page_rows",
+        100_000,
+        _whole_number(1),
+        "how many rows a source hands over at once, at most",
+        change=Change.SOURCES_TO_COME,
     )
     budget_bytes: int = _option(
-        "budget", 2**30, parse_bytes, "the memory that queues may use", format_bytes
+        "budget",
+        2**30,
+        parse_bytes,
+        "the memory that queues may use",
+        format_bytes,
+        Change.NOT_IN_FORCE,
     )
     heartbeat_timeout_seconds: float = _option(
         "heartbeat_timeout",
         1.0,
-        _seconds,
+        parse_seconds,
         "how long a quiet input may hold others up before its clock is advanced for it",
         lambda seconds: f"{seconds:g} seconds",
     )
@@ -179,13 +247,55 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        2_000_000,
+        50_000,
         _whole_number(0),
-        "up to how many rows the last part of a keyed operator runs in the driver",
+        "steps of at most so many rows end in the driver, larger ones on the executors",
     )
-    spark_master: str = _option("spark_master", "local[*]", _word, "where Spark runs")
+    small_steps: str = _option(
+        "small_steps",
+        "driver",
+        _one_of("driver", "spark"),
+        "who evaluates the expressions of steps that end in the driver",
+    )
+    processors: int = _option(
+        "processors",
+        0,
+        _whole_number(0),
+        "how many steps run at once; 0: as many as Spark has cores",
+    )
+    store: str = _option(
+        "store",
+        "memory",
+        _word,
+        "where pages and states are kept: memory, or a directory that all hosts see",
+    )
+    spark_master: str = _option(
+        "spark_master", "local[*]", _word, "where Spark runs", change=Change.BEFORE_SPARK
+    )
     driver_memory: str = _option(
-        "driver_memory", "2048m", _memory_of_jvm, "the heap of Spark's driver process"
+        "driver_memory",
+        "2048m",
+        _memory_of_jvm,
+        "the heap of Spark's driver process",
+        change=Change.BEFORE_SPARK,
+    )
+    driver_host: str = _option(
+        "driver_host",
+        AUTO,
+        _or_auto(_word),
+        "the address of this machine that Spark's workers reach; auto: the one towards the master",
+    )
+    executor_memory: str = _option(
+        "executor_memory",
+        AUTO,
+        _or_auto(_memory_of_jvm),
+        "the heap of each executor on a cluster; auto: as Spark is configured",
+    )
+    executor_cores: str = _option(
+        "executor_cores",
+        AUTO,
+        _or_auto(_whole_number(1)),
+        "how many tasks an executor on a cluster runs at once; auto: as Spark is configured",
     )
 
     def with_option(self, key: str, value_text: str) -> Settings:
@@ -204,10 +314,10 @@ class Settings:
             settings = settings.with_option(key, str(value))
         return settings
 
-    def listing(self) -> list[tuple[str, str, str]]:
-        """Key, value and meaning of every setting, as SHOW SETTINGS prints them."""
+    def listing(self) -> list[tuple[str, str, str, str]]:
+        """Key, value, meaning of every setting, and when it may change, for SHOW SETTINGS."""
         return [
-            (option.key, option.show(getattr(self, name)), option.meaning)
+            (option.key, option.show(getattr(self, name)), option.meaning, option.change.value)
             for name, option in _OPTIONS.items()
         ]
 
@@ -217,12 +327,18 @@ _OPTIONS: dict[str, _Option] = {
 }
 
 
+def refuse_late_change(key: str, has_spark: bool, has_stepped: bool) -> None:
+    """Refuses to change a setting that was already made use of and would change nothing more."""
+    option = _find(key)[1]
+    too_late = {Change.BEFORE_SPARK: has_spark, Change.BEFORE_STEPS: has_stepped}
+    if too_late.get(option.change):
+        raise CqlError(f"setting {option.key} can be changed only {option.change}; it is in use")
+
+
 def _find(key: str) -> tuple[str, _Option]:
     wanted = key.strip().lower().replace("-", "_")
     for name, option in _OPTIONS.items():
         if wanted in (option.key, name):
             return name, option
-    keys = sorted(option.key for option in _OPTIONS.values())
-    near = difflib.get_close_matches(wanted, keys, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise CqlError(f'no setting "{key}"; {hint}known: {", ".join(keys)}')
+    keys = [option.key for option in _OPTIONS.values()]
+    raise CqlError(f'no setting "{key}"{suggestion(wanted, keys)}')

@@ -19,6 +19,9 @@ from millpond.errors import StrategyError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
+Producer: TypeAlias = int | str
+"""What an input reads: an operator, by its id, or a stream, by its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueryShare:
@@ -30,12 +33,9 @@ class QueryShare:
 
 @dataclass(frozen=True, slots=True)
 class InputSnapshot:
-    """One input of an operator: where it comes from and what its tuples cost and yield there.
+    """One input of an operator: where it comes from and what its tuples cost and yield there."""
 
-    `source` is an operator's id, or the name of a stream.
-    """
-
-    source: int | str
+    source: Producer
     cost_seconds: float
     selectivity: float
     tuple_bytes: float = 1.0

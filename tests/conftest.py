@@ -1,21 +1,17 @@
-"""One Spark session for all tests, started when the first of them asks for it."""
+"""One Spark session for all tests, started when the first of them asks for it; their examples."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
-import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
 from millpond.settings import Settings
 from millpond.spark.session import create_session
+from tests.drawn_examples import load_profile
 
-hypothesis.settings.register_profile(
-    "millpond", deadline=None, print_blob=True, derandomize="CI" in os.environ
-)
-hypothesis.settings.load_profile("millpond")
+load_profile()
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,30 @@ def test_a_name_is_given_once(engine):
         (lambda e: e.query("nothing"), "nothing"),
         (lambda e: e.explain("nothing"), "nothing"),
         (lambda e: e.drop("nothing"), "nothing"),
-        (lambda e: e.advance("S", "soon"), "'soon' is not a time"),
+        (lambda e: e.advance("S", "soon"), "S: 'soon' is not a time"),
+        (
+            lambda e: e.advance("S", 2**70),
+            f"S: the time {2**70} is out of range; times lie between",
+        ),
+        (lambda e: e.execute(None), "a script is text, not None"),
+        (lambda e: e.execute(b"SHOW ALL"), "a script is text, not b'SHOW ALL'"),
+        (lambda e: e.drop(None), "a name is text, not None"),
+        (lambda e: e.push(None, []), "a name is text, not None"),
+        (lambda e: e.push_changes(5, []), "a name is text, not 5"),
+        (lambda e: e.advance(None, 5), "a name is text, not None"),
+        (lambda e: e.results(None), "a name is text, not None"),
+        (lambda e: e.late(["S"]), "a name is text, not"),
+        (lambda e: e.explain(None), "a name is text, not None"),
+        (lambda e: e.query(None), "a name is text, not None"),
+        (lambda e: e.format_time(None, 5), "a name is text, not None"),
+        (
+            lambda e: e.push_changes("R", [(5, "+")]),
+            r"R, row 1: a change is \(ts, '\+' or '-', row\)",
+        ),
+        (lambda e: e.push_changes("R", [(5, ["+"], (1, "x"))]), "R, row 1: op must be"),
+        (lambda e: e.push_changes("R", 5), "R: changes are tuples"),
+        (lambda e: e.push_changes("R", "+-"), "R: changes are tuples"),
+        (lambda e: e.push_changes("R", [(2**70, "+", (1, "x"))]), f"R, row 1: the time {2**70} is"),
     ],
 )
 def test_unknown_names_are_named(engine, call, message):
@@ -133,6 +156,21 @@ def test_a_closed_engine_says_so():
     engine.close()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda e: e.push("S", [(1, 1)]),
+        lambda e: e.push("R", [(1, "x")]),
+        lambda e: e.execute("INSERT INTO R VALUES (1, 'x')"),
+    ],
+)
+def test_nothing_can_follow_the_end(engine, call):
+    engine.drop("q")
+    engine.finish()
+    with pytest.raises(MillpondError, match=r"(S|R) has ended: .* nothing can follow"):
+        call(engine)
+
+
 def test_an_engine_without_queries_has_nothing_to_do():
     with Engine() as engine:
         engine.execute("CREATE STREAM S (a INT)")
@@ -165,6 +203,8 @@ def test_settings_are_checked():
         ({"nonsense": 1}, "no setting"),
         ({"tick": "soon"}, "tick"),
         ({"strategy": "magic"}, "magic"),
+        ({"strategy": "di"}, "cannot drive Spark: .*; choose ots"),
+        ({"strategy": "chain(slices = 3)"}, "its settings: max_tuples"),
     ):
         with pytest.raises(MillpondError, match=message):
             Engine(settings=settings)
@@ -176,7 +216,20 @@ def test_set_changes_a_setting_and_a_wrong_one_is_refused(engine):
     assert (shown["strategy"], shown["step_rows"]) == ("fifo", "1000")
     with pytest.raises(CqlError, match="magic"):
         engine.execute("SET strategy = 'magic'")
+    with pytest.raises(CqlError, match=r"line 2, column 3: strategy \"di\" cannot drive Spark"):
+        engine.execute("SET page_rows = 10;\n  SET strategy = 'di'")
     assert engine.settings.strategy == "fifo"
+
+
+def test_settings_of_a_strategy_are_set_with_it_and_the_budget_is_its_memory(engine):
+    engine.execute("SET strategy = 'threshold(beta = 0.8)'; SET budget = '64 MB'")
+    shown = {r["setting"]: r["value"] for r in engine.show("settings").to_pylist()}
+    assert (shown["strategy"], shown["budget"]) == ("threshold(beta = 0.8)", "64 MB")
+    with pytest.raises(CqlError, match=r"line 1, column 1: .*threshold.*beta is 3; give a number"):
+        engine.execute("SET strategy = 'threshold(beta = 3)'")
+    with pytest.raises(CqlError, match="memory_bytes is 0; give more"):
+        engine.execute("SET budget = 0")
+    assert engine.settings.budget_bytes == 64 * 2**20
 
 
 def test_the_tick_is_fixed_before_the_first_stream(engine):

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from millpond import Engine
 from millpond.connectors import arrow_schema
+from millpond.connectors.admission import stream_page_schema
 from millpond.errors import InputError
-from millpond.intake import StreamIntake, stream_page_schema
+from millpond.intake import StreamIntake
 from millpond.schema import BEGINNING
-from millpond.storage.pages import PageStore
 from millpond.storage.queues import Queue
+from millpond.storage.store import Store
 from tests import reference
 
 
 @pytest.fixture
 def store():
-    store = PageStore()
+    store = Store()
     yield store
     store.close()
 
@@ -88,7 +89,7 @@ ARRIVALS = st.lists(
 def test_lateness_is_as_defined_however_tuples_are_grouped(arrivals, delay, cuts):
     events = [(kind, ts, *((ts, n),) * (kind == "tuple")) for n, (kind, ts) in enumerate(arrivals)]
     elements, late = reference.admit(events, delay)
-    store = PageStore()
+    store = Store()
     try:
         stream, waiting = intake(store, delay=delay), []
         for number, (kind, ts, *row) in enumerate(events):

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import threading
+
 import pyarrow as pa
 import pytest
 
 from millpond import Engine
-from millpond.results import ResultLog, summed
+from millpond.kernels.results import summed
+from millpond.results import MOST_FAILURES, ResultLog, deliver
 from millpond.schema import BEGINNING
+from millpond.storage.pages import Page
+from millpond.storage.store import Store
 
 SCHEMA = pa.schema([("_ts", pa.int64()), ("_w", pa.int64()), ("c0", pa.int32())])
 
 
-def page(*rows):
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in rows], SCHEMA)
+def rows(*given):
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in given], SCHEMA)
+
+
+@pytest.fixture
+def page(tmp_path):
+    store = Store(parent=tmp_path)
+    yield lambda *given: Page.of(store, rows(*given)) if given else None
+    store.close()
 
 
 @pytest.fixture
@@ -24,15 +36,37 @@ def log():
         return ResultLog(engine.query_entry("q"), 1, False)
 
 
+def handed_on(log):
+    """Delivers; the errors of its sink."""
+    told = []
+    deliver(log, threading.RLock(), lambda log, error: told.append(error))
+    return [str(error) for error in told if error is not None]
+
+
+class ListSink:
+    """A sink that remembers, and raises when it is told to."""
+
+    def __init__(self):
+        self.tables, self.error = [], None
+
+    def write(self, table):
+        if self.error is not None:
+            raise self.error
+        self.tables.append(table.to_pylist())
+
+    def close(self):
+        pass
+
+
 def test_equal_rows_of_one_instant_are_summed_and_zeros_left_out():
-    table = summed(page((3, 1, 7), (3, 1, 7), (3, 1, 8), (3, -1, 8), (2, 1, None), (2, 2, None)))
+    table = summed(rows((3, 1, 7), (3, 1, 7), (3, 1, 8), (3, -1, 8), (2, 1, None), (2, 2, None)))
     assert table.to_pylist() == [
         {"_ts": 2, "_w": 3, "c0": None},
         {"_ts": 3, "_w": 2, "c0": 7},
     ]
 
 
-def test_results_are_in_order_of_time_under_the_names_of_the_query(log):
+def test_results_are_in_order_of_time_under_the_names_of_the_query(log, page):
     log.add(page((BEGINNING, 1, 1)), 0)
     log.add(page((4, 1, 2), (3, -1, 1)), 4)
     assert log.table().to_pylist() == [
@@ -50,21 +84,51 @@ def test_an_empty_log_has_the_columns_of_the_query(log):
     assert log.table().num_rows == 0
 
 
-def test_subscribers_get_each_page_and_no_empty_ones(log):
+def test_subscribers_get_each_page_and_no_empty_ones(log, page):
     seen = []
-    log.subscribers.append(lambda table: seen.append(table.to_pylist()))
+    log.subscribe(lambda table: seen.append(table.to_pylist()))
     log.add(page(), 2)
     log.add(page((4, 1, 2), (4, 1, 2)), 4)
+    handed_on(log)
     assert seen == [[{"ts": 4, "weight": 2, "a": 2}]]
 
 
-def test_what_is_not_kept_is_still_handed_on(log):
+def test_what_is_not_kept_is_still_handed_on_and_then_forgotten(log, page):
     seen = []
     log.is_kept = False
-    log.subscribers.append(seen.append)
+    log.subscribe(seen.append)
     log.add(page((4, 1, 2)), 4)
+    (kept,) = log.pages
+    handed_on(log)
+    assert kept.is_free
     assert log.table().num_rows == 0
     assert log.rows == len(seen) == 1
+
+
+def test_a_subscriber_that_raises_takes_nothing_from_the_others(log, page, caplog):
+    seen, calls, log.sink = [], [], ListSink()
+
+    def raises(table):
+        calls.append(table.num_rows)
+        raise ValueError("no")
+
+    log.subscribe(raises)
+    log.subscribe(lambda table: seen.append(table.num_rows))
+    for time in range(5):
+        log.add(page((time, 1, 2)), time)
+    assert handed_on(log) == []
+    assert (len(seen), len(log.sink.tables)) == (5, 5)
+    assert len(calls) == MOST_FAILURES
+    assert "a subscriber raised ValueError: no; it is not called again" in caplog.text
+
+
+def test_a_sink_that_fails_has_its_pages_kept_for_another_try(log, page):
+    seen, log.sink, log.is_kept = [], ListSink(), False
+    log.subscribe(lambda table: seen.append(table.num_rows))
+    log.sink.error = OSError("no space")
+    log.add(page((1, 1, 2)), 1)
+    assert handed_on(log) == ["no space"]
+    assert seen == [1]
 
 
 def test_times_print_as_counts_or_as_moments(log):

@@ -16,12 +16,13 @@ import typer
 import millpond
 from millpond.cli.checking import checked
 from millpond.cli.explain import explain_json, explain_text, query_of
-from millpond.cli.faults import Script, report
+from millpond.cli.faults import STDIN_SCRIPT, Script, report
 from millpond.cli.running import run_script
-from millpond.cli.shell import start_shell
+from millpond.cli.terminal import start_shell
 from millpond.errors import CqlError, InputError
-from millpond.scheduling.registry import make
-from millpond.settings import Settings
+from millpond.reading import ReadLimits
+from millpond.scheduling.strategy_text import engine_strategy
+from millpond.settings import Settings, parse_seconds
 
 app = typer.Typer(
     help="Continuous queries in CQL over streams and relations, on Spark.",
@@ -88,12 +89,21 @@ def _options(
 def run(
     file: ScriptFile,
     output: Annotated[Format, typer.Option("--format", help="form of the results")] = Format.table,
+    seconds: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="read sources for so long: 30s, 5 minutes"),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", min=0, help="read at most so many rows of each source"),
+    ] = None,
     strategy: StrategyName = None,
     options: SetOptions = None,
 ) -> None:
-    """Execute a script, read finite sources to their end and print every result."""
+    """Execute a script, read the sources of its queries to their end and print every result."""
     with _reporting(file) as script:
-        run_script(script, settings_of(options, strategy), output.value)
+        limits = limits_of(seconds, rows)
+        run_script(script, settings_of(options, strategy), output.value, limits)
 
 
 @app.command()
@@ -156,15 +166,24 @@ def settings_of(options: list[str] | None, strategy: str | None = None) -> Setti
             raise InputError(f"--set {option}: {error.message}") from None
     if strategy is not None:
         settings = settings.with_option("strategy", strategy)
-    make(settings.strategy)  # an unknown name is refused before anything starts
+    # What cannot drive Spark is refused before anything starts.
+    engine_strategy(settings.strategy, settings.budget_bytes)
     return settings
+
+
+def limits_of(seconds: str | None, rows: int | None) -> ReadLimits:
+    """How far the command line asks sources to be read."""
+    try:
+        return ReadLimits(None if seconds is None else parse_seconds(seconds), rows)
+    except ValueError as error:
+        raise InputError(f"--for {seconds}: this is not {error}") from None
 
 
 def read_script(file: Path) -> Script:
     """The text of a script, or of standard input for the name -."""
     try:
-        if str(file) == "-":
-            return Script("<stdin>", sys.stdin.read())
+        if str(file) in ("-", "/dev/stdin"):
+            return Script(STDIN_SCRIPT, sys.stdin.read())
         return Script(str(file), file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from None

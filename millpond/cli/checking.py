@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.registry import check_connector
 from millpond.cql import check_script
-from millpond.cql.statements import Create, Statement
-from millpond.errors import CqlError, InputError
+from millpond.cql.statements import Create, SetOption, Statement
+from millpond.errors import CqlError, InputError, StrategyError
+from millpond.scheduling.strategy_text import engine_strategy
 from millpond.settings import Settings
 
 
@@ -17,9 +18,20 @@ def checked(text: str, settings: Settings) -> Iterator[Statement]:
     for statement in check_script(text, Catalog(settings.tick_microseconds)):
         try:
             _check_connectors(statement)
-        except InputError as error:
+            settings = _changed(settings, statement)
+        except (InputError, StrategyError) as error:
             raise CqlError(str(error), statement.position) from None
         yield statement
+
+
+def _changed(settings: Settings, statement: Statement) -> Settings:
+    """The settings behind a SET; raises ``StrategyError`` if no engine could run with them."""
+    action = statement.action
+    if not isinstance(action, SetOption):
+        return settings
+    settings = settings.with_option(action.key, str(action.value))
+    engine_strategy(settings.strategy, settings.budget_bytes)
+    return settings
 
 
 def _check_connectors(statement: Statement) -> None:

@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from millpond.catalog import Catalog
 from millpond.connectors import registry
 
-COMMANDS = ("\\d", "\\q", "\\run", "\\timing", "\\?")
+COMMANDS = ("\\advance", "\\d", "\\push", "\\q", "\\run", "\\timing", "\\?")
 
 _KEYWORD_TEXT = """
     ACTIVE ALL ALTER AND ANY AS AVG BETWEEN BIGINT BOOLEAN BY CASE CAST COUNT CREATE CROSS DATE DAYS

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from millpond.catalog import Catalog, Entry, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import (
+    Catalog,
+    Entry,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+    kind_of,
+)
 from millpond.schema import Schema
-
-KINDS = {StreamEntry: "stream", RelationEntry: "relation", ViewEntry: "view", QueryEntry: "query"}
 
 
 def list_entries(catalog: Catalog) -> str:
@@ -15,13 +21,13 @@ def list_entries(catalog: Catalog) -> str:
         return "nothing is declared yet"
     width = max(len(entry.name) for entry in entries)
     return "\n".join(
-        f"{KINDS[type(entry)]:8}  {entry.name:{width}}  {schema_of(entry)}" for entry in entries
+        f"{kind_of(entry):8}  {entry.name:{width}}  {schema_of(entry)}" for entry in entries
     )
 
 
 def describe_entry(entry: Entry) -> str:
     """A name's kind, its columns one a line, and where it comes from."""
-    lines = [f"{KINDS[type(entry)]} {entry.name}"]
+    lines = [f"{kind_of(entry)} {entry.name}"]
     schema = schema_of(entry)
     width = max((len(name) for name in schema.names), default=0)
     lines += [f"  {field.name:{width}}  {field.type}" for field in schema.fields]

@@ -6,7 +6,7 @@ from typing import Any
 
 from millpond.catalog import QueryEntry
 from millpond.cql import syntax_tree
-from millpond.cql.algebra import Node
+from millpond.cql.node import Node
 from millpond.cql.statements import Create, Explain, Statement
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph, Operator

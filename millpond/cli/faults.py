@@ -14,6 +14,10 @@ EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
 
 
+STDIN_SCRIPT = "<stdin>"
+"""The name of a script that was read from standard input."""
+
+
 @dataclass(frozen=True)
 class Script:
     """A text and the name it goes by in messages."""

@@ -7,31 +7,59 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from millpond.cli.results import Printer
 from millpond.connectors import Progress as SourceProgress
 
 ShowProgress: TypeAlias = Callable[[str, SourceProgress], None]
 """Called with a source's name and how far it has been read."""
 
 
-@contextmanager
-def shown_progress() -> Iterator[ShowProgress | None]:
-    """A bar a source on stderr while the block runs; None where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amount]}"))
-    bars = Progress(
-        *columns,
-        TimeElapsedColumn(),
-        console=Console(file=sys.stderr),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # results appear above the bars, not through them
-    )
-    with bars:
-        yield _updating(bars)
+class ProgressDisplay:
+    """Bars at the foot of a terminal that make way for results."""
+
+    def __init__(self) -> None:
+        self._bars: Progress | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[ShowProgress | None]:
+        """A bar a source on stderr while the block runs; None where stderr is no terminal."""
+        if not sys.stderr.isatty():
+            yield None
+            return
+        amount_read = TextColumn("{task.fields[amount]}")
+        columns = (TextColumn("{task.description}"), BarColumn(), amount_read)
+        console = Console(file=sys.stderr)
+        self._bars = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+        try:
+            with self._bars:
+                yield _updating(self._bars)
+        finally:
+            self._bars = None
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Takes the bars away while something is printed, and shows them again below it."""
+        if self._bars is None or not sys.stdout.isatty():
+            yield
+            return
+        self._bars.stop()
+        try:
+            yield
+        finally:
+            self._bars.start()
+
+    def printing(self, printer: Printer) -> Callable[[str, pa.Table], None]:
+        """What writes results of a query where the bars are not."""
+
+        def write(query: str, table: pa.Table) -> None:
+            with self.aside():
+                printer.write(query, table)
+
+        return write
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from millpond.connectors.json_text import json_value
+from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import unique_names
 from millpond.schema import BEGINNING
 
@@ -50,7 +51,7 @@ def result_rows(
     ordered = table.take(np.lexsort((is_added, instants)))
     ticks = ordered.column(0).to_pylist()
     times = {tick: format_time(query, tick) for tick in set(ticks)}
-    columns = [column.to_pylist() for column in ordered.columns[1:]]
+    columns = [python_values(column) for column in ordered.columns[1:]]
     for tick, weight, *values in zip(ticks, *columns, strict=True):
         yield times[tick], weight, tuple(values)
 
@@ -164,7 +165,9 @@ def text_table(table: pa.Table) -> str:
     name  count
     a        10
     """
-    rows = list(zip(*([_one_line(v) for v in c.to_pylist()] for c in table.columns), strict=True))
+    rows = list(
+        zip(*([_one_line(v) for v in python_values(c)] for c in table.columns), strict=True)
+    )
     cells = [list(table.column_names), *map(list, rows)]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     numeric = [_is_number(kind) for kind in table.schema.types]

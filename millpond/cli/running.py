@@ -10,20 +10,32 @@ from typing import TextIO
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
-from millpond.cli.faults import Script
-from millpond.cli.progress import shown_progress
+from millpond.cli.faults import STDIN_SCRIPT, Script
+from millpond.cli.notices import say_what_has_no_end, warn_of_late_tuples, warn_of_silence
+from millpond.cli.progress import ProgressDisplay, waiting_for
 from millpond.cli.results import Printer, make_printer, text_table
 from millpond.engine import Engine
+from millpond.reading import ReadLimits
 from millpond.settings import Settings
 
+UNLIMITED = ReadLimits()
+WAY_OUT = "this runs until Ctrl-C; --for 30s or --rows 1000 would end it"
 
-def run_script(script: Script, settings: Settings, output: str) -> None:
-    """Executes the statements, reads finite sources to their end and prints every result."""
+
+def run_script(
+    script: Script, settings: Settings, output: str, limits: ReadLimits = UNLIMITED
+) -> None:
+    """Executes the statements, reads sources to their end and prints every result."""
     with Engine(settings, keep_results=False) as engine:
+        if script.name == STDIN_SCRIPT:
+            engine.claims.keep_stdin("the script")
         answers = engine.execute(script.text, name=script.name)
         # Answers of SHOW and EXPLAIN are for people: they stay out of the way of programs.
         print_answers(answers, sys.stdout if output == "table" else sys.stderr)
-        print_results(engine, printer_for(engine, output))
+        if limits == UNLIMITED:
+            say_what_has_no_end(engine, WAY_OUT)
+        print_results(engine, printer_for(engine, output), limits)
+        warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
 
 
@@ -33,12 +45,16 @@ def printer_for(engine: Engine, output: str) -> Printer:
     return make_printer(output, columns, engine.format_time)
 
 
-def print_results(engine: Engine, printer: Printer) -> None:
-    """Reads finite sources to their end; every result is printed as it comes."""
+def print_results(engine: Engine, printer: Printer, limits: ReadLimits = UNLIMITED) -> None:
+    """Reads sources to their end; every result is printed as it comes."""
+    display = ProgressDisplay()
     for query in _queries(engine):
-        engine.subscribe(query.name, partial(printer.write, query.name))
-    with shown_progress() as progress:
-        engine.finish(progress)
+        engine.subscribe(query.name, partial(display.printing(printer), query.name))
+    if _queries(engine):
+        with waiting_for("Spark"):
+            _ = engine.spark
+    with display.shown() as progress:
+        engine.finish(progress, limits.seconds, limits.rows)
 
 
 def print_answers(answers: Iterable[pa.Table | str], stream: TextIO) -> None:
@@ -47,17 +63,6 @@ def print_answers(answers: Iterable[pa.Table | str], stream: TextIO) -> None:
         text = answer if isinstance(answer, str) else text_table(answer)
         stream.write(text.rstrip("\n") + "\n")
     stream.flush()
-
-
-def warn_of_late_tuples(engine: Engine) -> None:
-    """Says how many tuples came too late to count, if any."""
-    for intake in engine.inputs.streams.values():
-        if intake.late_count:
-            sys.stderr.write(
-                f"millpond: warning: stream {intake.entry.name}: {intake.late_count} of "
-                f"{intake.arrived + intake.late_count} tuples came too late and were left out; "
-                f"DELAY in CREATE STREAM says how much disorder to wait for\n"
-            )
 
 
 def _queries(engine: Engine) -> list[QueryEntry]:

@@ -1,46 +1,61 @@
-"""The interactive shell: statements in, results out.
+"""What the shell does with what is typed: statements in, results out.
 
-A bare SELECT runs at once over the streams from their start and is forgotten. CREATE QUERY
-registers: `\\run` reads the sources, and changes made by INSERT, DELETE and UPDATE show directly.
+A bare SELECT runs at once over all there is from its start, in an engine of its own, and is
+forgotten. CREATE QUERY registers: `\\run` reads the sources, and INSERT, DELETE, UPDATE and
+`\\push` show directly what they change.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
-from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+import pyarrow as pa
 
 from millpond.catalog import Catalog, QueryEntry
-from millpond.cli.completion import CqlCompleter
 from millpond.cli.describing import describe_entry, list_entries
 from millpond.cli.faults import Script, describe_fault, report
-from millpond.cli.progress import waiting_for
+from millpond.cli.feeding import pages_of
+from millpond.cli.notices import say_what_has_no_end
+from millpond.cli.progress import ProgressDisplay, waiting_for
 from millpond.cli.results import TablePrinter
 from millpond.cli.running import print_answers, print_results
-from millpond.cql import check_statement, is_complete, split_statements
-from millpond.cql.statements import AlterQuery, Create, Drop, Explain, Show, Statement
+from millpond.cli.typed import Typed
+from millpond.cli.words import fed, words_for
+from millpond.cql import check_statement, split_statements
+from millpond.cql.statements import (
+    AlterQuery,
+    Create,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    SetOption,
+    Show,
+    Statement,
+    Update,
+)
 from millpond.engine import Engine
-from millpond.errors import MillpondError, Position
-from millpond.settings import Settings
+from millpond.errors import InputError, MillpondError, Position
+from millpond.settings import Settings, parse_seconds
 
 HELP = """\
-  statement;     run it; it may take several lines
-  \\d             what is declared
-  \\d NAME        the columns and the definition of one thing
-  \\run           read the sources to their end, for the registered queries
-  \\timing        show how long statements take, or stop showing it
-  \\?             this help
-  \\q             leave (also Ctrl-D)
-Ctrl-C stops a running query or discards what is typed."""
+  statement;          run it; it may take several lines
+  \\d                  what is declared
+  \\d NAME             the columns and the definition of one thing
+  \\run [TIME]         read the sources of the registered queries, to their end or for so long
+  \\push NAME FILE     feed a stream or relation from a CSV, JSON or Parquet file
+  \\advance NAME TIME  promise that nothing of a stream at or before a time will follow
+  \\timing             show how long statements take, or stop showing it
+  \\?                  this help
+  \\q                  leave (also Ctrl-D)
+Ctrl-C stops a running query or discards what is typed.
+A bare SELECT answers once, over all there is from its start, and is not registered; CREATE QUERY
+name AS SELECT … registers a query, which goes on answering."""
+
+WAY_OUT = "Ctrl-C stops it"
 
 
 class Shell:
@@ -49,14 +64,17 @@ class Shell:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._engine: Engine | None = None
-        self._declared: list[str] = []
+        self._typed = Typed()
         self._printer = TablePrinter(lambda query, ts: self._opened().format_time(query, ts))
+        self._display = ProgressDisplay()
         self._timing = False
         self.wants_to_leave = False
         self._commands: dict[str, Callable[[str], None]] = {
             "\\q": self._leave,
             "\\d": self._describe,
             "\\run": self._run,
+            "\\push": self._push,
+            "\\advance": self._advance,
             "\\timing": self._switch_timing,
             "\\?": lambda _: _say(HELP),
         }
@@ -93,6 +111,7 @@ class Shell:
     def _opened(self) -> Engine:
         if self._engine is None:
             self._engine = Engine(self._settings)
+            self._engine.claims.keep_stdin("the shell")
         return self._engine
 
     def _command(self, text: str) -> None:
@@ -112,26 +131,57 @@ class Shell:
 
     def _execute(self, statement: Statement) -> None:
         """Runs a statement on the lasting engine; new results of registered queries show."""
-        engine = self._opened()
+        engine, action = self._opened(), statement.action
+        if isinstance(action, Delete | Update):
+            self._start_spark()
         print_answers(engine.execute(_placed(statement)), sys.stdout)
-        action = statement.action
         if isinstance(action, Show | Explain):
             return
+        self._remember(statement)
         if isinstance(action, Create) and isinstance(action.entry, QueryEntry):
             name = action.entry.name
-            engine.subscribe(name, partial(self._printer.write, name))
-        elif not isinstance(action, AlterQuery) and not _drops_query(statement):
-            self._declared.append(statement.text)
+            engine.subscribe(name, partial(self._display.printing(self._printer), name))
+        _say(words_for(action, engine))
+        self._work()
+
+    def _remember(self, statement: Statement) -> None:
+        """For the bare SELECTs to come; registered queries are none of their business."""
+        action, text = statement.action, statement.text
+        match action:
+            case Create() if not isinstance(action.entry, QueryEntry):
+                self._typed.declare(text, action.entry.name)
+            case Drop():
+                self._typed.forget(action.name)
+            case SetOption():
+                self._typed.declare(text)
+            case Insert() | Delete() | Update():
+                self._typed.feed(action.relation, lambda engine: _execute_again(engine, text))
+            case AlterQuery():
+                pass
+
+    def _work(self) -> None:
+        """Lets registered queries answer; the first time Spark has to start for that."""
+        engine = self._opened()
+        if any(entry.active for entry in engine.catalog.of_kind(QueryEntry)):
+            self._start_spark()
         engine.run_until_idle()
+
+    def _start_spark(self) -> None:
+        with waiting_for("Spark"):
+            _ = self._opened().spark
 
     def _select(self, statement: Statement) -> None:
         """Runs a query in an engine of its own, so that it sees its streams from their start."""
-        with waiting_for("Spark"):
-            spark = self._opened().spark
-        with Engine(self._settings, spark=spark) as engine:
-            engine.execute(";\n".join(self._declared))
-            engine.execute(_placed(statement))
+        self._start_spark()
+        with Engine(self._settings, spark=self._opened().spark) as engine:
+            engine.claims.keep_stdin("the shell")
+            self._typed.replay(engine, _placed(statement))
+            say_what_has_no_end(engine, WAY_OUT)
             print_results(engine, TablePrinter(engine.format_time))
+            (query,) = engine.catalog.of_kind(QueryEntry)
+            count = engine.result_count(query.name)
+        results = f"{count or 'no'} result{'' if count == 1 else 's'}"
+        _say(f"({results}; the query is not registered: CREATE QUERY name AS … does that)")
 
     def _describe(self, name: str) -> None:
         if not name:
@@ -140,8 +190,42 @@ class Shell:
         entry = self.catalog.get(name)
         _say(describe_entry(entry) if entry else f'nothing is called "{name}"; \\d lists what is')
 
-    def _run(self, _: str) -> None:
-        self._opened().run_sources()
+    def _run(self, time_text: str) -> None:
+        engine = self._opened()
+        if not engine.catalog.of_kind(QueryEntry):
+            _say("no query is registered, so there is nothing to read for; CREATE QUERY first")
+            return
+        seconds = _seconds(time_text) if time_text else None
+        if seconds is None:
+            say_what_has_no_end(engine, f"{WAY_OUT}, \\run 30s would end it")
+        self._start_spark()
+        with self._display.shown() as progress:
+            engine.run_sources(progress, seconds)
+
+    def _push(self, arguments: str) -> None:
+        name, _, file = arguments.partition(" ")
+        file = file.strip().strip("'\"")
+        if not file:
+            _say("\\push NAME FILE: which file?" if name else "\\push NAME FILE: which stream?")
+            return
+        engine, count = self._opened(), 0
+        for page in pages_of(engine, name, file):
+            engine.push(name, page)
+            count += page.num_rows
+            self._typed.feed(name, partial(_push_again, name=name, page=page))
+        _say(fed(engine, name, count))
+        self._work()
+
+    def _advance(self, arguments: str) -> None:
+        name, _, time_text = arguments.partition(" ")
+        when = time_text.strip().strip("'\"")
+        if not when:
+            _say("\\advance NAME TIME: up to when? a number of ticks or a timestamp")
+            return
+        moment: int | str = int(when) if when.lstrip("-").isdecimal() else when
+        self._opened().advance(name, moment)
+        self._typed.feed(name, lambda engine: engine.advance(name, moment))
+        self._work()
 
     def _switch_timing(self, _: str) -> None:
         self._timing = not self._timing
@@ -151,98 +235,25 @@ class Shell:
         self.wants_to_leave = True
 
 
-def start_shell(settings: Settings) -> None:
-    """Reads from the terminal, or from standard input if that is none, until the end."""
-    shell = Shell(settings)
+def _seconds(text: str) -> float:
     try:
-        if sys.stdin.isatty():
-            _converse(shell)
-        else:
-            _read_all(shell)
-    finally:
-        shell.close()
+        return parse_seconds(text.strip("'\""))
+    except ValueError as error:
+        raise InputError(f"\\run {text}: this is not {error}") from None
 
 
-def ready(text: str) -> bool:
-    """Whether Enter runs what is typed, rather than starting another line.
-
-    >>> ready("SELECT 1"), ready("SELECT 1;"), ready("\\\\d")
-    (False, True, True)
-    """
-    return text.strip().startswith("\\") or is_complete(text)
+def _execute_again(engine: Engine, text: str) -> None:
+    engine.execute(text)
 
 
-def history_file() -> Path:
-    """Where typed statements are kept between sessions."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "millpond" / "history"
-
-
-def _converse(shell: Shell) -> None:
-    _say("Millpond. Statements end with ; and \\? helps.")
-    session: PromptSession[str] = PromptSession(
-        history=_history(),
-        completer=CqlCompleter(lambda: shell.catalog),
-        complete_while_typing=False,
-        multiline=True,
-        prompt_continuation=lambda width, *_: "... ".rjust(width),
-        key_bindings=_enter_runs_complete_statements(),
-    )
-    while not shell.wants_to_leave:
-        try:
-            shell.handle(session.prompt("cql> "))
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
-
-
-def _enter_runs_complete_statements() -> KeyBindings:
-    bindings = KeyBindings()
-
-    @Condition
-    def is_ready() -> bool:
-        return ready(get_app().current_buffer.text)
-
-    @bindings.add("enter", filter=is_ready)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
-
-    return bindings
-
-
-def _history() -> History:
-    path = history_file()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-    except OSError:
-        return InMemoryHistory()
-    return FileHistory(str(path))
-
-
-def _read_all(shell: Shell) -> None:
-    """Runs statements from a pipe as soon as each is complete."""
-    pending = ""
-    for line in sys.stdin:
-        pending += line
-        if ready(pending):
-            shell.handle(pending)
-            pending = ""
-        if shell.wants_to_leave:
-            return
-    if pending.strip():
-        shell.handle(pending)
+def _push_again(engine: Engine, name: str, page: pa.Table) -> None:
+    engine.push(name, page)
 
 
 def _is_bare_select(statement: Statement) -> bool:
     action = statement.action
     is_query = isinstance(action, Create) and isinstance(action.entry, QueryEntry)
     return is_query and not statement.text.lstrip().upper().startswith("CREATE")
-
-
-def _drops_query(statement: Statement) -> bool:
-    return isinstance(statement.action, Drop) and statement.action.kind.lower() == "query"
 
 
 def _placed(statement: Statement) -> str:
@@ -252,5 +263,6 @@ def _placed(statement: Statement) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    if text:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()

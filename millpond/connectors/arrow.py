@@ -48,12 +48,15 @@ def conform(table: pa.Table, schema: Schema, place: Place, *, read_text: bool = 
 
 def positions(names: list[str], schema: Schema, place: Place) -> list[int]:
     """Where the columns of ``schema`` are among these names."""
-    found = {name.lower(): index for index, name in enumerate(names)}
-    missing = [field.name for field in schema.fields if field.name.lower() not in found]
+    lower = [name.lower() for name in names]
+    missing = [field.name for field in schema.fields if field.name.lower() not in lower]
     if missing:
-        columns = ", ".join(names) or "none"
+        columns = shortened(", ".join(names)) or "none"
         raise InputError(f"{place(0)}: no column {', '.join(missing)}; columns here: {columns}")
-    return [found[field.name.lower()] for field in schema.fields]
+    for name in schema.names:
+        if lower.count(name.lower()) > 1:
+            raise InputError(f"{place(0)}: there are two columns {name}; which one is meant?", name)
+    return [lower.index(name.lower()) for name in schema.names]
 
 
 def to_ticks(column: pa.ChunkedArray | pa.Array, tick_microseconds: int) -> pa.Array:
@@ -72,23 +75,28 @@ def to_ticks(column: pa.ChunkedArray | pa.Array, tick_microseconds: int) -> pa.A
 
 def _convert(column: pa.ChunkedArray, field: Field, place: Place, read_text: bool) -> pa.Array:
     wanted = ARROW_TYPES[field.type]
-    if column.type == wanted:
-        return column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if not _may_become(column.type, field.type, read_text):
-        raise InputError(f"{place(0)}, column {field.name}: {column.type} is not {field.type}")
+    if column.type != wanted and not _may_become(column.type, field.type, read_text):
+        message = f"{place(0)}, column {field.name}: {column.type} is not {field.type}"
+        raise InputError(message, field.name)
     try:
         return _cast(column, wanted)
+    except pa.ArrowNotImplementedError:
+        message = f"{place(0)}, column {field.name}: {column.type} cannot become {field.type}"
+        raise InputError(message, field.name) from None
     except pa.ArrowInvalid:
         row = _first_fault(column, wanted)
-        value = column[row].as_py()
-        raise InputError(
-            f"{place(row)}, column {field.name}: {value!r} is not {_article(field.type)}"
-        ) from None
+        fault = f"{in_words(column[row])} is not {_article(field.type)}"
+        message = f"{place(row)}, column {field.name}: {fault}"
+        raise InputError(message, field.name) from None
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    if is_text(column.type):
+        column.validate(full=True)  # files and programs may hand over what is not UTF-8
+    if column.type == wanted:
+        return column
     if is_text(column.type) and not is_text(wanted):
         return _read(column, wanted)
     options = pc.CastOptions(
@@ -148,6 +156,28 @@ def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
         except pa.ArrowInvalid:
             high = middle
     return low
+
+
+def shortened(text: str) -> str:
+    """A text as long as a message can bear.
+
+    >>> len(shortened("x" * 1000))
+    121
+    """
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+_SHOWN_CHARACTERS = 120
+
+
+def in_words(value: pa.Scalar) -> str:
+    """A value as messages show it, also if Python cannot hold it."""
+    try:
+        return shortened(repr(value.as_py()))
+    except UnicodeDecodeError:
+        return shortened(repr(value.as_buffer().to_pybytes()))
+    except (ValueError, OverflowError):  # a time outside of Python's range
+        return f"{value.value} ({value.type})"
 
 
 def _article(kind: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millpond.connectors.generated import Extent, GeneratedSource, value_generator
-from millpond.connectors.sources import Declaration
+from millpond.connectors.sources import Declaration, files_of
 from millpond.errors import InputError
 from millpond.workloads import make
 
@@ -28,10 +28,10 @@ def source(
     if "rate" in parameters:
         parameters["arrivals_per_second"] = parameters.pop("rate")
     if "file" in parameters:
-        parameters["file"] = str(declaration.directory / str(parameters["file"]))
+        parameters["file"] = str(files_of(declaration, parameters["file"])[0])
     try:
-        arrivals = make(process, **parameters)
-    except InputError as error:
+        arrivals = make(str(process), **parameters)
+    except (InputError, TypeError) as error:
         raise InputError(f"{declaration.name}: {error}") from None
     values = value_generator(declaration, seed, keys)
     return GeneratedSource(declaration, arrivals, values, Extent(start, rows, seconds))

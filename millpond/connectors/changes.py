@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrow import arrow_schema, to_ticks
+from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.rows import row_place
 from millpond.connectors.sources import Declaration, Progress, Source
+from millpond.connectors.text_files import TextFiles
+from millpond.connectors.times import times_of
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
@@ -21,6 +25,20 @@ def changes_schema(schema: Schema) -> pa.Schema:
     """The columns of change pages: ts in ticks, weight, then the declared ones."""
     extra = [pa.field("ts", pa.int64()), pa.field("weight", pa.int64())]
     return pa.schema([*extra, *arrow_schema(schema)])
+
+
+def listed_changes(changes: Any, name: str) -> list[tuple[Any, str, Any]]:
+    """Changes that a program hands over, each ``(ts, op, row)``."""
+    if isinstance(changes, str | bytes | Mapping) or not isinstance(changes, Iterable):
+        raise InputError(f"{name}: changes are tuples (ts, '+' or '-', row), not {changes!r}")
+    listed = list(changes)
+    for number, change in enumerate(listed, start=1):
+        place = f"{name}, row {number}"
+        if not isinstance(change, tuple | list) or len(change) != 3:
+            raise InputError(f"{place}: a change is (ts, '+' or '-', row), not {change!r}")
+        if not isinstance(change[1], str) or change[1] not in WEIGHTS:
+            raise InputError(f"{place}: op must be '+' or '-', not {change[1]!r}")
+    return listed
 
 
 def open_changes(declaration: Declaration, opened: Callable[[Declaration], Source]) -> Source:
@@ -43,6 +61,11 @@ class ChangesSource:
             yield _Change(self._declaration, page, rows_before).table()
             rows_before += page.num_rows
 
+    def stop_at(self, deadline: float) -> None:
+        """A pipe that is silent at this time counts as ended."""
+        if isinstance(self._rows, TextFiles):
+            self._rows.stop_at(deadline)
+
     def progress(self) -> Progress:
         """What the source below says."""
         return self._rows.progress()
@@ -52,10 +75,23 @@ class ChangesSource:
         pages = self._rows.pages()
         try:
             first = next(pages, None)
-        except InputError:
-            self._rows = self._opened(_with_change_columns(self._declaration, Type.TIMESTAMP))
-            return self._rows.pages()
+        except InputError as error:
+            if not self._may_be_timestamps(error):
+                raise
+            return self._with_timestamps().pages()
         return chain([] if first is None else [first], pages)
+
+    def _may_be_timestamps(self, error: InputError) -> bool:
+        has_rows = isinstance(self._rows, TextFiles) and self._rows.has_delivered
+        return (error.column or "").lower() == "ts" and not has_rows
+
+    def _with_timestamps(self) -> Source:
+        declaration = _with_change_columns(self._declaration, Type.TIMESTAMP)
+        if isinstance(self._rows, TextFiles):  # a pipe cannot be read again
+            self._rows = self._rows.declared_as(declaration)
+        else:
+            self._rows = self._opened(declaration)
+        return self._rows
 
 
 def _with_change_columns(declaration: Declaration, time: Type) -> Declaration:
@@ -63,7 +99,8 @@ def _with_change_columns(declaration: Declaration, time: Type) -> Declaration:
     schema = declaration.schema
     extra = [Field("ts", time), Field("op", Type.STRING)]
     missing = tuple(field for field in extra if schema.position(field.name) is None)
-    return replace(declaration, schema=Schema(missing) + schema)
+    full = Schema(missing) + schema
+    return replace(declaration, schema=full, timestamp_column=full.position("ts"))
 
 
 @dataclass(frozen=True)
@@ -82,9 +119,9 @@ class _Change:
         return self.page.column(position)
 
     def _ticks(self) -> pa.Array:
-        ticks = to_ticks(self._column("ts"), self.declaration.settings.tick_microseconds)
-        self._refuse_first(pc.is_null(ticks), "ts is NULL")
-        return ticks
+        tick = self.declaration.settings.tick_microseconds
+        place = row_place(self.declaration.name, self.rows_before)
+        return pa.array(times_of(self._column("ts"), "ts", tick, place))
 
     def _weights(self) -> pa.Array:
         signs = pc.utf8_trim_whitespace(self._column("op"))

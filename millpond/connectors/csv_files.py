@@ -7,18 +7,23 @@ if it holds the name of a declared column; then columns are found by name, else 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 
-from millpond.connectors.arrow import Place, conform, positions
-from millpond.connectors.files import TextFiles, text_of
+from millpond.connectors.arrow import Place, arrow_schema, conform, positions
+from millpond.connectors.csv_records import Record, end_of_records, records
+from millpond.connectors.encoding import is_utf8, not_utf8
+from millpond.connectors.files import Block, Blocks
+from millpond.connectors.python_values import readable_times
 from millpond.connectors.sinks import Results, TextSink, flat
 from millpond.connectors.sources import Declaration, files_of
+from millpond.connectors.text_files import TextFiles
 from millpond.errors import InputError
 
 
@@ -31,7 +36,9 @@ def source(
     null: str = "",
 ) -> CsvSource:
     """Reads a file, the ``.csv`` files of a directory, or the files of a pattern."""
-    form = _Form(_one_character(declaration, delimiter), str(null), _header(declaration, header))
+    form = _Form(
+        _one_character(declaration.name, delimiter), str(null), _header(declaration, header)
+    )
     return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
 
 
@@ -46,108 +53,133 @@ class _Form:
     null: str
     header: bool | None
 
+    def end_of_records(self, text: bytes) -> int:
+        """How much of a text is whole records."""
+        return end_of_records(text, self.delimiter.encode())
+
+    def records(self, text: bytes) -> Iterator[Record]:
+        """The records of a text one by one."""
+        return records(text, self.delimiter.encode())
+
 
 class CsvSource(TextFiles):
     """The rows of CSV files."""
 
     def __init__(self, declaration: Declaration, files: list[Path], form: _Form) -> None:
-        super().__init__(declaration, files)
         self._form = form
+        self._names: list[str] = []
+        super().__init__(declaration, Blocks(files, form.end_of_records))
 
-    def _tables(self, file: Path) -> Iterator[pa.Table]:
-        names, has_header = self._columns(file)
-        if not names:
-            return
-        with self._read.opened(file) as content:
-            records = 0
-            for batch in self._batches(content, names, has_header, file):
-                place = self._place(file, records + has_header)
-                table = pa.Table.from_batches([batch])
-                yield conform(table, self._declaration.schema, place, read_text=True)
-                records += batch.num_rows
-
-    def _batches(
-        self, content: pa.NativeFile, names: list[str], has_header: bool, file: Path
-    ) -> Iterator[pa.RecordBatch]:
+    def _table(self, block: Block) -> tuple[pa.Table, Place]:
+        body = self._without_header(block)
+        schema, place = self._declaration.schema, self._place(body)
+        if not self._names or not body.content.strip(b"\r\n"):
+            return arrow_schema(schema).empty_table(), place
+        wanted = positions(self._names, schema, lambda _: f"{block.name}, line 1")
         try:
-            yield from pyarrow.csv.open_csv(
-                content,
-                pyarrow.csv.ReadOptions(column_names=names, skip_rows_after_names=int(has_header)),
-                pyarrow.csv.ParseOptions(
-                    delimiter=self._form.delimiter, newlines_in_values=True, ignore_empty_lines=True
-                ),
-                pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=[self._form.null],
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                ),
-            )
+            table = self._parsed(body.content, wanted)
         except pa.ArrowInvalid as error:
-            raise self._fault(file, len(names), error) from None
+            raise self._fault(body, wanted, error) from None
+        return conform(table, schema, place, read_text=True), place
 
-    def _columns(self, file: Path) -> tuple[list[str], bool]:
-        """The names of the file's columns, none for an empty file, and whether it has a header."""
-        with text_of(file) as text:
-            first = next(filter(None, csv.reader(text, delimiter=self._form.delimiter)), None)
-        declared = [name.lower() for name in self._declaration.schema.names]
+    def _parsed(self, content: bytes, wanted: list[int]) -> pa.Table:
+        """The wanted columns as text; all go by their number, as undeclared names may repeat."""
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(content),
+            pyarrow.csv.ReadOptions(
+                column_names=[str(number) for number in range(len(self._names))],
+                block_size=len(content) + 1,
+            ),
+            pyarrow.csv.ParseOptions(delimiter=self._form.delimiter, newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(
+                include_columns=[str(number) for number in wanted],
+                column_types=dict.fromkeys(map(str, wanted), pa.string()),
+                null_values=[self._form.null],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        return table.rename_columns(list(self._declaration.schema.names))
+
+    def _without_header(self, block: Block) -> Block:
+        """The block; of a file's first one without its header, which names the columns."""
+        if not block.is_first:
+            return block
+        self._names = []
+        first = next(self._form.records(block.content), None)
         if first is None:
-            return [], False
-        cells = [cell.strip() for cell in first]
+            return block
+        self._names, has_header = self._columns(block.name, first)
+        if not has_header:
+            return block
+        return replace(block, content=block.content[first.end :], lines_before=first.last_line)
+
+    def _columns(self, name: str, first: Record) -> tuple[list[str], bool]:
+        """The names of a file's columns, and whether its first record is a header."""
+        schema = self._declaration.schema
+        declared = [name.lower() for name in schema.names]
+        cells = [cell.decode(errors="replace").strip() for cell in first.cells]
         found = any(cell.lower() in declared for cell in cells)
         if found if self._form.header is None else self._form.header:
-            positions(cells, self._declaration.schema, lambda _: f"{file}, line 1")
+            positions(cells, schema, lambda _: f"{name}, line {first.line}")
             return cells, True
         if len(cells) != len(declared):
             raise InputError(
-                f"{file}, line 1: {len(cells)} columns, but {self._declaration.name} has "
-                f"{len(declared)}: {self._declaration.schema}"
+                f"{name}, line {first.line}: {len(cells)} columns, but {self._declaration.name} "
+                f"has {len(declared)}: {schema}"
             )
-        return list(self._declaration.schema.names), False
+        return list(schema.names), False
 
-    def _place(self, file: Path, records_before: int) -> Place:
+    def _place(self, block: Block) -> Place:
         """Names the line of a record, found only when asked for: records may span lines."""
 
         def place(row: int) -> str:
-            with text_of(file) as text:
-                reader = csv.reader(text, delimiter=self._form.delimiter)
-                records = (reader.line_num for record in reader if record)
-                wanted = itertools.islice(records, records_before + row, None)
-                return f"{file}, line {next(wanted, reader.line_num)}"
+            record = next(itertools.islice(self._form.records(block.content), row, None))
+            return f"{block.name}, line {block.lines_before + record.last_line}"
 
         return place
 
-    def _fault(self, file: Path, columns: int, error: Exception) -> InputError:
-        with text_of(file) as text:
-            reader = csv.reader(text, delimiter=self._form.delimiter)
-            for record in reader:
-                if record and len(record) != columns:
-                    found = f"{len(record)} columns instead of {columns}"
-                    return InputError(f"{file}, line {reader.line_num}: {found}")
-        return InputError(f"{file}: {error}")
+    def _fault(self, block: Block, wanted: list[int], error: Exception) -> InputError:
+        """The first record with another number of cells, or with a cell that is no text."""
+        for record in self._form.records(block.content):
+            place = f"{block.name}, line {block.lines_before + record.last_line}"
+            if len(record.cells) != len(self._names):
+                found = f"{len(record.cells)} columns instead of {len(self._names)}"
+                return InputError(f"{place}: {found}")
+            for number in wanted:
+                cell = record.cells[number]
+                if not is_utf8(cell):
+                    return not_utf8(f"{place}, column {self._names[number]}", cell)
+        return InputError(f"{block.name}, after line {block.lines_before}: {error}")
 
 
 class CsvSink(TextSink):
     """Results as lines of a CSV file."""
 
     def __init__(self, results: Results, file: str, append: bool, delimiter: str) -> None:
+        self._delimiter = _one_character(results.query, delimiter)
         super().__init__(results, file, append)
-        self._delimiter = delimiter
         if not self.has_content:
-            csv.writer(self.text, delimiter=delimiter, lineterminator="\n").writerow(results.names)
+            header = io.StringIO()
+            csv.writer(header, delimiter=self._delimiter, lineterminator="\n").writerow(
+                results.names
+            )
+            self.append_text(header.getvalue().encode())
 
     def write(self, table: pa.Table) -> None:
-        """Adds results; they are in the file when this returns."""
+        """Adds results."""
         options = pyarrow.csv.WriteOptions(include_header=False, delimiter=self._delimiter)
         buffer = pa.BufferOutputStream()
-        pyarrow.csv.write_csv(flat(table, self.results), buffer, options)
-        self.append_text(buffer.getvalue().to_pybytes().decode())
+        pyarrow.csv.write_csv(readable_times(flat(table, self.results)), buffer, options)
+        self.append_text(buffer.getvalue().to_pybytes())
 
 
-def _one_character(declaration: Declaration, delimiter: str) -> str:
+def _one_character(owner: str, delimiter: str) -> str:
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if not isinstance(delimiter, str) or len(delimiter) != 1:
-        raise InputError(f"{declaration.name}: delimiter {delimiter!r} is not one character")
+        raise InputError(f"{owner}: delimiter {delimiter!r} is not one character")
+    if not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise InputError(f"{owner}: {delimiter!r} cannot be a delimiter; usual are , ; | and tab")
     return delimiter
 
 

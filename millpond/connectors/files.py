@@ -1,84 +1,186 @@
-"""Reads text files as bytes, compressed or not, and knows how far it has come."""
+"""Reads text files, pipes and standard input once, from front to back, in blocks of whole records.
+
+Nothing is read twice, so that a pipe serves as well as a file: a block knows on which line it
+begins, and the place of a fault is looked for in the block itself.
+"""
 
 from __future__ import annotations
 
 import io
-import itertools
-from collections.abc import Iterator
+import math
+import os
+import select
+import stat
+import time
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millpond.connectors.sources import Declaration, Progress, cut_pages
+from millpond.connectors.locations import STDIN
+from millpond.connectors.sources import Progress
 from millpond.errors import InputError
+
+BLOCK_BYTES = 4 * 2**20
+LONGEST_RECORD_BYTES = 64 * 2**20
+PAUSE_SECONDS = 0.05
+"""How long a pipe may be silent before what has come is handed on."""
+
+EndOfRecords: TypeAlias = Callable[[bytes], int]
+"""How much of a text that begins with a record is whole records."""
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
-class FilesRead:
-    """The bytes of several files, counted while they are read one after the other."""
+@dataclass(frozen=True)
+class Block:
+    """Whole records of one file, and how many lines come before them."""
 
-    def __init__(self, files: list[Path]) -> None:
-        self.total_bytes = sum(file.stat().st_size for file in files)
+    name: str
+    content: bytes
+    lines_before: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the file begins with it."""
+        return self.lines_before == 0
+
+
+class Blocks:
+    """The blocks of several files, one after the other; the last one can be put back."""
+
+    def __init__(self, files: list[Path], end_of_records: EndOfRecords) -> None:
+        self._files, self._end_of_records = files, end_of_records
+        self.is_live = any(map(is_pipe, files))
+        self.deadline = math.inf
+        """Until when, by ``time.monotonic``, a pipe is waited for; then it counts as ended."""
+        self._total_bytes = None if self.is_live else sum(file.stat().st_size for file in files)
         self._bytes_before = 0
-        self._open_file: pa.NativeFile | None = None
+        self._open: _Counted | None = None
+        self._blocks = self._all()
+        self._returned: list[Block] = []
 
-    @contextmanager
-    def opened(self, file: Path) -> Iterator[pa.NativeFile]:
-        """The file's content, uncompressed; faults of the file become input errors."""
-        try:
-            with pa.OSFile(str(file)) as raw:
-                self._open_file = raw
-                yield uncompressed(raw, file)
-        except OSError as error:
-            raise InputError(f"{file}: {error.strerror or error}") from None
-        finally:
-            self._open_file = None
-            self._bytes_before += file.stat().st_size if file.exists() else 0
+    def __iter__(self) -> Iterator[Block]:
+        while True:
+            block = self._returned.pop() if self._returned else next(self._blocks, None)
+            if block is None:
+                return
+            yield block
+
+    def put_back(self, block: Block) -> None:
+        """The block comes again, for a reader that understands it better."""
+        self._returned.append(block)
 
     def progress(self) -> Progress:
         """Bytes read so far, as they are on disk."""
-        current = self._open_file.tell() if self._open_file and not self._open_file.closed else 0
-        return Progress(self._bytes_before + current, self.total_bytes)
+        now = self._open.count if self._open else 0
+        return Progress(self._bytes_before + now, self._total_bytes)
+
+    def _all(self) -> Iterator[Block]:
+        for file in self._files:
+            name, lines = display_name(file), 0
+            with self._opened(file) as content:
+                for part in self._whole_records(name, _chunks(content)):
+                    yield Block(name, part if lines else part.removeprefix(BOM_UTF8), lines)
+                    lines += count_lines(part)
+
+    def _whole_records(self, name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        rest, lines = b"", 0
+        for chunk in chunks:
+            rest = rest + chunk if rest else chunk
+            if end := self._end_of_records(rest):
+                yield rest[:end]
+                lines += count_lines(rest[:end])
+                rest = rest[end:]
+            elif len(rest) > LONGEST_RECORD_BYTES:
+                raise InputError(
+                    f"{name}, line {lines + 1}: longer than {LONGEST_RECORD_BYTES // 2**20} MB; "
+                    "is a quote left open?"
+                )
+        if rest and time.monotonic() < self.deadline:
+            yield rest
+
+    @contextmanager
+    def _opened(self, file: Path) -> Iterator[Any]:
+        """The file's content, uncompressed; faults of the file become input errors."""
+        try:
+            with _raw(file) as raw:
+                self._open = _Counted(raw, lambda: self.deadline)
+                yield _uncompressed(self._open, file)
+        except OSError as error:
+            compression = _COMPRESSIONS.get(file.suffix)
+            hint = f"; by its name it is compressed with {compression}" if compression else ""
+            raise InputError(f"{display_name(file)}: {error.strerror or error}{hint}") from None
+        finally:
+            self._bytes_before += self._open.count if self._open else 0
+            self._open = None
 
 
-class TextFiles:
-    """A source of the rows of text files, one file after the other."""
+class _Counted(io.RawIOBase):
+    """A file that counts what is read of it, and of a pipe reads what is there."""
 
-    ends = True
+    def __init__(self, raw: io.FileIO, deadline: Callable[[], float]) -> None:
+        self._raw, self._deadline, self.count = raw, deadline, 0
+        self._is_live = not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
-    def __init__(self, declaration: Declaration, files: list[Path]) -> None:
-        self._declaration, self._files = declaration, files
-        self._read = FilesRead(files)
+    def readable(self) -> bool:
+        return True
 
-    def pages(self) -> Iterator[pa.Table]:
-        """The rows, in pages."""
-        tables = itertools.chain.from_iterable(map(self._tables, self._files))
-        page_rows = self._declaration.settings.page_rows
-        return cut_pages(tables, self._declaration.schema, page_rows)
+    def read(self, size: int = -1) -> bytes:
+        data = b""
+        patience = self._deadline() - time.monotonic()
+        while len(data) < size and self._has_come(patience):
+            more = self._raw.read(size - len(data))
+            if not more:
+                break
+            data += more
+            patience = PAUSE_SECONDS
+        self.count += len(data)
+        return data
 
-    def progress(self) -> Progress:
-        """Bytes read."""
-        return self._read.progress()
-
-    def _tables(self, file: Path) -> Iterator[pa.Table]:
-        """The rows of a file."""
-        raise NotImplementedError
+    def _has_come(self, patience_seconds: float) -> bool:
+        if not self._is_live:
+            return True
+        wait = None if patience_seconds == math.inf else max(patience_seconds, 0.0)
+        return bool(select.select([self._raw.fileno()], [], [], wait)[0])
 
 
-def uncompressed(raw: pa.NativeFile, file: Path) -> pa.NativeFile:
+def is_pipe(file: Path) -> bool:
+    """Whether the file can be read once only, and says itself when it goes on."""
+    status = os.fstat(0) if file == STDIN else file.stat()
+    return not stat.S_ISREG(status.st_mode)
+
+
+def display_name(file: Path) -> str:
+    """The file as messages call it."""
+    return "standard input" if file == STDIN else str(file)
+
+
+def count_lines(text: bytes) -> int:
+    """How many lines end in a text: with LF, CR LF, or in a text without LF with CR.
+
+    >>> count_lines(b"a\\r\\nb\\r\\n"), count_lines(b"a\\rb\\r")
+    (2, 2)
+    """
+    return text.count(b"\n") or text.count(b"\r")
+
+
+def _raw(file: Path) -> io.FileIO:
+    return io.FileIO(0, closefd=False) if file == STDIN else io.FileIO(str(file))
+
+
+def _uncompressed(raw: _Counted, file: Path) -> Any:
     """The content of a file that may be compressed, as its name says."""
     compression = _COMPRESSIONS.get(file.suffix)
-    return pa.CompressedInputStream(raw, compression) if compression else raw
+    if compression is None:
+        return raw
+    return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression)
 
 
-@contextmanager
-def text_of(file: Path) -> Iterator[io.TextIOWrapper]:
-    """The text of a file, for looking at single lines."""
-    with pa.OSFile(str(file)) as raw:
-        text = io.TextIOWrapper(
-            uncompressed(raw, file), encoding="utf-8-sig", errors="replace", newline=""
-        )
-        yield text
-        text.detach()
+def _chunks(content: Any) -> Iterator[bytes]:
+    while chunk := content.read(BLOCK_BYTES):
+        yield chunk

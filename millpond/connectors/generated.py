@@ -13,14 +13,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
-from millpond.connectors.rows import to_arrow
 from millpond.connectors.sources import Declaration, Progress, cut_pages
+from millpond.connectors.times import LATEST, as_ticks, out_of_range
 from millpond.connectors.values import ValueGenerator
 from millpond.errors import InputError
-from millpond.schema import Field, Schema, Type
-from millpond.workloads import ArrivalProcess, FloatArray
+from millpond.schema import Type
+from millpond.workloads import ArrivalProcess, FloatArray, Trace
 
 DEFAULT_START = datetime(2026, 1, 1)
+_LARGEST_INT = 2**31 - 1
+_LARGEST_BIGINT = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class GeneratedSource:
         self._values, self._extent, self._counting = values, extent, counting
         self._start_microseconds = _start_microseconds(declaration, extent.start)
         self._done_rows = 0
-        self.ends = extent.ends
+        self.ends = extent.ends or isinstance(process, Trace)
 
     def pages(self) -> Iterator[pa.Table]:
         """The rows in order of their time."""
@@ -93,37 +95,62 @@ class GeneratedSource:
     def _column(self, position: int, rows: npt.NDArray[np.int64], times: FloatArray) -> pa.Array:
         kind = self._declaration.schema[position].type
         if position == self._declaration.timestamp_column:
-            return self._times(kind, times)
+            return self._times(position, times)
         if self._counting and kind in (Type.INT, Type.BIGINT):
-            return pa.array(rows).cast(pa.int32() if kind is Type.INT else pa.int64())
+            return self._whole_numbers(position, rows)
         return self._values.column(position, rows)
 
-    def _times(self, kind: Type, times: FloatArray) -> pa.Array:
+    def _times(self, position: int, times: FloatArray) -> pa.Array:
+        if len(times) and times[-1] * 1e6 > LATEST:
+            raise InputError(
+                f"{self._declaration.name}: row {self._done_rows + len(times)} would come after "
+                f"{times[-1]:g} seconds; {out_of_range('of that')}"
+            )
         microseconds = self._start_microseconds + np.floor(times * 1e6).astype(np.int64)
-        if kind is Type.TIMESTAMP:
+        if self._declaration.schema[position].type is Type.TIMESTAMP:
             return pa.array(microseconds.astype("datetime64[us]"))
-        ticks = microseconds // self._declaration.settings.tick_microseconds
-        return pa.array(ticks).cast(pa.int32() if kind is Type.INT else pa.int64())
+        return self._whole_numbers(
+            position, microseconds // self._declaration.settings.tick_microseconds
+        )
+
+    def _whole_numbers(self, position: int, numbers: npt.NDArray[np.int64]) -> pa.Array:
+        field = self._declaration.schema[position]
+        if field.type is not Type.INT:
+            return pa.array(numbers)
+        if len(numbers) and numbers[-1] > _LARGEST_INT:
+            raise InputError(
+                f"{self._declaration.name}, column {field.name}: {numbers[-1]} is not an INT; "
+                "declare it BIGINT"
+            )
+        return pa.array(numbers.astype(np.int32))
 
 
 def value_generator(declaration: Declaration, seed: int | None, keys: int) -> ValueGenerator:
     """Values for a stream; without a seed of its own it takes the engine's."""
     for name, value, low in (("seed", seed, 0), ("keys", keys, 1)):
-        if value is not None and (not isinstance(value, int) or value < low):
+        if value is not None and not _is_whole(value, low):
             raise InputError(f"{declaration.name}: {name} must be a whole number from {low}")
     own_seed = declaration.settings.seed if seed is None else seed
     return ValueGenerator(declaration.schema, own_seed, keys)
 
 
 def _check(declaration: Declaration, extent: Extent) -> None:
-    for name in ("rows", "seconds"):
-        value = getattr(extent, name)
-        if value is not None and (not isinstance(value, int | float) or value < 0):
-            raise InputError(f"{declaration.name}: {name} must be a number from 0, not {value!r}")
+    if extent.rows is not None and not _is_whole(extent.rows, 0):
+        raise InputError(
+            f"{declaration.name}: rows must be a whole number from 0, not {extent.rows!r}"
+        )
+    seconds = extent.seconds
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
+        raise InputError(f"{declaration.name}: seconds must be a number from 0, not {seconds!r}")
     if declaration.timestamp_column is not None:
         kind = declaration.schema[declaration.timestamp_column].type
         if kind not in (Type.TIMESTAMP, Type.BIGINT, Type.INT):
             raise InputError(f"{declaration.name}: generated times cannot be {kind}")
+
+
+def _is_whole(value: Any, low: int) -> bool:
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer and low <= value <= _LARGEST_BIGINT
 
 
 def _start_microseconds(declaration: Declaration, start: Any) -> int:
@@ -132,8 +159,7 @@ def _start_microseconds(declaration: Declaration, start: Any) -> int:
     counts_ticks = position is not None and declaration.schema[position].type.is_number
     if start is None:
         start = 0 if counts_ticks else DEFAULT_START
+    place = f"{declaration.name}, start"
     if isinstance(start, int):
-        return start * declaration.settings.tick_microseconds
-    field = Field("start", Type.TIMESTAMP)
-    table = to_arrow([(start,)], Schema((field,)), declaration.name)
-    return int(table.column(0).cast(pa.int64())[0].as_py())
+        return as_ticks(start, 1, place) * declaration.settings.tick_microseconds
+    return as_ticks(start, 1, place)

@@ -6,8 +6,11 @@ An absent key is NULL and an undeclared one is skipped. Times are ISO text. Resu
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +18,15 @@ import pyarrow as pa
 import pyarrow.json
 
 from millpond.connectors.arrow import ARROW_TYPES, Place, conform
-from millpond.connectors.files import TextFiles
+from millpond.connectors.encoding import is_utf8, not_utf8
+from millpond.connectors.files import BLOCK_BYTES, Block, Blocks
 from millpond.connectors.json_text import json_results
 from millpond.connectors.rows import rows_to_arrow
 from millpond.connectors.sinks import Results, TextSink
 from millpond.connectors.sources import Declaration, files_of
+from millpond.connectors.text_files import TextFiles
 from millpond.errors import InputError
 from millpond.schema import Type
-
-BLOCK_BYTES = 4 * 2**20
 
 
 def source(declaration: Declaration, file: str) -> JsonSource:
@@ -40,25 +43,39 @@ def sink(results: Results, file: str, *, append: bool = False) -> JsonSink:
 class JsonSource(TextFiles):
     """The objects of files, one a line."""
 
-    def _tables(self, file: Path) -> Iterator[pa.Table]:
-        with self._read.opened(file) as content:
-            lines_before = 0
-            for block in _blocks_of_lines(content):
-                yield self._table(file, block, lines_before)
-                lines_before += block.count(b"\n")
+    def __init__(self, declaration: Declaration, files: list[Path]) -> None:
+        super().__init__(declaration, Blocks(files, lambda text: text.rfind(b"\n") + 1))
 
-    def _table(self, file: Path, block: bytes, lines_before: int) -> pa.Table:
-        schema = self._declaration.schema
+    def _table(self, block: Block) -> tuple[pa.Table, Place]:
+        def place(row: int) -> str:
+            number, _ = next(itertools.islice(_numbered_lines(block), row, None))
+            return f"{block.name}, line {number}"
+
         try:
-            options = self._parse_options(block.lstrip().partition(b"\n")[0])
-            table = pyarrow.json.read_json(pa.BufferReader(block), parse_options=options)
-            return conform(table, schema, lambda row: f"{file}, after line {lines_before}")
-        except (ValueError, AttributeError, pa.ArrowNotImplementedError, InputError):
-            return self._table_by_line(file, block, lines_before)  # to name the line at fault
+            return self._read_at_once(block, place), place
+        except _NOT_AT_ONCE:
+            return self._read_by_line(block, place), place  # which takes more, or names the fault
+
+    def _read_at_once(self, block: Block, place: Place) -> pa.Table:
+        """By Arrow; raises if there is anything in the block that Arrow takes otherwise."""
+        if _NULL_LINE.search(block.content):
+            raise ValueError
+        options = self._parse_options(block.content.lstrip().partition(b"\n")[0])
+        table = pyarrow.json.read_json(
+            pa.BufferReader(block.content),
+            pyarrow.json.ReadOptions(block_size=max(len(block.content), BLOCK_BYTES)),
+            options,
+        )
+        table.validate(full=True)  # Arrow takes text that is not UTF-8
+        if table.num_rows != sum(1 for _ in _numbered_lines(block)) or self._has_other_spellings(
+            block.content, table
+        ):
+            raise ValueError
+        return conform(table, self._declaration.schema, place)
 
     def _parse_options(self, first_line: bytes) -> pyarrow.json.ParseOptions:
         """Reads the declared columns, their names written as in the first line."""
-        spellings = {key.lower(): key for key in json.loads(first_line or b"{}")}
+        spellings = {key.lower(): key for key in _parsed(first_line or b"{}")}
         text = pa.string()
         fields = [
             pa.field(
@@ -71,14 +88,19 @@ class JsonSource(TextFiles):
             explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
         )
 
-    def _table_by_line(self, file: Path, block: bytes, lines_before: int) -> pa.Table:
-        numbered = [
-            (lines_before + number, line)
-            for number, line in enumerate(block.split(b"\n"), start=1)
-            if line.strip()
+    def _has_other_spellings(self, content: bytes, table: pa.Table) -> bool:
+        """Whether a column with NULLs is written in another way on other lines."""
+        return any(
+            key != name.encode()
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if column.null_count
+            for key in set(_key(name.encode()).findall(content))
+        )
+
+    def _read_by_line(self, block: Block, place: Place) -> pa.Table:
+        rows = [
+            _object(f"{block.name}, line {number}", line) for number, line in _numbered_lines(block)
         ]
-        rows = [_parsed(file, number, line) for number, line in numbered]
-        place: Place = lambda row: f"{file}, line {numbered[row][0]}"  # noqa: E731
         return rows_to_arrow(rows, self._declaration.schema, place, lenient=True)
 
 
@@ -86,26 +108,77 @@ class JsonSink(TextSink):
     """Results as lines of JSON."""
 
     def write(self, table: pa.Table) -> None:
-        """Adds results; they are in the file when this returns."""
+        """Adds results."""
         lines = (json.dumps(result, ensure_ascii=False) for result in json_results(table))
-        self.append_text("".join(f"{line}\n" for line in lines))
+        self.append_text("".join(f"{line}\n" for line in lines).encode())
 
 
-def _blocks_of_lines(content: pa.NativeFile) -> Iterator[bytes]:
-    rest = b""
-    while block := content.read(BLOCK_BYTES):
-        whole, newline, rest = (rest + block).rpartition(b"\n")
-        if newline:
-            yield whole + newline
-    if rest.strip():
-        yield rest
+_NOT_AT_ONCE = (
+    AttributeError,
+    InputError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowNotImplementedError,
+)
+_NULL_LINE = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
+"""Arrow reads it as an object without keys, and as the first line it ends the process."""
 
 
-def _parsed(file: Path, number: int, line: bytes) -> dict[str, Any]:
+def _numbered_lines(block: Block) -> Iterator[tuple[int, bytes]]:
+    """The lines with something on them, and their numbers in the file."""
+    for number, line in enumerate(block.content.split(b"\n"), start=block.lines_before + 1):
+        if line.strip():
+            yield number, line
+
+
+@cache
+def _key(name: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb'"(' + re.escape(name) + rb')"[ \t]*:', re.IGNORECASE)
+
+
+def _object(place: str, line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = _parsed(line)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(place, line, error) from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{place}, character {error.colno}: no JSON: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{place}: arrays or objects too deep in each other") from None
     except ValueError as error:
-        raise InputError(f"{file}, line {number}: no JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise InputError(f"{file}, line {number}: a JSON object is wanted, one a line")
+        raise InputError(f"{place}: {error}") from None
+    if not isinstance(row, _Object):
+        raise InputError(f"{place}: a JSON object is wanted, one a line, not {_kind(row)}")
+    if row.repeated:
+        raise InputError(f"{place}: the key {row.repeated[0]} is there twice")
     return row
+
+
+def _parsed(line: bytes) -> Any:
+    return json.loads(line.decode(), object_pairs_hook=_Object)
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows which of its keys are there more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        keys = [key for key, _ in pairs]
+        self.repeated = [] if len(self) == len(keys) else [k for k in self if keys.count(k) > 1]
+
+
+def _not_utf8(place: str, line: bytes, error: UnicodeDecodeError) -> InputError:
+    """Names the key of the first value that is no text, where the line is JSON otherwise."""
+    try:
+        row = json.loads(line.decode("latin-1"))
+        for key, value in row.items() if isinstance(row, dict) else ():
+            if isinstance(value, str) and not is_utf8(value.encode("latin-1", "replace")):
+                return not_utf8(f"{place}, column {key}", value.encode("latin-1", "replace"))
+    except (ValueError, RecursionError):
+        pass
+    return not_utf8(f"{place}, character {error.start + 1}", line[error.start :])
+
+
+def _kind(value: Any) -> str:
+    return {type(None): "null", list: "an array", str: "a string"}.get(type(value), repr(value))

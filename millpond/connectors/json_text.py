@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import unique_names
 
 
@@ -28,6 +29,6 @@ def json_value(value: Any) -> Any:
 def json_results(table: pa.Table) -> Iterator[dict[str, Any]]:
     """One object a result: its ts, its weight and the row."""
     names = unique_names(table.column_names[2:])
-    columns = [map(json_value, column.to_pylist()) for column in table.columns]
+    columns = [map(json_value, python_values(column)) for column in table.columns]
     for ts, weight, *values in zip(*columns, strict=True):
         yield {"ts": ts, "weight": weight, "row": dict(zip(names, values, strict=True))}

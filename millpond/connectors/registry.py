@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import Any
 
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.changes import open_changes
-from millpond.connectors.sinks import Results, Sink
+from millpond.connectors.claims import Claims
+from millpond.connectors.sinks import NamedSink, Results, Sink, write_fault
 from millpond.connectors.sources import Declaration, Source
-from millpond.errors import InputError
+from millpond.errors import InputError, MillpondError
 from millpond.settings import Settings
+from millpond.spelling import nearest, suggestion
 
 GROUP = "millpond.connectors"
 
@@ -26,6 +27,7 @@ BUILT_IN = {
     "parquet": "millpond.connectors.parquet_files",
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",
+    "stdin": "millpond.connectors.stdin",
 }
 
 
@@ -33,6 +35,7 @@ def open_source(
     entry: StreamEntry | RelationEntry,
     settings: Settings | None = None,
     directory: Path | None = None,
+    claims: Claims | None = None,
 ) -> Source:
     """The source of a stream or relation; relative file names start at ``directory``.
 
@@ -40,21 +43,43 @@ def open_source(
     ticks) and weight (1 or -1) before those.
     """
     timestamp_column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
+    claims = claims or Claims()
     declaration = Declaration(
-        entry.name, entry.schema, timestamp_column, settings or Settings(), directory or Path()
+        entry.name,
+        entry.schema,
+        timestamp_column,
+        settings or Settings(),
+        directory or Path(),
+        claims,
     )
-    if isinstance(entry, RelationEntry) and entry.has_changes:
-        return open_changes(declaration, lambda changed: _source(entry.source, changed))
-    return _source(entry.source, declaration)
+    try:
+        if isinstance(entry, RelationEntry) and entry.has_changes:
+            return open_changes(declaration, lambda changed: _source(entry.source, changed))
+        return _source(entry.source, declaration)
+    except MillpondError:
+        claims.release(entry.name)
+        raise
 
 
-def open_sink(query: QueryEntry, directory: Path | None = None) -> Sink:
-    """The sink that a query's INTO names."""
+def open_sink(
+    query: QueryEntry,
+    directory: Path | None = None,
+    claims: Claims | None = None,
+    resume: Any = None,
+) -> NamedSink:
+    """The sink that a query's INTO names; ``resume``: what its mark was when a run ended."""
     if query.sink is None:
         raise InputError(f"query {query.name} has no INTO")
-    results = Results(query.name, query.plan.schema, directory or Path())
-    sink: Sink = _call(query.sink, "sink", results)
-    return sink
+    claims = claims or Claims()
+    results = Results(query.name, query.plan.schema, directory or Path(), claims, resume)
+    try:
+        sink: Sink = _call(query.sink, "sink", results)
+    except (OSError, MillpondError) as error:
+        claims.release(query.name)
+        if isinstance(error, OSError):
+            raise write_fault(query.name, str(query.sink), error) from error
+        raise
+    return NamedSink(sink, query.name, str(query.sink))
 
 
 def names(role: str) -> list[str]:
@@ -90,10 +115,9 @@ def _refuse_unknown_options(connector: Connector, parameters: list[inspect.Param
     known = [parameter.name for parameter in parameters]
     for option, _ in connector.options:
         if option not in known:
-            near = get_close_matches(option, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = nearest(option, known) or ";"
             usage = _usage(connector.name, parameters)
-            raise InputError(f"{connector.name}: no option {option}; {hint}{usage}")
+            raise InputError(f"{connector.name}: no option {option}{hint} {usage}")
 
 
 def _usage(name: str, parameters: list[inspect.Parameter]) -> str:
@@ -110,10 +134,7 @@ def _function(name: str, role: str) -> Callable[..., Any]:
         function: Callable[..., Any] | None = getattr(_loaded(name.lower()), role, None)
         if function is not None:
             return function
-    known = names(role)
-    near = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise InputError(f"no {role} {name}; {hint}known: {', '.join(known)}")
+    raise InputError(f"no {role} {name}{suggestion(name, names(role))}")
 
 
 def _loaded(name: str) -> Any:

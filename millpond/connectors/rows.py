@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,7 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES, Place, arrow_schema, conform
+from millpond.connectors.arrow import (
+    ARROW_TYPES,
+    Place,
+    arrow_schema,
+    conform,
+    positions,
+    shortened,
+)
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
@@ -27,7 +35,7 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pd.DataFrame):
-        data = _from_pandas(data, place)
+        return _from_pandas(data, schema, place)
     if isinstance(data, pa.Table):
         _refuse_unknown(data.column_names, schema, place(0))
         return conform(data, schema, place)
@@ -35,7 +43,7 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
         raise InputError(f"{name}: give a list of rows, not one row")
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise InputError(
-            f"{name}: rows are dicts, tuples, a data frame or Arrow data, not {data!r}"
+            f"{name}: rows are dicts, tuples, a data frame or Arrow data, not {_in_words(data)}"
         )
     return rows_to_arrow(list(data), schema, place)
 
@@ -65,18 +73,26 @@ def rows_to_arrow(
     return pa.table(columns, schema=arrow_schema(schema))
 
 
-def _from_pandas(frame: pd.DataFrame, place: Place) -> pa.Table:
+def _from_pandas(frame: pd.DataFrame, schema: Schema, place: Place) -> pa.Table:
+    """By Arrow where it can; else value by value, which names the one at fault."""
+    names = [str(name) for name in frame.columns]
+    _refuse_unknown(names, schema, place(0))
+    positions(names, schema, place)
+    columns = [frame.iloc[:, position] for position in range(len(names))]
+    columns = [c.sparse.to_dense() if isinstance(c.dtype, pd.SparseDtype) else c for c in columns]
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"{place(0)}: {error}") from None
+        arrays = [pa.Array.from_pandas(column) for column in columns]
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return rows_to_arrow([dict(zip(names, row, strict=True)) for row in rows], schema, place)
+    return conform(pa.table(arrays, names=names), schema, place)
 
 
 def _as_tuple(row: Any, schema: Schema, place: Place, index: int, lenient: bool) -> tuple[Any, ...]:
     if isinstance(row, Mapping):
         return _from_mapping(row, schema, place, index, lenient)
     if not isinstance(row, Sequence) or isinstance(row, str | bytes):
-        raise InputError(f"{place(index)}: a row is a dict or a tuple, not {row!r}")
+        raise InputError(f"{place(index)}: a row is a dict or a tuple, not {_in_words(row)}")
     if len(row) != len(schema):
         raise InputError(f"{place(index)}: {len(row)} values for {len(schema)} columns {schema}")
     return tuple(row)
@@ -85,7 +101,7 @@ def _as_tuple(row: Any, schema: Schema, place: Place, index: int, lenient: bool)
 def _from_mapping(
     row: Mapping[str, Any], schema: Schema, place: Place, index: int, lenient: bool
 ) -> tuple[Any, ...]:
-    row = _with_declared_names(row, schema)
+    row = _with_declared_names(row, schema, place(index))
     if not lenient:
         missing = [name for name in schema.names if name not in row]
         if missing:
@@ -94,9 +110,12 @@ def _from_mapping(
     return tuple(row.get(name) for name in schema.names)
 
 
-def _with_declared_names(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+def _with_declared_names(row: Mapping[str, Any], schema: Schema, place: str) -> dict[str, Any]:
     declared = {name.lower(): name for name in schema.names}
-    return {declared.get(str(name).lower(), name): value for name, value in row.items()}
+    named = {declared.get(str(name).lower(), name): value for name, value in row.items()}
+    if len(named) < len(row):
+        raise InputError(f"{place}: two values for one column: {', '.join(map(str, row))}")
+    return named
 
 
 def _refuse_unknown(names: Iterable[str], schema: Schema, where: str) -> None:
@@ -114,7 +133,7 @@ def _column(values: list[Any], field: Field, place: Place) -> pa.Array:
         values = [_checked(value, field, place, row) for row, value in enumerate(values)]
     try:
         return pa.array(values, ARROW_TYPES[field.type])
-    except (pa.ArrowInvalid, OverflowError):
+    except _REFUSALS:
         row = next(row for row, value in enumerate(values) if not _fits(value, field.type))
         raise _fault(values[row], field, place, row) from None
 
@@ -133,14 +152,29 @@ def _checked(value: Any, field: Field, place: Place, row: int) -> Any:
 def _fits(value: Any, kind: Type) -> bool:
     try:
         pa.array([value], ARROW_TYPES[kind])
-    except (pa.ArrowInvalid, OverflowError):
+    except _REFUSALS:
         return False
     return True
 
 
 def _fault(value: Any, field: Field, place: Place, row: int) -> InputError:
     article = "an" if field.type is Type.INT else "a"
-    return InputError(f"{place(row)}, column {field.name}: {value!r} is not {article} {field.type}")
+    half = isinstance(value, str) and field.type is Type.STRING
+    why = " (it holds half of a surrogate pair)" if half else ""
+    message = f"{place(row)}, column {field.name}: {_in_words(value)} is not {article} {field.type}"
+    return InputError(message + why, field.name)
+
+
+def _in_words(value: Any) -> str:
+    """The value as Python writes it, cut short; whatever its own class makes of that."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001, a class of the user's
+        text = f"an object of {type(value).__name__}"
+    return shortened(text)
+
+
+_REFUSALS = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)
 
 
 def _boolean(value: Any) -> bool:
@@ -172,7 +206,7 @@ def _string(value: Any) -> str:
 
 
 def _date(value: Any) -> date:
-    if isinstance(value, str):
+    if isinstance(value, str) and _ISO_DATE.fullmatch(value.strip()):
         return date.fromisoformat(value.strip())
     if not isinstance(value, date) or isinstance(value, datetime):
         raise TypeError
@@ -180,7 +214,7 @@ def _date(value: Any) -> date:
 
 
 def _timestamp(value: Any) -> datetime:
-    if isinstance(value, str):
+    if isinstance(value, str) and _ISO_TIME.fullmatch(value.strip()):
         value = datetime.fromisoformat(value.strip())
     elif isinstance(value, np.datetime64 | pd.Timestamp):
         value = pd.Timestamp(value).to_pydatetime(warn=False)
@@ -195,6 +229,12 @@ def _null(value: Any) -> None:
     if not (isinstance(value, float) and math.isnan(value)):
         raise TypeError
 
+
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_ISO_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
+)
+"""As files have them: Python alone reads more, such as weeks, and much that is none."""
 
 _PLAIN: dict[Type, set[type]] = {
     Type.BOOLEAN: {bool},

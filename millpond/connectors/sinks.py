@@ -1,14 +1,19 @@
-"""What a sink is, and what text sinks share."""
+"""What a sink is, what its faults say, and what text sinks share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from millpond.errors import InputError
+from millpond.connectors.claims import Claims
+from millpond.connectors.locations import STDIN, identity, located
+from millpond.errors import OutputError
 from millpond.schema import Schema
 
 
@@ -19,6 +24,9 @@ class Results:
     query: str
     schema: Schema
     directory: Path = Path()
+    claims: Claims = field(default_factory=Claims)
+    resume: Any = None
+    """What the sink's ``mark`` was when an earlier run ended: whatever it holds beyond goes."""
 
     @property
     def names(self) -> list[str]:
@@ -59,28 +67,125 @@ def flat(table: pa.Table, results: Results) -> pa.Table:
     return table.rename_columns(results.names)
 
 
-class TextSink:
-    """A text file of results; without ``append`` it replaces the file that was there."""
+def file_of(results: Results, name: str) -> Path:
+    """The file or directory that INTO names."""
+    location = located(results.query, results.directory, name)
+    if location.path == STDIN:
+        raise OutputError(
+            f"query {results.query} INTO {name}: this is standard input; "
+            "without INTO `millpond run` prints results on standard output"
+        )
+    return location.path
 
-    def __init__(self, results: Results, file: str, append: bool) -> None:
-        self.results = results
-        path = results.directory / Path(file).expanduser()
+
+def flag(results: Results, option: str, value: Any) -> bool:
+    """An option that is true or false."""
+    known = {"true": True, "false": False}
+    if str(value).lower() not in known:
+        raise OutputError(f"query {results.query}: {option} is true or false, not {value!r}")
+    return known[str(value).lower()]
+
+
+class NamedSink:
+    """A sink whose faults name the query and the place, whatever connector it is of.
+
+    After a failed write closing is quiet: what is lost was said already.
+    """
+
+    def __init__(self, sink: Sink, query: str, place: str) -> None:
+        self._sink, self._query, self._place = sink, query, place
+        self._has_failed = False
+
+    def write(self, table: pa.Table) -> None:
+        """Adds results."""
+        with self._naming():
+            self._sink.write(table)
+            self._has_failed = False
+
+    def mark(self) -> Any:
+        """What the sink contains, for ``Results.resume`` of a later run; None if it cannot say."""
+        mark = getattr(self._sink, "mark", None)
+        return None if mark is None else mark()
+
+    def next_part(self) -> Path | None:
+        """Where somebody else may write the next results as a file; None if not so."""
+        part = getattr(self._sink, "next_part", None)
+        return None if part is None else part()
+
+    def has_part(self) -> None:
+        """The file of ``next_part`` is written."""
+        with self._naming():
+            getattr(self._sink, "has_part")()  # noqa: B009 (not every sink has it)
+
+    def close(self) -> None:
+        """Finishes what is written."""
+        has_failed = self._has_failed
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.text = path.open("a" if append else "w", encoding="utf-8", newline="")
-        except OSError as error:
-            raise InputError(f"{results.query} INTO {file}: {error.strerror}") from None
+            with self._naming():
+                self._sink.close()
+        except OutputError:
+            if not has_failed:
+                raise
 
-    @property
-    def has_content(self) -> bool:
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._has_failed = True
+            raise write_fault(self._query, self._place, error) from error
+
+
+def write_fault(query: str, place: str, error: Exception) -> OutputError:
+    """What to say of results that cannot be written."""
+    if isinstance(error, OutputError):
+        return error
+    reason = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno is not None:
+        reason = os.strerror(error.errno)
+        if error.filename and f"'{error.filename}'" not in place:
+            reason = f"{error.filename}: {reason}"
+    return OutputError(f"query {query} INTO {place}: {reason}")
+
+
+class TextSink:
+    """A text file of results; without ``append`` it replaces the file that was there.
+
+    What a write adds is there whole or, where the file is no device, not at all.
+    """
+
+    def __init__(self, results: Results, file: str, append: Any) -> None:
+        self.results = results
+        append = flag(results, "append", append)
+        path = file_of(results, file)
+        results.claims.write(
+            results.query, file, [path], lambda other: identity(other) == identity(path)
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        goes_on = append or results.resume is not None
+        self._file = path.open("ab" if goes_on else "wb", buffering=0)
+        if results.resume is not None:
+            self._file.truncate(min(results.resume, self.mark()))
+        self.has_content = self.mark() > 0
         """Whether anything was written to the file before."""
-        return self.text.tell() > 0
 
-    def append_text(self, text: str) -> None:
-        """Adds whole lines."""
-        self.text.write(text)
-        self.text.flush()
+    def mark(self) -> int:
+        """How long the file is."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def append_text(self, text: bytes) -> None:
+        """Adds whole lines; they are in the file when this returns."""
+        size = self.mark()
+        rest = memoryview(text)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(size)
+                self._file.seek(size)
+            raise
 
     def close(self) -> None:
         """Closes the file."""
-        self.text.close()
+        self._file.close()

@@ -1,8 +1,7 @@
-"""What a source is, and the files it may read."""
+"""What a source is, and the files it reads."""
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
-from millpond.errors import InputError
+from millpond.connectors.claims import Claims
+from millpond.connectors.locations import existing_files, located
 from millpond.schema import Schema
 from millpond.settings import Settings
 
@@ -25,6 +25,7 @@ class Declaration:
     timestamp_column: int | None = None
     settings: Settings = field(default_factory=Settings)
     directory: Path = Path()
+    claims: Claims = field(default_factory=Claims)
 
 
 @dataclass(frozen=True)
@@ -49,25 +50,12 @@ class Source(Protocol):
         """How far the pages have been read."""
 
 
-def files_of(declaration: Declaration, location: str, *suffixes: str) -> list[Path]:
-    """The files that a name stands for: a file, the files in a directory, or those of a pattern."""
-    if not isinstance(location, str):
-        raise InputError(f"{declaration.name}: {location!r} is not a file name")
-    path = declaration.directory / Path(location).expanduser()
-    if path.is_dir():
-        found = [file for file in path.iterdir() if file.name.endswith(suffixes) and _visible(file)]
-    elif path.exists():
-        found = [path]
-    else:
-        names = glob.glob(str(path), recursive=True)  # noqa: PTH207, the pattern may be absolute
-        found = [Path(name) for name in names]
-    if not found:
-        raise InputError(f"{declaration.name}: no file {location}")
-    return sorted(found)
-
-
-def _visible(file: Path) -> bool:
-    return file.is_file() and not file.name.startswith(("_", "."))
+def files_of(declaration: Declaration, name: str, *suffixes: str) -> list[Path]:
+    """The files that a name stands for, claimed for this source."""
+    location = located(declaration.name, declaration.directory, name, *suffixes)
+    files = existing_files(declaration.name, location)
+    declaration.claims.read(declaration.name, location, files)
+    return files
 
 
 def cut_pages(tables: Iterator[pa.Table], schema: Schema, page_rows: int) -> Iterator[pa.Table]:

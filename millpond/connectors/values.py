@@ -51,7 +51,8 @@ class ValueGenerator:
             return (bits & np.uint64(1)).astype(np.bool_)
         if field.type is Type.DATE:
             return np.datetime64("2026-01-01") + (bits % np.uint64(365)).astype(np.int64)
-        number = (bits % np.uint64(self.keys)).astype(np.int64)
+        keys = min(self.keys, _MOST_KEYS.get(field.type, self.keys))
+        number = (bits % np.uint64(keys)).astype(np.int64)
         if field.type is Type.TIMESTAMP:
             return np.datetime64("2026-01-01", "us") + number * np.timedelta64(1_000_000, "us")
         return number.astype(np.int32) if field.type is Type.INT else number
@@ -75,9 +76,13 @@ class ValueGenerator:
         return pa.DictionaryArray.from_arrays(number, _ALL_URLS).cast(pa.string())
 
     def _bits(self, column: int, rows: npt.NDArray[np.int64]) -> Bits:
-        start = _mixed(np.array([self.seed * 1_000_003 + column + 1], dtype=np.uint64))
+        seed = (self.seed * 1_000_003 + column + 1) % 2**64
+        start = _mixed(np.array([seed], dtype=np.uint64))
         return _mixed(rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start)
 
+
+_MOST_KEYS = {Type.INT: 2**31, Type.TIMESTAMP: 10**9}
+"""How many different values such a column can have."""
 
 _ALL_URLS = [
     f"http://{host}.{domain}/page{page}.html"

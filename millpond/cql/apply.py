@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql.algebra import Node, RelationScan, StreamScan
+from millpond.catalog import KINDS, Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
+from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.expressions import (
     Exists,
     Expression,
@@ -16,16 +16,10 @@ from millpond.cql.expressions import (
     ScalarSubquery,
     walk,
 )
+from millpond.cql.node import Node
 from millpond.cql.statements import Action, AlterQuery, Create, Drop, SetOption
 from millpond.errors import StateError
 from millpond.settings import Settings
-
-KINDS = {
-    "stream": StreamEntry,
-    "relation": RelationEntry,
-    "view": ViewEntry,
-    "query": QueryEntry,
-}
 
 
 def apply(action: Action, catalog: Catalog) -> None:
@@ -71,11 +65,6 @@ def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
     if users:
         return f'"{entry.name}" is still used by {", ".join(users)}; DROP these first'
     return ""
-
-
-def kind_of(entry: object) -> str:
-    """The kind of a catalog entry, in a word."""
-    return next(kind for kind, entry_type in KINDS.items() if isinstance(entry, entry_type))
 
 
 def users_of(name: str, catalog: Catalog) -> list[str]:

@@ -1,14 +1,14 @@
-"""Types meet: casts are written out here, so that execution never has to coerce."""
+"""Casts, written into the checked expression, so that execution coerces nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from difflib import get_close_matches
 
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.text.places import StatementError
 from millpond.schema import Type
+from millpond.spelling import nearest
 
 TYPE_NAMES = {
     "BOOLEAN": Type.BOOLEAN,
@@ -64,10 +64,9 @@ def named_type(name: str, offset: int | None) -> Type:
         return TYPE_NAMES[word]
     if word in _INSTEAD:
         raise StatementError(f"the type {word} is not supported; use {_INSTEAD[word]}", offset)
-    close = get_close_matches(word, TYPE_NAMES, 1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    hint = nearest(word, TYPE_NAMES) or ";"
     known = ", ".join(str(t) for t in Type if t is not Type.NULL)
-    raise StatementError(f'no type is called "{name}"{hint}; known: {known}', offset)
+    raise StatementError(f'no type is called "{name}"{hint} known: {known}', offset)
 
 
 def with_article(of: Type) -> str:

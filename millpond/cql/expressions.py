@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
+from millpond.cql.node import Node
 from millpond.schema import Type
-
-if TYPE_CHECKING:
-    from millpond.cql.algebra import Node
 
 Value = Union[None, bool, int, float, str, date, datetime]
 

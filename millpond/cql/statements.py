@@ -27,7 +27,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Insert:
-    """INSERT INTO relation VALUES …; rows are in schema order, constants already evaluated."""
+    """INSERT INTO stream-or-relation VALUES …; rows in schema order, constants evaluated."""
 
     relation: str
     rows: tuple[tuple[Any, ...], ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from millpond import lab
 from millpond.errors import StateError
 from millpond.lab.experiment import Experiment
+from millpond.spelling import suggestion
 
 _ORDER = ("Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers")
 
@@ -34,7 +34,5 @@ def choose(names: Sequence[str]) -> list[Experiment]:
     known = experiments()
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f'did you mean "{close[0]}"? ' if close else ""
-            raise StateError(f'no experiment "{name}"; {hint}known: {", ".join(known)}')
+            raise StateError(f'no experiment "{name}"{suggestion(name, known)}')
     return [known[name] for name in names] if names else list(known.values())

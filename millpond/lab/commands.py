@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -13,9 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from millpond.errors import MillpondError
-from millpond.lab import report
-from millpond.lab.catalogue import choose
+from millpond.lab import report, telling
+from millpond.lab.catalogue import choose, experiments
 from millpond.lab.experiment import Experiment
+from millpond.lab.record import RECORD, Change, changes, read, write
 from millpond.lab.running import Outcome, run_all
 
 app = typer.Typer(
@@ -55,8 +57,12 @@ def run(
     seeds: Seeds = None,
 ) -> None:
     """Run experiments and write plots (PNG, SVG), data (CSV) and one HTML report."""
-    outcomes = _run(_chosen(names), seeds)
-    typer.echo(f"wrote {report.write(outcomes, out)}")
+    chosen = _chosen(names)
+    with _told():
+        report.prepare(out)
+    outcomes = _run(chosen, seeds)
+    with _told():
+        typer.echo(f"wrote {report.write(outcomes, out)}; {telling.summary(outcomes)}")
 
 
 @app.command()
@@ -64,27 +70,71 @@ def verify(
     names: Names = None,
     seeds: Seeds = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    against: Annotated[
+        Path, typer.Option(help="Recorded verdicts.", show_default="those of Millpond")
+    ] = RECORD,
+    anew: Annotated[
+        bool, typer.Option("--record", help="Record the verdicts instead of comparing them.")
+    ] = False,
 ) -> None:
-    """Check every claim; one line each; exit status 1 when one fails."""
-    outcomes = _run(_chosen(names), seeds)
-    if as_json:
-        typer.echo(json.dumps([row for each in outcomes for row in _verdicts(each)], indent=2))
-    else:
-        for row in (row for each in outcomes for row in _verdicts(each)):
-            typer.echo(
-                f"{row['verdict']}  {row['experiment']}: {row['claim']} | "
-                f"expected {row['expected']} | measured {row['measured']}"
-            )
-    if not all(each.holds for each in outcomes):
+    """Check every claim: holds, differs or fails, a line each, and compare with the record.
+
+    The exit status is 1 when a claim fails, or when a verdict is not the recorded one. Records are
+    of the experiments' own seeds, so with --seeds nothing is compared.
+    """
+    if anew and seeds is not None:
+        _refuse("--record is for the experiments' own seeds: leave out --seeds")
+    chosen = _chosen(names)
+    with _told():
+        recorded = {} if anew or seeds is not None else read(against)
+    outcomes = _run(chosen, seeds)
+    if anew:
+        with _told():
+            write(against, outcomes, experiments())
+    changed = [] if anew or seeds is not None else changes(recorded, outcomes)
+    typer.echo(_as_json(outcomes, changed) if as_json else _as_text(outcomes, changed))
+    if telling.counts(outcomes)["fails"] or changed:
         raise typer.Exit(1)
 
 
+def _as_text(outcomes: Sequence[Outcome], changed: Sequence[Change]) -> str:
+    lines = [telling.line(each.name, claim) for each in outcomes for claim in each.claims]
+    lines += [telling.change_line(change) for change in changed]
+    lines.append(telling.summary(outcomes))
+    if changed:
+        lines.append(
+            f"{len(changed)} not as recorded; if that is meant: millpond lab verify --record"
+        )
+    return "\n".join(lines)
+
+
+def _as_json(outcomes: Sequence[Outcome], changed: Sequence[Change]) -> str:
+    rows = [telling.row(each.name, claim) for each in outcomes for claim in each.claims]
+    found = {
+        "claims": rows,
+        "changed": [change._asdict() for change in changed],
+        "summary": telling.counts(outcomes),
+    }
+    return json.dumps(found, indent=2)
+
+
 def _chosen(names: Sequence[str] | None) -> list[Experiment]:
-    try:
+    with _told():
         return choose(names or ())
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Faults of the user's become one line and exit status 2."""
+    try:
+        yield
     except MillpondError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
+        _refuse(str(error))
+
+
+def _refuse(text: str) -> NoReturn:
+    typer.echo(f"error: {text}", err=True)
+    raise typer.Exit(2)
 
 
 def _run(chosen: Sequence[Experiment], seeds: int | None) -> list[Outcome]:
@@ -96,19 +146,6 @@ def _run(chosen: Sequence[Experiment], seeds: int | None) -> list[Outcome]:
             progress.update(task, advance=1, description=outcome.name)
 
         return run_all(chosen, seeds, finished=finished)
-
-
-def _verdicts(outcome: Outcome) -> list[dict[str, str]]:
-    return [
-        {
-            "experiment": outcome.name,
-            "claim": claim.text,
-            "expected": claim.expected,
-            "measured": claim.measured,
-            "verdict": "holds" if claim.holds else "FAILS",
-        }
-        for claim in outcome.claims
-    ]
 
 
 def _described(experiment: Experiment) -> dict[str, str]:

@@ -18,14 +18,38 @@ Tables: TypeAlias = Mapping[str, Table]
 """What a run found: tables by name. Each becomes a CSV file."""
 
 
+Verdict: TypeAlias = Literal["holds", "differs", "fails"]
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What stands where a paper's words do not: what was found, why, and whether it is so."""
+
+    found: str
+    why: str
+    holds: bool
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One checked statement: what was expected, what was measured, whether it holds."""
+    """One checked sentence: what the paper says, what was measured, whether that is so.
+
+    The verdict is computed from the two checks: `holds` is that of the paper's words, and where
+    they do not stand, `instead` may say and check what does.
+    """
 
     text: str
     expected: str
     measured: str
     holds: bool
+    instead: Instead | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Holds as the paper says it, differs as we say it, or neither."""
+        if self.holds:
+            return "holds"
+        return "differs" if self.instead is not None and self.instead.holds else "fails"
 
 
 @dataclass(frozen=True)
@@ -33,7 +57,9 @@ class Experiment:
     """One table, figure or theorem.
 
     `run` gets the seeds to average or check over and returns tables; `plot` draws them on an empty
-    figure; `check` returns the claims with their measured numbers.
+    figure; `check` returns the claims with their measured numbers. What takes `long` is begun
+    first, so that the others run beside it; those of one name in `together` share what they ran,
+    and so run in one process.
     """
 
     name: str
@@ -45,12 +71,9 @@ class Experiment:
     check: Callable[[Tables], Sequence[Claim]]
     seeds: int = 3
     note: str = ""
+    long: bool = False
+    together: str = ""
 
     def __post_init__(self) -> None:
         if not self.name.replace("-", "").isalnum() or self.name != self.name.lower():
             raise StateError(f'experiment name "{self.name}" must be lower-case words-with-dashes')
-
-
-def about(measured: float, expected: float, tolerance: float) -> bool:
-    """Whether a number lies within a relative tolerance of the expected one."""
-    return abs(measured - expected) <= tolerance * abs(expected)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from millpond.cql.algebra import Istream, Node
+from millpond.cql.algebra import Istream
+from millpond.cql.node import Node
 from millpond.planning.nodes import Arrivals
 from millpond.planning.predicates import rewrite_bottom_up
 from millpond.planning.properties import is_net

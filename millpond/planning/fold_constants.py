@@ -6,8 +6,9 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Node, Project
+from millpond.cql.algebra import Aggregate, Filter, Join, Project
 from millpond.cql.expressions import Call, Expression, Literal
+from millpond.cql.node import Node
 from millpond.planning.predicates import rewrite, rewrite_aggregate, rewrite_bottom_up
 from millpond.schema import Type
 

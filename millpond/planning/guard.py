@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Node, Project, RangeWindow, SetOperation
+from millpond.cql.algebra import Aggregate, Filter, Join, Project, RangeWindow, SetOperation
 from millpond.cql.expressions import (
     Call,
     Column,
@@ -24,6 +24,7 @@ from millpond.cql.expressions import (
     ScalarSubquery,
     walk,
 )
+from millpond.cql.node import Node
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
 from millpond.planning.attempts import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from millpond.cql.algebra import Node, Project
+from millpond.cql.algebra import Project
 from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.planning.predicates import rewrite_bottom_up, substitute
 
 

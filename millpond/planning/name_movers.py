@@ -12,7 +12,6 @@ from millpond.cql.algebra import (
     Aggregate,
     Filter,
     Join,
-    Node,
     Project,
     RangeWindow,
     RelationScan,
@@ -27,6 +26,7 @@ from millpond.cql.expressions import (
     ScalarSubquery,
     walk,
 )
+from millpond.cql.node import Node
 from millpond.planning.nodes import Snapshots
 from millpond.planning.predicates import rewrite_bottom_up
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millpond.cql.algebra import Node, _RelationToStream
+from millpond.cql.algebra import _RelationToStream
+from millpond.cql.node import Node
 from millpond.schema import Schema
 
 __all__ = ["Arrivals", "Combine", "Snapshots"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millpond.cql.algebra import Node
+from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.planning.drop_unread_minus import drop_unread_minus
 from millpond.planning.fold_constants import fold_constants

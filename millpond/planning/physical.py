@@ -17,7 +17,6 @@ from millpond.cql.algebra import (
     Filter,
     Istream,
     Join,
-    Node,
     Project,
     RangeWindow,
     RelationScan,
@@ -27,6 +26,7 @@ from millpond.cql.algebra import (
     StreamScan,
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.planning.nodes import Arrivals, Combine, Snapshots
 from millpond.planning.properties import is_net, never_retracts

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from millpond.cql.algebra import Node
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -15,6 +14,7 @@ from millpond.cql.expressions import (
     walk,
     with_children,
 )
+from millpond.cql.node import Node
 from millpond.schema import Type
 
 

@@ -7,13 +7,13 @@ from millpond.cql.algebra import (
     Distinct,
     Filter,
     Join,
-    Node,
     Project,
     RangeWindow,
     RelationScan,
     SetOperation,
 )
 from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.planning.nodes import Combine
 
 

@@ -8,13 +8,13 @@ from millpond.cql.algebra import (
     Aggregate,
     Filter,
     Join,
-    Node,
     Project,
     RangeWindow,
     RelationScan,
     RowsWindow,
     StreamScan,
 )
+from millpond.cql.node import Node
 from millpond.planning.nodes import Arrivals, Combine
 from millpond.planning.predicates import all_columns, columns_used, remap, rewrite_aggregate
 

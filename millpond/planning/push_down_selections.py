@@ -10,12 +10,12 @@ from millpond.cql.algebra import (
     Distinct,
     Filter,
     Join,
-    Node,
     Project,
     RangeWindow,
     SetOperation,
 )
 from millpond.cql.expressions import Expression
+from millpond.cql.node import Node
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     columns_used,

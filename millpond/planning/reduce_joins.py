@@ -6,8 +6,9 @@ plus the rows without partner, padded. Execution then knows one join, and it is 
 
 from __future__ import annotations
 
-from millpond.cql.algebra import Distinct, Filter, Join, Node, Project
+from millpond.cql.algebra import Distinct, Filter, Join, Project
 from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.node import Node
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,

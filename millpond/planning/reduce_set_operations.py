@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from millpond.cql.algebra import Distinct, Node, SetOperation
+from millpond.cql.algebra import Distinct, SetOperation
+from millpond.cql.node import Node
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import rewrite_bottom_up
 

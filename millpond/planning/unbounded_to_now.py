@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millpond.cql.algebra import Filter, Istream, Join, Node, Project, RangeWindow, RelationScan
+from millpond.cql.algebra import (
+    Filter,
+    Istream,
+    Join,
+    Project,
+    RangeWindow,
+    RelationScan,
+)
+from millpond.cql.node import Node
 from millpond.planning.nodes import Arrivals, Combine
 from millpond.planning.predicates import rewrite_bottom_up
 from millpond.planning.properties import is_monotone

@@ -8,14 +8,13 @@ truth values then follow by CASE.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from millpond.cql.algebra import (
     Aggregate,
     Distinct,
     Filter,
     Join,
-    Node,
     Project,
 )
 from millpond.cql.expressions import (
@@ -26,19 +25,19 @@ from millpond.cql.expressions import (
     Expression,
     InSubquery,
     Literal,
-    OuterColumn,
     Quantified,
     ScalarSubquery,
     children,
     walk,
     with_children,
 )
+from millpond.cql.node import Node
 from millpond.errors import MillpondError
+from millpond.planning.decorrelate import Decorrelated, decorrelate, outer_as_column
 from millpond.planning.name_movers import name_movers
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
-    columns_used,
     conjoin,
     conjuncts,
     rewrite,
@@ -115,13 +114,15 @@ def _as_join(outer: Node, part: Expression) -> Node | None:
     negated = isinstance(part, Call) and part.function == "not"
     inner = part.arguments[0] if isinstance(part, Call) and negated else part
     if isinstance(inner, Exists):
-        subquery = _decorrelate(inner.subquery)
+        subquery = _decorrelated(inner.subquery)
         if subquery.is_global_aggregate:
             return None
         condition = subquery.condition(len(outer.schema))
         return Join(outer, subquery.node, "anti" if negated else "semi", condition)
     if isinstance(inner, InSubquery) and not negated and not _has_subquery(inner.value):
-        subquery = _decorrelate(inner.subquery)
+        subquery = _decorrelated(inner.subquery)
+        if subquery.is_global_aggregate and subquery.outer:
+            return None
         width = len(outer.schema)
         value = Column(width, inner.value.type)
         equal = Call("=", (inner.value, value), Type.BOOLEAN)
@@ -130,134 +131,8 @@ def _as_join(outer: Node, part: Expression) -> Node | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Decorrelated:
-    """A subquery free of outer columns: its last columns are keys, to equal ``outer``.
-
-    ``outer`` are expressions over the enclosing query's columns.
-    """
-
-    node: Node
-    outer: tuple[Expression, ...]
-    is_global_aggregate: bool = False
-
-    @property
-    def key_positions(self) -> range:
-        width = len(self.node.schema)
-        return range(width - len(self.outer), width)
-
-    def condition(self, offset: int) -> Expression | None:
-        """Outer columns equal keys, in a join whose left side is ``offset`` wide."""
-        keys = zip(self.outer, self.key_positions, strict=True)
-        return conjoin(
-            Call("=", (outer, Column(offset + key, outer.type)), Type.BOOLEAN)
-            for outer, key in keys
-        )
-
-
-def _decorrelate(node: Node) -> _Decorrelated:
-    """Moves the equalities with outer columns out of a subquery, appending their inner sides."""
-    node = unnest_subqueries(name_movers(node))
-    match node:
-        case Filter():
-            return _decorrelate_filter(node)
-        case Project():
-            below = _decorrelate(node.input)
-            keys = [all_columns(below.node)[k] for k in below.key_positions]
-            names = tuple(below.node.schema.names[k] for k in below.key_positions)
-            project = Project(below.node, (*node.expressions, *keys), (*node.names, *names))
-            return _Decorrelated(project, below.outer, below.is_global_aggregate)
-        case Distinct():
-            below = _decorrelate(node.input)
-            return _Decorrelated(Distinct(below.node), below.outer, below.is_global_aggregate)
-        case Aggregate():
-            return _decorrelate_aggregate(node)
-        case _:
-            _refuse_outer(node)
-            return _Decorrelated(node, ())
-
-
-def _decorrelate_filter(node: Filter) -> _Decorrelated:
-    below = _decorrelate(node.input)
-    keep: list[Expression] = []
-    outer: list[Expression] = []
-    inner: list[Expression] = []
-    for part in conjuncts(node.predicate):
-        sides = _correlation(part)
-        if sides is None:
-            keep.append(part)
-        else:
-            inner.append(sides[0])
-            outer.append(sides[1])
-    predicate = conjoin(keep)
-    _refuse_outer_in(predicate)
-    result = below.node if predicate is None else Filter(below.node, predicate)
-    if inner:
-        names = tuple(f"correlation{i}" for i in range(len(inner)))
-        result = Project(result, (*all_columns(result), *inner), (*result.schema.names, *names))
-    return _Decorrelated(result, (*below.outer, *outer), below.is_global_aggregate)
-
-
-def _decorrelate_aggregate(node: Aggregate) -> _Decorrelated:
-    """Adds the correlation keys to the groups; the schema stays keys, aggregates, then the new."""
-    below = _decorrelate(node.input)
-    if not below.outer:
-        return _Decorrelated(
-            Aggregate(below.node, node.keys, node.aggregates, node.names), (), not node.keys
-        )
-    extra = tuple(all_columns(below.node)[k] for k in below.key_positions)
-    n_keys, n_extra, n_aggregates = len(node.keys), len(extra), len(node.aggregates)
-    names = (
-        *node.names[:n_keys],
-        *(f"correlation{i}" for i in range(n_extra)),
-        *node.names[n_keys:],
-    )
-    grouped = Aggregate(below.node, (*node.keys, *extra), node.aggregates, names)
-    columns = all_columns(grouped)
-    order = [
-        *range(n_keys),
-        *range(n_keys + n_extra, n_keys + n_extra + n_aggregates),
-        *range(n_keys, n_keys + n_extra),
-    ]
-    moved = Project(grouped, tuple(columns[i] for i in order), tuple(names[i] for i in order))
-    return _Decorrelated(moved, below.outer, not node.keys)
-
-
-def _correlation(part: Expression) -> tuple[Expression, Expression] | None:
-    """The inner and the outer side of an equality between the two, or None."""
-    if isinstance(part, Call) and part.function == "=":
-        left, right = part.arguments
-        for inner, outer in ((left, right), (right, left)):
-            if _has_outer(outer) and not columns_used(outer) and not _has_outer(inner):
-                return inner, rewrite(outer, _as_column)
-    return None
-
-
-def _as_column(part: Expression) -> Expression:
-    if isinstance(part, OuterColumn):
-        return Column(part.position, part.type, part.name)
-    return part
-
-
-def _has_outer(expression: Expression) -> bool:
-    return any(isinstance(part, OuterColumn) for part in walk(expression))
-
-
-def _refuse_outer_in(expression: Expression | None) -> None:
-    if expression is not None and _has_outer(expression):
-        raise MillpondError(
-            f"a subquery may use columns of the outer query only in equalities "
-            f"`inner expression = outer column` of its WHERE, not in {expression}"
-        )
-
-
-def _refuse_outer(node: Node) -> None:
-    for part in node.walk():
-        if isinstance(part, Filter):
-            _refuse_outer_in(part.predicate)
-        if isinstance(part, Project):
-            for expression in part.expressions:
-                _refuse_outer_in(expression)
+def _decorrelated(subquery: Node) -> Decorrelated:
+    return decorrelate(unnest_subqueries(name_movers(subquery)))
 
 
 class _Attached:
@@ -291,7 +166,7 @@ class _Attached:
         raise MillpondError(f"internal: {expression} is no subquery")
 
     def _exists(self, expression: Exists) -> Expression:
-        subquery = _decorrelate(expression.subquery)
+        subquery = _decorrelated(expression.subquery)
         if subquery.is_global_aggregate:
             return self._exists_of_aggregate(expression.subquery)
         rows, *_ = self._attach_counts(subquery, None)
@@ -299,12 +174,13 @@ class _Attached:
 
     def _exists_of_aggregate(self, subquery: Node) -> Expression:
         """A global aggregation has its one row unless HAVING drops it."""
-        marked = Project(subquery, (_TRUE,), ("exists",))
-        value = self._scalar(ScalarSubquery(marked, Type.BOOLEAN))
-        return Call("coalesce", (value, _FALSE), Type.BOOLEAN)
+        _, present = self._one_row(subquery)
+        return _TRUE if present is None else Call("coalesce", (present, _FALSE), Type.BOOLEAN)
 
     def _in(self, expression: InSubquery) -> Expression:
-        subquery = _decorrelate(expression.subquery)
+        subquery = _decorrelated(expression.subquery)
+        if subquery.is_global_aggregate:
+            return self._compared_with_one(expression.value, "=", expression.subquery, _FALSE)
         width = len(self.node.schema)
         keys = Distinct(subquery.node)
         value = Column(width, expression.value.type)
@@ -330,7 +206,10 @@ class _Attached:
             return self._in(InSubquery(value, expression.subquery))
         if comparison == "<>" and is_all:
             return Call("not", (self._in(InSubquery(value, expression.subquery)),), Type.BOOLEAN)
-        subquery = _decorrelate(expression.subquery)
+        subquery = _decorrelated(expression.subquery)
+        if subquery.is_global_aggregate:
+            without = _TRUE if is_all else _FALSE
+            return self._compared_with_one(value, comparison, expression.subquery, without)
         rows, values, least, greatest = self._attach_counts(subquery, Column(0, value.type))
         decides = _decides(value, comparison, is_all, least, greatest)
         empty, verdict, rest = (_TRUE, _FALSE, _TRUE) if is_all else (_FALSE, _TRUE, _FALSE)
@@ -342,42 +221,62 @@ class _Attached:
             otherwise=rest,
         )
 
+    def _compared_with_one(
+        self, value: Expression, comparison: str, subquery: Node, without: Expression
+    ) -> Expression:
+        """A comparison with the one row of a global aggregation, or ``without`` it."""
+        other, present = self._one_row(subquery)
+        compared = Call(comparison, (value, other), Type.BOOLEAN)
+        return compared if present is None else _case((present, compared), otherwise=without)
+
     def _scalar(self, expression: ScalarSubquery) -> Expression:
-        """Attaches the aggregates; what is computed from them moves to the outer query."""
-        node, above = expression.subquery, []
-        while isinstance(node, (Project, Filter)):
+        value, present = self._one_row(expression.subquery)
+        if present is None:
+            return value
+        return _case((present, value), otherwise=Literal(None, value.type))
+
+    def _one_row(self, subquery: Node) -> tuple[Expression, Expression | None]:
+        """The first column of a global aggregation, and the condition that it has its row.
+
+        The aggregates are attached; what is computed from them moves to the outer query.
+        """
+        node, above = subquery, []
+        while isinstance(node, (Project, Filter, Distinct)):
             above.append(node)
             node = node.input
         if not isinstance(node, Aggregate) or node.keys:
             raise MillpondError("a scalar subquery must be an aggregation without GROUP BY")
-        subquery = _decorrelate(node)
-        aggregates: list[Expression] = list(self._attach_unique(subquery))
-        for index, call in enumerate(node.aggregates):
-            if call.function in ("count", "approx_count_distinct"):
-                aggregates[index] = Call("coalesce", (aggregates[index], _ZERO), Type.BIGINT)
-        columns: tuple[Expression, ...] = tuple(aggregates)
-        condition: Expression | None = None
+        if any(map(_holds_subquery, above)):
+            return self._one_computed_row(subquery)
+        columns = self._attach_aggregates(node)
+        conditions: list[Expression] = []
         for step in reversed(above):
             if isinstance(step, Project):
-                columns = tuple(substitute(e, columns) for e in map(self._inner, step.expressions))
+                columns = tuple(_in_outer_row(e, columns) for e in step.expressions)
             elif isinstance(step, Filter):
-                part = substitute(self._inner(step.predicate), columns)
-                condition = conjoin([part] if condition is None else [condition, part])
-        value = columns[0]
-        if condition is None:
-            return value
-        return _case((condition, value), otherwise=Literal(None, value.type))
+                conditions.append(_in_outer_row(step.predicate, columns))
+        return columns[0], conjoin(conditions)
 
-    @staticmethod
-    def _inner(expression: Expression) -> Expression:
-        if _has_subquery(expression):
-            raise MillpondError(
-                "a subquery inside the SELECT or HAVING of a scalar subquery is not supported"
-            )
-        return expression
+    def _attach_aggregates(self, node: Aggregate) -> tuple[Expression, ...]:
+        """The aggregates for each outer row; over nothing, counts are 0."""
+        attached: list[Expression] = list(self._attach_unique(_decorrelated(node)))
+        for index, call in enumerate(node.aggregates):
+            if call.function in ("count", "approx_count_distinct"):
+                attached[index] = Call("coalesce", (attached[index], _ZERO), Type.BIGINT)
+        return tuple(attached)
+
+    def _one_computed_row(self, subquery: Node) -> tuple[Expression, Expression]:
+        """The same for an aggregation whose SELECT or HAVING holds subqueries of its own."""
+        unnested = _decorrelated(subquery)
+        width = len(self.node.schema)
+        names = (*unnested.node.schema.names, "present")
+        marked = Project(unnested.node, (*all_columns(unnested.node), _TRUE), names)
+        self.node = self._outer_join(marked, None, len(names))
+        columns = all_columns(self.node)
+        return columns[width], Call("coalesce", (columns[-1], _FALSE), Type.BOOLEAN)
 
     def _attach_counts(
-        self, subquery: _Decorrelated, value: Column | None
+        self, subquery: Decorrelated, value: Column | None
     ) -> tuple[Expression, Expression, Expression, Expression]:
         """Rows, non-NULL values, least and greatest value of the subquery, for each outer row."""
         keys = tuple(all_columns(subquery.node)[k] for k in subquery.key_positions)
@@ -393,13 +292,13 @@ class _Attached:
         columns = all_columns(grouped)
         ordered = (*columns[len(keys) :], *columns[: len(keys)])
         moved = Project(grouped, ordered, tuple(c.name for c in ordered))
-        found = list(self._attach_unique(_Decorrelated(moved, subquery.outer)))
+        found = list(self._attach_unique(Decorrelated(moved, subquery.outer)))
         rows = Call("coalesce", (found[0], _ZERO), Type.BIGINT)
         if value is None:
             return rows, rows, rows, rows
         return rows, Call("coalesce", (found[1], _ZERO), Type.BIGINT), found[2], found[3]
 
-    def _attach_unique(self, subquery: _Decorrelated) -> tuple[Column, ...]:
+    def _attach_unique(self, subquery: Decorrelated) -> tuple[Column, ...]:
         """Joins a relation with at most one row a key; NULLs where there is none."""
         width, added = len(self.node.schema), len(subquery.node.schema)
         if not subquery.outer:
@@ -443,6 +342,21 @@ def _decides(
         hardest = least if wants_small else greatest
         return Call("not", (compare(comparison, hardest),), Type.BOOLEAN)
     return compare(comparison, greatest if wants_small else least)
+
+
+def _holds_subquery(node: Node) -> bool:
+    """Whether a subquery stands in an expression of a selection or projection."""
+    match node:
+        case Filter():
+            return _has_subquery(node.predicate)
+        case Project():
+            return any(map(_has_subquery, node.expressions))
+    return False
+
+
+def _in_outer_row(expression: Expression, columns: tuple[Expression, ...]) -> Expression:
+    """An expression of a subquery, over the outer row to which ``columns`` were attached."""
+    return rewrite(substitute(expression, columns), outer_as_column)
 
 
 def _is_null(expression: Expression) -> Expression:

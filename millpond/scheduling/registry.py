@@ -5,15 +5,15 @@ A name stands for a callable that takes the strategy's settings by keyword, most
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from millpond.errors import StrategyError
+from millpond.scheduling.check_settings import check_settings
 from millpond.scheduling.strategy import Strategy
+from millpond.spelling import suggestion
 
 GROUP = "millpond.strategies"
 
@@ -54,13 +54,11 @@ def make(name: str, **settings: object) -> Strategy:
     'Fifo'
     """
     factory = find(name)
-    try:
-        inspect.signature(factory).bind(**settings)
-    except TypeError as fault:
-        known = ", ".join(inspect.signature(factory).parameters) or "none"
-        raise StrategyError(f'strategy "{name}": {fault}; its settings: {known}') from None
+    check_settings(name, factory, settings)
     try:
         return factory(**settings)
+    except StrategyError as fault:
+        raise StrategyError(f'strategy "{name}": {fault}') from None
     except TypeError as fault:
         given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         raise StrategyError(
@@ -73,9 +71,7 @@ def find(name: str) -> Callable[..., Strategy]:
     """What makes the strategy of that name."""
     offers = _offers()
     if name not in offers:
-        close = get_close_matches(name, offers, n=1)
-        hint = f'did you mean "{close[0]}"? ' if close else ""
-        raise StrategyError(f'no strategy "{name}"; {hint}known: {", ".join(sorted(offers))}')
+        raise StrategyError(f'no strategy "{name}"{suggestion(name, offers)}')
     try:
         return cast("Callable[..., Strategy]", offers[name].load())
     except (ImportError, AttributeError) as fault:

@@ -23,3 +23,12 @@ class Strategy(Protocol):
     def decide(self) -> Decision | None:
         """What the free processor should do now, or None to let it idle until a change."""
         ...
+
+
+def simulator_only(strategy: Strategy) -> str | None:
+    """Why a strategy cannot drive Spark and what to take instead; None for those that can.
+
+    A strategy says so by an attribute `simulator_only`; those without one can.
+    """
+    reason: str | None = getattr(strategy, "simulator_only", None)
+    return reason

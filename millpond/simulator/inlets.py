@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from millpond.simulator.buffers import TupleBuffer
+from millpond.snapshot import Producer
 
 
 class Inlet:
@@ -14,7 +15,7 @@ class Inlet:
     __slots__ = ("_place", "buffer", "is_pipe", "reader", "source", "tuple_bytes")
 
     def __init__(
-        self, source: int | str, buffer: TupleBuffer, reader: int, tuple_bytes: float
+        self, source: Producer, buffer: TupleBuffer, reader: int, tuple_bytes: float
     ) -> None:
         self.source, self.buffer, self.reader = source, buffer, reader
         self.tuple_bytes = tuple_bytes
@@ -27,6 +28,7 @@ class Inlet:
         pipe = TupleBuffer(1, shared.mass is not None)
         if cursor < shared.tail:
             pipe.append(shared.arrivals(cursor, shared.tail), shared.masses(cursor, shared.tail))
+        pipe.last_arrival = shared.last_arrival
         shared.cursors[self._place] = parked
         self.buffer, self.reader, self.is_pipe = pipe, 0, True
 

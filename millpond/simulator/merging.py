@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from millpond.errors import StateError
-from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.distributions import Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
+from millpond.simulator.kept_windows import Batch, KeptWindows
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, cut, new_state
+from millpond.simulator.steps import SLACK, Tally, Yield, cut, new_state
 from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
@@ -38,7 +38,7 @@ class MergingStep:
         self.last_arrivals: FloatArray = np.empty(0)
         self.preemptive = preemptive
         self.window = operator.window
-        self.windows = [TupleBuffer(1, fluid=False) for _ in inlets]
+        self._kept = None if self.window is None else KeptWindows(self.window, len(inlets))
         self.step_cost = operator.step_cost_seconds
         self.bare_cost = np.array([mean_of(each.cost_seconds) for each in operator.inputs])
         self.cost = self.bare_cost
@@ -46,9 +46,10 @@ class MergingStep:
         self.uniform = Draws(Uniform(), (seed, operator.id, 1))
         self.served = 0
         self.done_seconds = 0.0
-        self._batch: _Batch | None = None
+        self._batch: Batch | None = None
         self._count = 0
         self._seconds = 0.0
+        self._begun_side: int | None = None
         self.single_side: int | None = None
 
     @property
@@ -90,6 +91,7 @@ class MergingStep:
         ends = batch.ends = np.cumsum(self._costs(batch)) - self.done_seconds
         whole = cut(ends, slice_seconds, self.done_seconds, self.preemptive)
         self._count, self.done_seconds = whole.tuples, whole.done_seconds
+        self._begun_side = int(batch.of_side[whole.tuples]) if whole.done_seconds > 0 else None
         return self._spend(whole.seconds)
 
     def _only_side(self, max_tuples: int | None) -> int | None:
@@ -100,7 +102,7 @@ class MergingStep:
         oldest = min(heads)
         if oldest > self.bound():
             return None
-        side = heads.index(oldest)
+        side = heads.index(oldest) if self._begun_side is None else self._begun_side
         if max_tuples == 1:
             return side
         heads[side] = self.inlets[side].second_oldest()
@@ -110,10 +112,11 @@ class MergingStep:
         cost = float(self.cost[side])
         seconds = cost - self.done_seconds
         if slice_seconds is not None and seconds > slice_seconds * SLACK and self.preemptive:
-            self._count, self._batch = 0, None
+            self._count, self._batch, self._begun_side = 0, None, side
             self.done_seconds += slice_seconds
             return self._spend(slice_seconds)
         self.single_side, self._count, self.done_seconds = side, 1, 0.0
+        self._begun_side = None
         return self._spend(seconds)
 
     def took_one(self) -> bool:
@@ -141,46 +144,37 @@ class MergingStep:
         self.tally.seconds += self._seconds
         return self._seconds
 
-    def _merge(self, max_tuples: int | None) -> _Batch:
+    def _merge(self, max_tuples: int | None) -> Batch:
         bound = self.bound()
         heads = [_until(inlet, bound, max_tuples) for inlet in self.inlets]
         sides = [side for side, (head, _) in enumerate(heads) if len(head)]
         if len(sides) == 1:
             head, mass = heads[sides[0]]
-            return _Batch(head, np.full(len(head), sides[0]), mass)
+            return Batch(head, np.full(len(head), sides[0]), mass)
         arrival = np.concatenate([head for head, _ in heads])
         of_side = np.repeat(np.arange(len(heads)), [len(head) for head, _ in heads])
-        order = np.argsort(arrival, kind="stable")[:max_tuples]
+        turns = np.concatenate([self._turns(side, head) for side, (head, _) in enumerate(heads)])
+        order = np.argsort(turns, kind="stable")[:max_tuples]
         masses = [mass for _, mass in heads if mass is not None]
         mass = np.concatenate(masses)[order] if masses else None
-        return _Batch(arrival[order], of_side[order], mass)
+        return Batch(arrival[order], of_side[order], mass)
 
-    def _costs(self, batch: _Batch) -> FloatArray:
+    def _turns(self, side: int, head: FloatArray) -> FloatArray:
+        """What the tuples of one side are merged by: time, but none before those ahead of it.
+
+        A tuple that was begun comes first, also where order does not matter and an older one came.
+        """
+        turns: FloatArray = np.maximum.accumulate(head)
+        if side == self._begun_side and len(turns):
+            turns[0] = -math.inf
+        return turns
+
+    def _costs(self, batch: Batch) -> FloatArray:
         costs: FloatArray = self.cost[batch.of_side]
-        if self.window is not None:
-            batch.partners = self._partners(batch)
-            costs = costs + batch.partners * self.window.probe_seconds
+        if self._kept is not None:
+            batch.partners = self._kept.partners(batch)
+            costs = costs + batch.partners * self._kept.window.probe_seconds
         return costs if batch.mass is None else costs * batch.mass
-
-    def _partners(self, batch: _Batch) -> FloatArray:
-        """How many tuples of the other inputs' windows each tuple meets."""
-        partners = np.zeros(len(batch.arrival))
-        for number, window in enumerate(self.windows):
-            others = batch.of_side != number
-            mine_before = np.cumsum(~others) - ~others
-            kept = window.arrivals(window.cursors[0], window.tail)
-            known = np.concatenate([kept, batch.arrival[~others]])
-            present = (len(kept) + mine_before)[others]
-            partners[others] += self._window_size(known, present, batch.arrival[others])
-        return partners
-
-    def _window_size(self, known: FloatArray, present: IntArray, now: FloatArray) -> IntArray:
-        assert self.window is not None  # noqa: S101
-        if self.window.rows is not None:
-            return np.minimum(present, self.window.rows)
-        gone = np.searchsorted(known, now - (self.window.seconds or 0.0), side="left")
-        left: IntArray = np.maximum(present - gone, 0)
-        return left
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
         """Move on in the inputs; yields what the completed tuples produced."""
@@ -196,7 +190,8 @@ class MergingStep:
         for number, inlet in enumerate(self.inlets):
             taken = arrival[of_side == number]
             if len(taken):
-                self._remember(number, taken)
+                if self._kept is not None:
+                    self._kept.remember(number, taken)
                 releases.append(inlet.release(len(taken)))
         self.tally.taken += sum(release.taken for release in releases)
         self.tally.made += made.amount
@@ -213,21 +208,7 @@ class MergingStep:
         output = Yield(self.id, np.full(made, arrival), None, np.full(made, self._seconds))
         return (release,), (output,) if made else ()
 
-    def _remember(self, number: int, arrival: FloatArray) -> None:
-        """Keep what the window holds; the other inputs may lag behind, so theirs counts too."""
-        if self.window is None:
-            return
-        kept = self.windows[number]
-        kept.append(arrival, None)
-        if self.window.rows is not None:
-            kept.cursors[0] = max(kept.cursors[0], kept.tail - self.window.rows)
-            return
-        passed = min(each.last_arrival for each in self.windows)
-        known = kept.arrivals(kept.cursors[0], kept.tail)
-        gone = np.searchsorted(known, passed - (self.window.seconds or 0.0), side="left")
-        kept.cursors[0] += int(gone)
-
-    def _yield(self, batch: _Batch, count: int) -> Yield:
+    def _yield(self, batch: Batch, count: int) -> Yield:
         arrival, ends = batch.arrival[:count], batch.ends[:count] + self.step_cost
         mean = self.selectivity[batch.of_side[:count]]
         if self.window is not None and self.window.match_probability > 0:
@@ -241,15 +222,6 @@ class MergingStep:
     def reveal(self) -> WaitingTuples | None:
         """Nothing: what a tuple meets depends on the other inputs."""
         return None
-
-
-class _Batch:
-    """The tuples of one step in the order they are served."""
-
-    def __init__(self, arrival: FloatArray, of_side: IntArray, mass: FloatArray | None) -> None:
-        self.arrival, self.of_side, self.mass = arrival, of_side, mass
-        self.partners: FloatArray = np.zeros(0)
-        self.ends: FloatArray = np.zeros(0)
 
 
 def _until(

@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millpond.simulator.distributions import mean_of
-from millpond.simulator.plan import SimulatedInput, SimulatedOperator, SimulatedPlan, Source
-from millpond.snapshot import FloatArray, InputSnapshot, OperatorSnapshot, PlanSnapshot, QueryShare
+from millpond.simulator.plan import SimulatedInput, SimulatedOperator, SimulatedPlan
+from millpond.snapshot import (
+    FloatArray,
+    InputSnapshot,
+    OperatorSnapshot,
+    PlanSnapshot,
+    Producer,
+    QueryShare,
+)
 
 SHORTEST_SECONDS = 1e-9
 """Tuples that all come within less than this have no rate."""
@@ -28,7 +35,7 @@ def plan_snapshot(
     measured: Mapping[int, Measured],
 ) -> PlanSnapshot:
     """What strategies are told of the plan."""
-    rates: dict[Source, float] = dict(stream_rates.items())
+    rates: dict[Producer, float] = dict(stream_rates.items())
     readers = readers_of(plan)
     served = queries_served(plan)
     outputs = {output for output, _ in plan.queries.values()}
@@ -62,9 +69,9 @@ def stream_rate(arrivals: FloatArray) -> float:
     return (len(arrivals) - 1) / lasting_seconds
 
 
-def readers_of(plan: SimulatedPlan) -> dict[Source, list[int]]:
+def readers_of(plan: SimulatedPlan) -> dict[Producer, list[int]]:
     """Who reads each stream and operator, in plan order."""
-    readers: dict[Source, list[int]] = {stream: [] for stream in plan.streams}
+    readers: dict[Producer, list[int]] = {stream: [] for stream in plan.streams}
     for operator in plan.operators:
         readers[operator.id] = []
         for each in operator.inputs:
@@ -91,7 +98,7 @@ def _input(
     plan: SimulatedPlan,
     operator: SimulatedOperator,
     each: SimulatedInput,
-    rates: Mapping[Source, float],
+    rates: Mapping[Producer, float],
     overhead_seconds: float,
     measured: Mapping[int, Measured],
 ) -> InputSnapshot:
@@ -108,7 +115,7 @@ def _input(
 def _window_averages(
     operator: SimulatedOperator,
     each: SimulatedInput,
-    rates: Mapping[Source, float],
+    rates: Mapping[Producer, float],
     cost_seconds: float,
     selectivity: float,
 ) -> tuple[float, float]:

@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.progress_chart import check_chart
 from millpond.simulator.distributions import Distribution, check_mean
-
-Source: TypeAlias = int | str
+from millpond.snapshot import Producer
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Window:
 class SimulatedInput:
     """One input of an operator, with what its tuples cost and yield there."""
 
-    source: Source
+    source: Producer
     cost_seconds: float | Distribution
     selectivity: float | Distribution
 
@@ -80,7 +78,7 @@ class SimulatedPlan:
     def operator(
         self,
         name: str,
-        source: Source,
+        source: Producer,
         cost_seconds: float | Distribution,
         selectivity: float | Distribution = 1.0,
         output_bytes: float | None = None,
@@ -93,8 +91,8 @@ class SimulatedPlan:
     def join(
         self,
         name: str,
-        left: Source,
-        right: Source,
+        left: Producer,
+        right: Producer,
         cost_seconds: float | tuple[float, float],
         selectivity: float | tuple[float, float] = 1.0,
         output_bytes: float | None = None,
@@ -108,7 +106,7 @@ class SimulatedPlan:
         return self._add(name, inputs, output_bytes, 0.0, True, window)
 
     def union(
-        self, name: str, *sources: Source, cost_seconds: float = 0.0, ordered: bool = True
+        self, name: str, *sources: Producer, cost_seconds: float = 0.0, ordered: bool = True
     ) -> int:
         """Add a union, in order of time unless told otherwise."""
         inputs = tuple(SimulatedInput(source, cost_seconds, 1.0) for source in sources)
@@ -124,7 +122,11 @@ class SimulatedPlan:
         self.queries[name] = (output, weight)
 
     def path(
-        self, query: str, source: Source, steps: Sequence[tuple[float, float]], weight: float = 1.0
+        self,
+        query: str,
+        source: Producer,
+        steps: Sequence[tuple[float, float]],
+        weight: float = 1.0,
     ) -> list[int]:
         """Add a whole path of (cost_seconds, selectivity) operators that answers a query."""
         added: list[int] = []
@@ -137,7 +139,7 @@ class SimulatedPlan:
     def chart(
         self,
         query: str,
-        source: Source,
+        source: Producer,
         points: Sequence[tuple[float, float]],
         last_selectivity: float = 1.0,
     ) -> list[int]:
@@ -169,7 +171,7 @@ class SimulatedPlan:
         )
         return identity
 
-    def _bytes_of(self, source: Source) -> float:
+    def _bytes_of(self, source: Producer) -> float:
         if isinstance(source, str):
             if source not in self.streams:
                 raise StrategyError(f'no stream "{source}"; known: {", ".join(self.streams)}')

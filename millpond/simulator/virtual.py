@@ -26,6 +26,7 @@ class VirtualStep:
         self._releases: list[Release] = []
         self._yields: list[Yield] = []
         self._entered: list[FloatArray] = []
+        self._took: list[tuple[MemberStep, float]] = []
 
     def state(self) -> OperatorState:
         """What waits before any member; ready when one of them is."""
@@ -40,7 +41,7 @@ class VirtualStep:
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take tuples from the queues and all that follows from them; returns the seconds."""
-        self._releases, self._yields, self._entered = [], [], []
+        self._releases, self._yields, self._entered, self._took = [], [], [], []
         seconds = 0.0
         for member in self.members:
             if not member.state().ready:
@@ -50,7 +51,9 @@ class VirtualStep:
                 limit = self._limit(member, max_tuples, slice_seconds)
             seconds += member.begin(limit, None)
             self._pass_on(member)
-        self._set_in_flight()
+        # Only now: among themselves the members are done, for all others they are under way.
+        for member, arrival_seconds in self._took:
+            member.in_flight_since = arrival_seconds
         self._set_ends(seconds)
         return seconds
 
@@ -87,17 +90,13 @@ class VirtualStep:
         entered = [inlet for inlet in member.inlets if not inlet.is_pipe]
         releases, yields = member.finish()
         self._releases.extend(releases)
+        self._took.append((member, float(member.last_arrivals[0])))
         if entered:
             self._entered.append(member.last_arrivals)
         for made in yields:
             for inlet in self.pipes[member.id]:
                 inlet.buffer.append(made.arrival, made.mass)
             self._yields.append(made)
-
-    def _set_in_flight(self) -> None:
-        since = min((float(each[0]) for each in self._entered if len(each)), default=math.inf)
-        for member in self.members:
-            member.in_flight_since = since
 
     def _set_ends(self, seconds: float) -> None:
         """Spread the outputs over the step in the order of the tuples they come from."""

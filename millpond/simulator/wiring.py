@@ -21,10 +21,10 @@ from millpond.simulator.inlets import Inlet
 from millpond.simulator.merging import MergingStep
 from millpond.simulator.one_input import OneInputStep
 from millpond.simulator.picture import readers_of
-from millpond.simulator.plan import SimulatedOperator, SimulatedPlan, Source
+from millpond.simulator.plan import SimulatedOperator, SimulatedPlan
 from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
-from millpond.snapshot import FloatArray
+from millpond.snapshot import FloatArray, Producer
 from millpond.workloads import SizedArrivals
 
 StreamArrivals: TypeAlias = Sequence[float] | FloatArray | SizedArrivals
@@ -42,12 +42,12 @@ class Wiring:
         self.plan, self.conditions = plan, conditions
         self.now_seconds = 0.0
         self.readers = readers_of(plan)
-        self.bytes: dict[Source, float] = dict(plan.streams.items())
+        self.bytes: dict[Producer, float] = dict(plan.streams.items())
         self.bytes |= {each.id: each.output_bytes for each in plan.operators}
         self.delivers = {output for output, _ in plan.queries.values()}
         self.delivers |= {each.id for each in plan.operators if not self.readers[each.id]}
         fluid = conditions.tuples == "fluid"
-        self.buffers: dict[Source, TupleBuffer] = {
+        self.buffers: dict[Producer, TupleBuffer] = {
             name: _stream_buffer(name, arrivals.get(name), len(self.readers[name]), fluid)
             for name in plan.streams
         }
@@ -62,15 +62,15 @@ class Wiring:
         self.units: dict[int, MemberStep | VirtualStep] = {}
         self.unit_of: dict[int, int] = {}
         self.at_streams: frozenset[int] = frozenset()
-        self.copies: dict[Source, int] = {}
-        self.affected: dict[Source, tuple[int, ...]] = {}
-        self.affected_by_taking: dict[Source, tuple[int, ...]] = {}
+        self.copies: dict[Producer, int] = {}
+        self.affected: dict[Producer, tuple[int, ...]] = {}
+        self.affected_by_taking: dict[Producer, tuple[int, ...]] = {}
         self.place(self.all_edges())
         for name in plan.streams:
             if not len(self.buffers[name].arrival):
                 self.close_stream(name)
 
-    def all_edges(self) -> frozenset[tuple[Source, int]]:
+    def all_edges(self) -> frozenset[tuple[Producer, int]]:
         """Every edge of the plan."""
         return frozenset(
             (each.source, operator.id)
@@ -78,7 +78,7 @@ class Wiring:
             for each in operator.inputs
         )
 
-    def place(self, queued: Iterable[tuple[Source, int]]) -> None:
+    def place(self, queued: Iterable[tuple[Producer, int]]) -> None:
         """Keep queues on these edges (streams always have one), and pipes on all others."""
         edges = self.all_edges()
         kept = frozenset(queued)
@@ -103,7 +103,7 @@ class Wiring:
         self._far = True
         self._set_affected()
 
-    def _copies(self, source: Source) -> int:
+    def _copies(self, source: Producer) -> int:
         """How often a tuple of a stream or operator is stored in queues."""
         pipes = len(self.pipes[source]) if isinstance(source, int) else 0
         queues = len(self.readers[source]) - pipes
@@ -116,9 +116,9 @@ class Wiring:
         if not self._far:
             self.look_far()
 
-    def _streams_above(self) -> dict[Source, set[str]]:
+    def _streams_above(self) -> dict[Producer, set[str]]:
         """The streams each operator depends on."""
-        above: dict[Source, set[str]] = {name: {name} for name in self.plan.streams}
+        above: dict[Producer, set[str]] = {name: {name} for name in self.plan.streams}
         for operator in self.plan.operators:
             above[operator.id] = set().union(*(above[each.source] for each in operator.inputs))
         return {operator.id: above[operator.id] for operator in self.plan.operators}
@@ -140,40 +140,28 @@ class Wiring:
         """The time up to which all inputs of an operator are complete."""
         if not operator.ordered:
             return math.inf
-        bound = math.inf
-        for each in operator.inputs:
-            bound = min(bound, self.complete_until(each.source))
-        return bound
+        return min(self.complete_until(inlet) for inlet in self.members[operator.id].inlets)
 
-    def complete_until(self, source: Source) -> float:
-        """The time up to which no more tuples can come out of a stream or operator."""
-        buffer = self.buffers[source]
+    def complete_until(self, inlet: Inlet) -> float:
+        """The time up to which no more tuples can come in: a promise, so it never goes back."""
+        source, buffer = inlet.source, inlet.buffer
         on_demand = self.conditions.on_demand_timestamps
         if isinstance(source, str):
             if buffer.tail == len(buffer.arrival):
                 return math.inf
             return self.now_seconds if on_demand else buffer.last_arrival
         if not on_demand and self.open_streams_above[source]:
-            return self._last_made(source)
-        member = self.members[source]
-        done = min(self._passed(inlet, member) for inlet in member.inlets)
-        if on_demand or done == math.inf:
-            return done
-        return self._last_made(source)
-
-    def _last_made(self, operator: int) -> float:
-        """The time of the last tuple an operator yielded, into its queue or a pipe."""
-        last: float = self.buffers[operator].last_arrival
-        for inlet in self.pipes[operator]:
-            last = max(last, inlet.buffer.last_arrival)
-        return last
+            return buffer.last_arrival
+        producer = self.members[source]
+        done = min(self._passed(each, producer) for each in producer.inlets)
+        return done if on_demand or done == math.inf else buffer.last_arrival
 
     def _passed(self, inlet: Inlet, member: MemberStep) -> float:
         """The time up to which an operator can have nothing more to take from one input."""
         oldest = min(inlet.oldest(), member.in_flight_since)
         if oldest < math.inf:
             return math.nextafter(oldest, -math.inf)
-        return self.complete_until(inlet.source)
+        return self.complete_until(inlet)
 
     def _make_members(self) -> dict[int, MemberStep]:
         seed, preemptive = self.conditions.seed, self.conditions.preemptive
@@ -232,7 +220,7 @@ class Wiring:
 
     def _units_at_streams(self) -> frozenset[int]:
         """The units with one queue, and that before a stream: ready once a tuple arrives."""
-        sources: dict[int, list[Source]] = {}
+        sources: dict[int, list[Producer]] = {}
         for operator, member in self.members.items():
             queued = [inlet.source for inlet in member.inlets if not inlet.is_pipe]
             sources.setdefault(self.unit_of[operator], []).extend(queued)
@@ -247,15 +235,15 @@ class Wiring:
 
         A unit that took tuples and yielded none changes others only if they look far.
         """
-        found: dict[Source, set[int]] = {}
+        found: dict[Producer, set[int]] = {}
         for source in self.buffers:
             key = self.unit_of[source] if isinstance(source, int) else source
             found.setdefault(key, set()).update(self._affected(source))
         self.affected = {source: tuple(sorted(units)) for source, units in found.items()}
-        alone: dict[Source, tuple[int, ...]] = {unit: (unit,) for unit in self.units}
+        alone: dict[Producer, tuple[int, ...]] = {unit: (unit,) for unit in self.units}
         self.affected_by_taking = self.affected if self._far else alone
 
-    def _affected(self, source: Source) -> set[int]:
+    def _affected(self, source: Producer) -> set[int]:
         found: set[int] = {self.unit_of[source]} if isinstance(source, int) else set()
         pending = list(self.readers[source])
         found |= {self.unit_of[reader] for reader in pending}
@@ -299,7 +287,7 @@ def _stream_buffer(
     return TupleBuffer.of_arrivals(times, mass, readers)
 
 
-def _connected(operators: list[int], edges: set[tuple[Source, int]]) -> dict[int, int]:
+def _connected(operators: list[int], edges: set[tuple[Producer, int]]) -> dict[int, int]:
     """The smallest operator each one is connected with."""
     unit = {operator: operator for operator in operators}
 
@@ -315,7 +303,7 @@ def _connected(operators: list[int], edges: set[tuple[Source, int]]) -> dict[int
     return {operator: root(operator) for operator in operators}
 
 
-def _refuse_loops(queued: Iterable[tuple[Source, int]], unit_of: Mapping[int, int]) -> None:
+def _refuse_loops(queued: Iterable[tuple[Producer, int]], unit_of: Mapping[int, int]) -> None:
     """Refuse units that would have to wait for themselves by way of another."""
     readers: dict[int, set[int]] = {unit: set() for unit in unit_of.values()}
     for source, reader in queued:

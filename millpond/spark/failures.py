@@ -10,25 +10,20 @@ from collections.abc import Callable, Iterator
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from millpond.errors import InputError
+from millpond.errors import InputError, MillpondError, StateError
+from millpond.kernels.expressions import WORDS, Fault
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
 
-_WORDS = {
-    "ARITHMETIC_OVERFLOW": "a number leaves the range of its type; CAST what it is computed from "
-    "to DOUBLE, or from INT to BIGINT",
-    "CAST_OVERFLOW": "a number does not fit the type it is cast to; CAST it to a wider one",
-    "CAST_INVALID_INPUT": "a text does not read as the type it is cast to",
-    "DATETIME_OVERFLOW": "a date or time leaves its range",
-}
+_WORDS = {fault.name: words for fault, words in WORDS.items()}
 
 
 @contextlib.contextmanager
 def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
     """Turns what Spark raises inside into an error that names the place and the thing.
 
-    Where that is, is asked only if something is raised.
+    ``where`` is called only when something is raised, because finding the place takes time.
     """
     try:
         yield
@@ -37,9 +32,24 @@ def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         if _was_interrupted(error):
             raise KeyboardInterrupt from error
-        if isinstance(error, Py4JError):
+        words = plain_words(error)
+        if words is None:
             raise
-        raise InputError(f"{where()}: {plain_words(error)}") from error
+        raise InputError(f"{where()}: {words}") from error
+
+
+def in_words(error: BaseException | None, where: Callable[[], str]) -> MillpondError:
+    """What a step raised, as an error that names the place and the thing."""
+    try:
+        with in_plain_words(where):
+            raise error or StateError("a step came to no end")
+    except InputError as said:
+        return said
+    except BaseException as raised:  # noqa: BLE001 (a failure of any kind stays where it is)
+        words = str(raised).strip().splitlines()
+        failure = StateError(f"{where()}: {type(raised).__name__}: {words[0] if words else ''}")
+        failure.__cause__ = raised
+        return failure
 
 
 def _was_interrupted(error: BaseException) -> bool:
@@ -50,8 +60,12 @@ def _was_interrupted(error: BaseException) -> bool:
     )
 
 
-def plain_words(error: PySparkException) -> str:
-    """One sentence about an error of Spark."""
+def plain_words(error: PySparkException | Py4JError) -> str | None:
+    """One sentence about an error of Spark; None if it is not about the data."""
+    if isinstance(error, Py4JError):
+        # Spark lets Java's own error through where a date or time overflows inside a function.
+        is_overflow = "java.lang.ArithmeticException: long overflow" in str(error)
+        return WORDS[Fault.DATETIME_OVERFLOW] if is_overflow else None
     known = _WORDS.get((error.getCondition() or "").split(".")[0])
     if known is not None:
         return known

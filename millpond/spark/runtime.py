@@ -1,40 +1,82 @@
-"""The Runtime on Spark: operators over DataFrames, one step of one operator at a time."""
+"""The Runtime on Spark: operators over DataFrames, as many steps at once as there are processors.
+
+The loop prepares and commits steps, under one lock; threads execute them, without it. Whoever else
+holds the lock (a push, a DROP) waits for a commit at most, never for a step.
+"""
 
 from __future__ import annotations
 
 import heapq
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import Any, Protocol
 
-import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, RunOperator
-from millpond.errors import InputError, StateError
+from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import Graph, OutputOperator
-from millpond.snapshot import (
-    InputSnapshot,
-    Observation,
-    OperatorSnapshot,
-    OperatorState,
-    PlanSnapshot,
-    QueryShare,
-)
-from millpond.spark.failures import in_plain_words
+from millpond.snapshot import Observation, PlanSnapshot
+from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
+from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
+from millpond.spark.picture import Picture, number
+from millpond.spark.processors import Processors
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics
+from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
-from millpond.storage.pages import PageStore
-from millpond.storage.queues import Queue
+from millpond.storage.pages import Page
+from millpond.storage.queues import Compaction, Queue
+from millpond.storage.state_cache import StateCache
+from millpond.storage.store import Store
+
+MOST_REPETITIONS = 3
+"""A step during which Spark dies so often fails."""
+
+STATE_BYTES = 2**30
+"""How much state the driver holds in memory; the rest it reads again when a step needs it."""
 
 STATISTICS_SECONDS = 1.0
 """How often strategies are told the measured costs and selectivities."""
 
-Deliver = Callable[[str, pa.Table, int], None]
-"""Takes a query's name, what it puts out (_ts, _w, c0…) and the time up to which it is complete."""
+
+class Listener(Protocol):
+    """Who is told what steps brought; every call but the last comes with the lock held."""
+
+    def put_out(self, query: str, page: Page | None, until: int) -> None:
+        """A query has put out a page, or nothing; it is complete up to a time."""
+        ...
+
+    def committed(self, identity: str, step: Step) -> None:
+        """A step is about to be published."""
+        ...
+
+    def skipped(self, identity: str, until: int) -> None:
+        """An operator has passed a time in which nothing happened."""
+        ...
+
+    def compacted(self, queue: str, change: Compaction) -> None:
+        """Pages of a queue are about to be replaced by one."""
+        ...
+
+    def failed(self, identity: str, step: Step, error: Exception) -> None:
+        """A step could not be done; ``error`` names the place and the thing."""
+        ...
+
+    def lost_spark(self) -> None:
+        """Spark has died; the next step asks for another one."""
+        ...
+
+    def after_commit(self) -> None:
+        """Steps were committed; the lock is not held."""
+        ...
 
 
 class SparkRuntime:
@@ -42,26 +84,41 @@ class SparkRuntime:
 
     def __init__(
         self,
-        session: SparkSession,
+        start_spark: Callable[[], SparkSession],
         graph: Graph,
         queues: dict[str, Queue],
-        store: PageStore,
-        deliver: Deliver,
+        store: Store,
+        listener: Listener,
         limits: Limits,
+        lock: threading.RLock,
     ) -> None:
         self.queues = queues
-        self.running: dict[str, RunningOperator] = {}
-        self.statistics: dict[str, Statistics] = {}
+        self.limits = limits
+        self.picture = Picture(graph)
         self._graph = graph
         self._store = store
-        self._deliver = deliver
-        self._limits = limits
-        self._frames = Frames(for_steps(session), store)
+        self._listener = listener
+        self._processors = Processors()
+        self._frames = Frames(lambda: for_steps(start_spark()), store, self._processors.mark)
+        self._states = StateCache(STATE_BYTES)
+        self._lock = lock
+        self._changed_now = threading.Condition(lock)
+        self._under_way: dict[str, deque[Step]] = {}
+        self._finished: deque[tuple[str, Step]] = deque()
+        self._is_woken = False
         self._version = 0
-        self._weights: dict[str, float] = {}
         self._changed: set[str] = set()
-        self._failed: dict[str, InputError] = {}
-        self._began = self._told = time.monotonic()
+        self._told = time.monotonic()
+
+    @property
+    def running(self) -> dict[str, RunningOperator]:
+        """The running operators."""
+        return self.picture.running
+
+    @property
+    def statistics(self) -> dict[str, Statistics]:
+        """What was measured of each operator."""
+        return self.picture.statistics
 
     # -- the graph -------------------------------------------------------------------------
 
@@ -74,8 +131,8 @@ class SparkRuntime:
             if identity in self.running:
                 continue
             after = since.get(self._graph.epochs[identity], {})
-            around = Surroundings(self.queues, self._frames, after, self._limits)
-            running = start(operator, around, cursor)
+            around = Surroundings(self.queues, self._frames, after, self.limits, self._states)
+            running = start(identity, operator, around, cursor)
             self.running[identity] = running
             self.queues[identity] = Queue(
                 identity, running.output_schema, self._store, operator.is_stream
@@ -83,11 +140,14 @@ class SparkRuntime:
             self.statistics[identity] = Statistics()
             self._changed.add(identity)
         self._version += 1
+        self._wake()
 
     def stop(self, identities: list[str]) -> None:
-        """Stops operators and frees what they held."""
+        """Stops operators and frees what they held; steps of theirs under way are for nothing."""
         for identity in identities:
-            self.running.pop(identity).close()
+            running = self.running.pop(identity)
+            self._forget(identity)
+            running.close()
             self.queues.pop(identity).close()
             del self.statistics[identity]
             self._changed.discard(identity)
@@ -97,7 +157,7 @@ class SparkRuntime:
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""
-        self._weights[query] = weight
+        self.picture.weights[query] = weight
         self._version += 1
 
     # -- what strategies see ---------------------------------------------------------------
@@ -109,61 +169,19 @@ class SparkRuntime:
 
     def plan(self) -> PlanSnapshot:
         """The running operators with their measured averages."""
-        return PlanSnapshot(tuple(map(self._snapshot, self.running)), self._version)
-
-    def _snapshot(self, identity: str) -> OperatorSnapshot:
-        operator, measured = self._graph.operators[identity], self.statistics[identity]
-        inputs = tuple(
-            InputSnapshot(
-                number(queue) if queue in self.running else queue,
-                measured.cost_seconds,
-                measured.selectivity,
-                measured.input_bytes,
-            )
-            for queue in operator.queues()
-        )
-        return OperatorSnapshot(
-            number(identity),
-            operator.label(),
-            inputs,
-            tuple(map(number, self._graph.readers(identity))),
-            tuple(QueryShare(q, self._weights.get(q, 1.0)) for q in self._queries(identity)),
-            measured.output_bytes,
-            measured.step_seconds,
-            isinstance(operator, OutputOperator),
-        )
-
-    def _queries(self, identity: str) -> list[str]:
-        operator = self._graph.operators[identity]
-        if isinstance(operator, OutputOperator):
-            return [operator.query]
-        found: dict[str, None] = {}
-        for reader in self._graph.readers(identity):
-            found.update(dict.fromkeys(self._queries(reader)))
-        return list(found)
+        with self._lock:
+            return self.picture.plan(self._version)
 
     def observe(self, complete: bool) -> Observation:
         """The operators whose queues changed."""
-        self._pass_heartbeats()
-        wanted = self.running if complete else sorted(self._changed, key=number)
-        states = [self._state(identity) for identity in wanted]
-        self._changed = set()
-        return Observation(time.monotonic() - self._began, states, self.queue_bytes)
-
-    def _state(self, identity: str) -> OperatorState:
-        running = self.running[identity]
-        until = running.horizon
-        waiting = running.waiting(running.cursor, until)
-        arrived = min(
-            (queue.oldest_arrival(reader.cursor) for queue, reader in running.subscriptions),
-        )
-        return OperatorState(
-            number(identity),
-            float(waiting),
-            waiting * self.statistics[identity].input_bytes,
-            arrived - self._began,
-            identity not in self._failed and running.has_work(until),
-        )
+        with self._lock:
+            self._pass_heartbeats()
+            wanted = list(self.running) if complete else sorted(self._changed, key=number)
+            states = self.picture.states(wanted, self._under_way)
+            self._changed = set()
+            now = time.monotonic() - self.picture.began
+        self._listener.after_commit()
+        return Observation(now, states, self.queue_bytes)
 
     @property
     def queue_bytes(self) -> float:
@@ -173,73 +191,154 @@ class SparkRuntime:
     # -- what strategies ask ---------------------------------------------------------------
 
     def has_free_processor(self) -> bool:
-        """One step at a time: Spark is free whenever the loop asks."""
-        return True
+        """Whether fewer steps are under way than there are processors."""
+        return sum(map(len, self._under_way.values())) < self.limits.processors
 
     def perform(self, decision: Decision) -> None:
-        """Runs one step of one operator."""
+        """Prepares one step of one operator, and has it executed."""
         if not isinstance(decision, RunOperator):
             raise StateError("queues on Spark stand behind stateful operators and cannot be moved")
-        identity = f"op{decision.operator}"
-        running = self.running[identity]
-        most = min(decision.max_tuples or self._limits.step_rows, self._limits.step_rows)
-        try:
-            self._step(identity, running.limited(running.horizon, most))
-        except InputError as error:
-            self._failed[identity] = error
+        with self._lock:
+            identity = f"op{decision.operator}"
+            running = self.running.get(identity)
+            if running is None:
+                return  # dropped since it was observed
             self._changed.add(identity)
+            if running.horizon <= running.claimed:
+                return
+            most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
+            step = running.prepare(running.limited(running.horizon, most))
+            measured = self.statistics[identity]
+            measured.input_bytes = running.row_bytes or measured.input_bytes
+            self._under_way.setdefault(identity, deque()).append(step)
+            self._submit(identity, step)
 
-    def raise_failures(self) -> None:
-        """Raises what went wrong since the last call; those operators will be tried again.
+    def _submit(self, identity: str, step: Step) -> None:
+        self._processors.submit(lambda: self._execute(identity, step))
 
-        A query whose data do not fit stands still, and the others go on.
-        """
-        failed, self._failed = self._failed, {}
-        self._changed |= failed.keys() & self.running.keys()
-        if failed:
-            first, *others = failed.values()
-            more = f" (and {len(others)} more: {others[0]})" if others else ""
-            raise InputError(f"{first}{more}") from first
+    def _execute(self, identity: str, step: Step) -> None:
+        outcome, error, lost = None, None, None
+        try:
+            outcome = step.running.execute(step)
+        except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
+            error, session = raised, self._frames.started
+            lost = session if session is not None and not is_alive(session) else None
+            if lost is None:
+                step.offenders = self._offenders(step, error)
+        with self._lock:
+            step.outcome, step.error, step.lost = outcome, error, lost
+            self._finished.append((identity, step))
+            self._changed_now.notify_all()
+
+    @staticmethod
+    def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
+        if not isinstance(error, InputError | PySparkException):
+            return ()
+        try:
+            return step.running.offenders(step)
+        except (MillpondError, PySparkException, Py4JError, OSError):
+            return ()  # the failure itself is what matters
 
     def wait(self) -> bool:
-        """Nothing changes by itself: without work the loop ends."""
-        return False
+        """Waits until a step has finished or something else changed; False if nothing can."""
+        with self._lock:
+            while not self._finished and not self._is_woken:
+                if not self._under_way:
+                    return False
+                self._changed_now.wait()
+            self._is_woken = False
+            self._commit_finished()
+        self._listener.after_commit()
+        return True
 
-    def _step(self, identity: str, until: int) -> None:
-        running, queue = self.running[identity], self.queues[identity]
-        operator, measured = running.operator, self.statistics[identity]
-        after = running.cursor
-        measured.input_bytes = running.row_bytes or measured.input_bytes
-        began = time.monotonic()
-        with in_plain_words(lambda: self._place(identity)):
-            output = running.step(until)
-        ended = time.monotonic()
-        measured.record(running.waiting(after, until), output, ended - began)
-        if ended - self._told > STATISTICS_SECONDS:
-            self._told = ended
+    def _wake(self) -> None:
+        if self._under_way:
+            self._is_woken = True
+            self._changed_now.notify_all()
+
+    # -- commit ----------------------------------------------------------------------------
+
+    def _commit_finished(self) -> None:
+        while self._finished:
+            identity, step = self._finished.popleft()
+            if step in self._under_way.get(identity, ()):
+                self._commit_ready(identity)
+            elif not step.is_over:
+                step.running.abandon(step)  # its operator was dropped or failed meanwhile
+
+    def _commit_ready(self, identity: str) -> None:
+        """Commits the finished steps of an operator, in order of time."""
+        steps = self._under_way.get(identity, deque())
+        while steps and steps[0].is_finished:
+            step = steps[0]
+            if step.lost is not None and step.repetitions < MOST_REPETITIONS:
+                self._repeat(identity, step)
+                return
+            steps.popleft()
+            if step.error is not None:
+                self._fail(identity, step)
+                return
+            self._commit(identity, step)
+        if not steps:
+            self._under_way.pop(identity, None)
+        self._changed.add(identity)
+
+    def _commit(self, identity: str, step: Step) -> None:
+        running, queue, outcome = step.running, self.queues[identity], step.outcome
+        if outcome is None:
+            raise StateError("internal: a step without an outcome is committed")
+        self._listener.committed(identity, step)
+        if isinstance(running.operator, OutputOperator):
+            self._listener.put_out(running.operator.query, outcome.output, step.reached)
+        elif outcome.output is not None:
+            queue.add(outcome.output)
+        running.commit(step)
+        queue.advance(step.reached)
+        self.statistics[identity].record(step.rows, outcome)
+        now = time.monotonic()
+        if now - self._told > STATISTICS_SECONDS:
+            self._told = now
             self._version += 1
-        if isinstance(operator, OutputOperator):
-            self._deliver(operator.query, output, until)
-        else:
-            queue.append(output)
-        queue.advance(until)
         self._touch(identity)
 
-    def _place(self, identity: str) -> str:
-        """What an error in an operator is called after: its queries, and what it does there."""
-        operator, queries = self._graph.operators[identity], ", ".join(self._queries(identity))
-        word = "query" if "," not in queries else "queries"
-        is_output = isinstance(operator, OutputOperator)
-        return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")
+    def _repeat(self, identity: str, step: Step) -> None:
+        """Spark has died: it is started again, and the step executed again."""
+        if self._frames.started is step.lost:
+            self._frames.forget_session()
+            self._listener.lost_spark()
+        step.error = step.lost = None
+        step.repetitions += 1
+        self._submit(identity, step)
+
+    def _fail(self, identity: str, step: Step) -> None:
+        """Gives up what an operator has under way, and says so."""
+        self._forget(identity)
+        step.running.abandon(step)
+        said = in_words(step.error, lambda: self.picture.place_of(identity))
+        self._listener.failed(identity, step, said)
+
+    def _forget(self, identity: str) -> None:
+        """Gives up the steps of an operator; those that still run are thrown away at their end."""
+        for step in self._under_way.pop(identity, ()):
+            if step.is_finished:
+                step.running.abandon(step)
 
     def _touch(self, identity: str) -> None:
         for name in self._graph.operators[identity].queues():
-            self.queues[name].free()
+            queue = self.queues[name]
+            compaction = queue.compaction()
+            if compaction is not None:
+                self._listener.compacted(name, compaction)
+                queue.compact(compaction)
+            queue.free()
         self._changed |= {identity, *self._graph.readers(identity)}
 
     def arrived(self, queue: str) -> None:
         """Notes that a base queue has new rows or a new heartbeat."""
-        self._changed |= set(self._graph.readers(queue))
+        self._changed |= set(self._graph.readers(queue)) & self.running.keys()
+        self._wake()
+
+    # -- quiet inputs ----------------------------------------------------------------------
 
     def _pass_heartbeats(self) -> None:
         """Moves operators that have nothing to do, so that no reader waits for a quiet input.
@@ -252,29 +351,61 @@ class SparkRuntime:
             identity = f"op{heapq.heappop(waiting)}"
             running = self.running[identity]
             until = running.horizon
-            if until > running.cursor and not running.has_work(until):
-                self._step_idle(identity, running, until)
+            if (
+                until > running.cursor
+                and identity not in self._under_way
+                and not running.has_work(until)
+            ):
+                self._skip(identity, running, until)
                 for reader in map(number, self._graph.readers(identity)):
                     heapq.heappush(waiting, reader)
 
-    def _step_idle(self, identity: str, running: RunningOperator, until: int) -> None:
+    def _skip(self, identity: str, running: RunningOperator, until: int) -> None:
+        self._listener.skipped(identity, until)
         running.skip(until)
-        operator = running.operator
-        if isinstance(operator, OutputOperator):
-            self._deliver(operator.query, running.output_schema.empty_table(), until)
+        if isinstance(running.operator, OutputOperator):
+            self._listener.put_out(running.operator.query, None, until)
         self.queues[identity].advance(until)
         self._touch(identity)
 
+    # -- after a restart -------------------------------------------------------------------
+
+    def replay(self, identity: str, until: int, page: Page | None, state: Any) -> None:
+        """Publishes a step of an earlier run again, or a time in which nothing happened."""
+        running, queue = self.running[identity], self.queues[identity]
+        if isinstance(running.operator, OutputOperator):
+            self._listener.put_out(running.operator.query, page, until)
+        elif page is not None:
+            queue.add(page)
+        if state is not None and running.state is not None:
+            running.state.restore(state)
+        running.skip(until)
+        queue.advance(until)
+        for name in self._graph.operators[identity].queues():
+            self.queues[name].free()
+        self._changed |= {identity, *self._graph.readers(identity)}
+
+    # -- end -------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Throws away every step under way; what they were about to do is there to be done."""
+        self._processors.cancel(self._frames.started)
+        with self._lock:
+            steps = [step for each in self._under_way.values() for step in each]
+            while not all(step.is_finished for step in steps):
+                self._changed_now.wait()
+            for identity in list(self._under_way):
+                self._forget(identity)
+                self._changed.add(identity)
+            self._finished.clear()
+
     def close(self) -> None:
-        """Frees all pages."""
-        for queue in self.queues.values():
-            queue.close()
-
-
-def number(identity: str) -> int:
-    """The number by which strategies know an operator.
-
-    >>> number("op12")
-    12
-    """
-    return int(identity.removeprefix("op"))
+        """Ends the work; pages and states stay in the store."""
+        self.cancel()
+        self._processors.close()
+        with self._lock:
+            for running in self.running.values():
+                running.plans.close()
+            self.running.clear()
+            self._changed.clear()
+            self._version += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections import Counter
+
+from millpond.spark.steps import Outcome
 
 MEMORY = 0.9
 """How much of the old averages each step leaves."""
@@ -13,23 +15,30 @@ class Statistics:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.places: Counter[str] = Counter()
+        """How many steps ran where."""
+        self.driver_bytes = 0
+        """How many bytes of rows came to the driver."""
         self.input_bytes = 100.0
         self.output_bytes = 100.0
         self._weight = self._rows = self._rows_squared = 0.0
         self._seconds = self._rows_seconds = self._outputs = 0.0
 
-    def record(self, rows: int, output: pa.Table, seconds: float) -> None:
+    def record(self, rows: int, outcome: Outcome) -> None:
         """Adds one step."""
+        seconds = outcome.seconds
         self.steps += 1
+        self.places[outcome.place] += 1
+        self.driver_bytes += outcome.driver_bytes
         fade = MEMORY
         self._weight = self._weight * fade + 1
         self._rows = self._rows * fade + rows
         self._rows_squared = self._rows_squared * fade + rows * rows
         self._seconds = self._seconds * fade + seconds
         self._rows_seconds = self._rows_seconds * fade + rows * seconds
-        self._outputs = self._outputs * fade + output.num_rows
-        if output.num_rows:
-            self.output_bytes = output.nbytes / output.num_rows
+        self._outputs = self._outputs * fade + outcome.rows
+        if outcome.output is not None:
+            self.output_bytes = outcome.output.bytes / outcome.rows
 
     @property
     def cost_seconds(self) -> float:

@@ -6,16 +6,20 @@ from dataclasses import dataclass
 
 from millpond.spark.frames import Frames
 from millpond.storage.queues import Queue
+from millpond.storage.state_cache import StateCache
 
 
-@dataclass(frozen=True)
+@dataclass
 class Limits:
-    """How steps are cut, where kernels run, and the seed of samples."""
+    """How steps are cut, where they run, and the seed of samples; SET changes them at any time."""
 
     step_rows: int = 500_000
-    driver_rows: int = 2_000_000
-    partitions: int = 2
+    driver_rows: int = 50_000
+    buckets: int = 2
+    processors: int = 1
     seed: int = 0
+    asks_spark: bool = False
+    """Whether Spark evaluates the expressions of small steps too."""
 
 
 @dataclass(frozen=True)
@@ -27,3 +31,5 @@ class Surroundings:
     since: dict[str, int]
     """Streams are read after these times: a query sees what comes after its registration."""
     limits: Limits
+    states: StateCache
+    """What the driver holds of the operators' states."""

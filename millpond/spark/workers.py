@@ -1,157 +1,193 @@
-"""Kernels in Spark's Python workers: a shuffle by key, then the same function as in the driver."""
+"""Steps on Spark's executors, from end to end: the driver sees one line a task.
+
+A task gets its rows from Spark, does its work on one bucket of the state, writes its part of the
+output and of the new state itself, and answers with counts and names. What a task that was retried
+or came second has written is named by nobody, and so is garbage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
-from millpond.kernels.groups import encode
-from millpond.spark.frames import Frame
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.types import spark_schema, spark_type
+from millpond.errors import InputError
+from millpond.kernels.kernel import Kernel, run_bucket
+from millpond.storage.forms import Keyed
+from millpond.storage.pages import Page, last_end
+from millpond.storage.state import Delta, StateVersion
+from millpond.storage.state_cache import BucketName
+from millpond.storage.store import Store, write_parquet
+from millpond.storage.worker_states import STATES
 
-STATE = "z_"
-"""Prefix of state columns where events and state travel in one frame."""
+Line = dict[str, Any]
 
 
-class Kernel(Protocol):
-    """A keyed operator as a function of tables; see ``kernels``."""
+class Work(Protocol):
+    """What each task of a step does; it is sent to the workers."""
 
-    @property
-    def keys(self) -> list[str]:
-        """The names of its key columns."""
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """Does the work and says what was written."""
         ...
 
     @property
-    def state_schema(self) -> pa.Schema:
-        """The columns of its state."""
-        ...
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The columns it puts out."""
-        ...
-
-    def run(
-        self, events: pa.Table, state: pa.Table, after: int, until: int
-    ) -> tuple[pa.Table, pa.Table]:
-        """The output of a step and the new state of the keys it touched."""
+    def schema(self) -> pa.Schema:
+        """The columns of the rows it takes."""
         ...
 
 
-class InWorkers:
-    """A kernel that runs in parallel, its keys divided among Spark's workers."""
+@dataclass(frozen=True)
+class Place:
+    """Where the files of one step go."""
 
-    def __init__(self, kernel: Kernel, event_schema: pa.Schema, around: Surroundings) -> None:
-        self._kernel = kernel
-        self._event_schema = event_schema
-        self._partitions = around.limits.partitions
-        fields = zip(_travelling_names(kernel), kernel.state_schema, strict=True)
-        self._slot = around.frames.slot(pa.schema([f.with_name(name) for name, f in fields]))
+    directory: str
+    page: str
+    state: str
 
-    def run(
-        self, events: Frame, state: pa.Table, after: int, until: int
-    ) -> tuple[pa.Table, pa.Table]:
-        """The output and the new state of a step."""
-        kernel = self._kernel
-        shuffled = self._with_state(events, state).repartition(self._partitions, *kernel.keys)
-        schema = _output_schema(kernel)
-        work = _worker(kernel, self._event_schema, (after, until))
-        table = shuffled.mapInArrow(work, spark_schema(schema)).toArrow().cast(schema)
-        is_state = table["_state"]
-        output = table.filter(_inverted(is_state)).select(kernel.output_schema.names)
-        return output, _state_rows(table.filter(is_state), kernel)
+    @staticmethod
+    def of(store: Store) -> Place:
+        """Names in a store that nobody else uses."""
+        return Place(str(store.directory), store.new_name("pages"), store.new_name("state"))
 
-    def _with_state(self, events: Frame, state: pa.Table) -> DataFrame:
-        """Events and state rows in one frame, each with nothing in the other's columns."""
-        keys, schema = self._kernel.keys, self._kernel.state_schema
-        names = _state_names(self._kernel)
-        marked = events.build().select("*", *(_nothing(schema.field(n), STATE + n) for n in names))
-        stored = self._slot.table(state.rename_columns(_travelling_names(self._kernel)))
-        if stored is None:
-            return marked
-        absent = [_nothing(f, f.name) for f in self._event_schema if f.name not in keys]
-        return marked.unionByName(stored.build().select("*", *absent))
+    def path(self, name: str) -> Path:
+        """Where a file of the store lies."""
+        return Path(self.directory) / name
 
-    def close(self) -> None:
-        """Gives up the place of the state."""
-        self._slot.close()
+    def write_state(
+        self,
+        name: BucketName,
+        form: Keyed,
+        version: StateVersion,
+        changes: pa.Table,
+        bucket: int,
+        attempt: int,
+        until: int,
+    ) -> Line:
+        """Writes what changes in a bucket of the state."""
+        if changes.num_rows == 0:
+            return {}
+        path = f"{self.state}-{bucket}-{attempt}"
+        return {"delta": STATES.write(name, form, version, changes, path, until).to_json()}
 
-
-def _nothing(field: pa.Field, name: str) -> Column:
-    """No value: NULL or, because Spark is slow at writing those, an empty list."""
-    empty = F.array() if pa.types.is_list(field.type) else F.lit(None)
-    return empty.cast(spark_type(field.type)).alias(name)
-
-
-def _inverted(mask: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([pc.invert(chunk) for chunk in mask.chunks], pa.bool_())
-
-
-def _state_names(kernel: Kernel) -> list[str]:
-    return [name for name in kernel.state_schema.names if name not in kernel.keys]
+    def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
+        """Writes a part of the step's output; the reference to it."""
+        if table.num_rows == 0:
+            return {}
+        name = f"{self.page}-{bucket}-{attempt}.parquet"
+        write_parquet(table, self.path(name))
+        times = pc.min_max(table["_ts"])
+        return {
+            "name": name,
+            "rows": table.num_rows,
+            "bytes": table.nbytes,
+            "first": times["min"].as_py(),
+            "last": times["max"].as_py(),
+            "last_end": last_end(table),
+        }
 
 
-def _travelling_names(kernel: Kernel) -> list[str]:
-    return [name if name in kernel.keys else STATE + name for name in kernel.state_schema.names]
+class Shaping(Protocol):
+    """Turns the rows of a task into its part of the output; sent to the workers."""
+
+    def __call__(self, rows: pa.Table) -> pa.Table: ...
 
 
-def _state_rows(table: pa.Table, kernel: Kernel) -> pa.Table:
-    return table.select(_travelling_names(kernel)).rename_columns(kernel.state_schema.names)
+@dataclass(frozen=True)
+class WriteRows:
+    """Writes the rows of each task, after a function of the table if there is one."""
+
+    place: Place
+    schema: pa.Schema
+    shaping: Shaping | None = None
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One part of the output."""
+        shaped = rows if self.shaping is None else self.shaping(rows)
+        return self.place.write_page(shaped, bucket, attempt)
 
 
-def _output_schema(kernel: Kernel) -> pa.Schema:
-    fields = list(kernel.output_schema)
-    fields += [kernel.state_schema.field(name) for name in kernel.keys]
-    fields += [kernel.state_schema.field(n).with_name(STATE + n) for n in _state_names(kernel)]
-    return pa.schema([*fields, pa.field("_state", pa.bool_())])
+@dataclass(frozen=True)
+class RunKernel:
+    """Runs a kernel on each bucket of its state."""
+
+    place: Place
+    schema: pa.Schema
+    kernel: Kernel
+    operator: str
+    version: StateVersion
+    after: int
+    until: int
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One bucket: its output, and what changes in its state."""
+        if rows.num_rows == 0 and self.kernel.keys:
+            return {}
+        kernel, version = self.kernel, self.version
+        form = Keyed(kernel.state_schema, tuple(kernel.keys))
+        name = BucketName(self.place.directory, self.operator, bucket)
+        known = STATES.state_at(name, form, version)
+        output, changes = run_bucket(kernel, rows, known, self.after, self.until)
+        line = self.place.write_page(output, bucket, attempt)
+        return line | self.place.write_state(
+            name, form, version, changes, bucket, attempt, self.until
+        )
 
 
-def _worker(
-    kernel: Kernel, event_schema: pa.Schema, step: tuple[int, int]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    schema = _output_schema(kernel)
+def lines_of(frame: DataFrame, work: Work) -> list[Line]:
+    """Does the work on every partition of a frame, on the executors."""
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        received = list(batches)
-        if not received:
-            return
-        table = pa.Table.from_batches(received)
-        is_state = table[STATE + "_n"].is_valid()
-        events = table.filter(_inverted(is_state)).select(event_schema.names).cast(event_schema)
-        state = _state_rows(table.filter(is_state), kernel).cast(kernel.state_schema)
-        state = _touched(kernel, events, state)
-        output, new_state = kernel.run(events, state, *step)
-        for part, flag in ((output, False), (new_state, True)):
-            yield from _padded(part, flag, kernel, schema).to_batches()
+    def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"line": [json.dumps(_line(work, batches))]})
 
-    return work
+    answers = frame.mapInArrow(tasks, "line string").toArrow()["line"].to_pylist()
+    lines: list[Line] = [json.loads(answer) for answer in answers]
+    for line in lines:
+        if "error" in line:
+            raise InputError(line["error"])
+    return lines
 
 
-def _touched(kernel: Kernel, events: pa.Table, state: pa.Table) -> pa.Table:
-    """The state of the keys that occur in the events; the rest stays as it is."""
-    if state.num_rows == 0 or events.num_rows == 0:
-        return state.slice(0, 0)
-    both = pa.concat_tables([events.select(kernel.keys), state.select(kernel.keys)])
-    codes = encode([both[name] for name in kernel.keys], both.num_rows)
-    seen = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
-    seen[codes[: events.num_rows]] = True
-    return state.filter(pa.array(seen[codes[events.num_rows :]]))
+def _line(work: Work, batches: Iterator[pa.RecordBatch]) -> Line:
+    began = time.monotonic()
+    context = TaskContext.get()
+    bucket, attempt = (
+        (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+    )
+    received, schema = list(batches), work.schema
+    has_rows = received and received[0].schema.names[: len(schema)] == schema.names
+    rows = pa.Table.from_batches(received) if has_rows else schema.empty_table()
+    try:
+        line = work.run(rows.select(schema.names).cast(schema), bucket, attempt)
+    except InputError as error:
+        return {"error": str(error)}
+    return {**line, "bucket": bucket, "seconds": time.monotonic() - began}
 
 
-def _padded(part: pa.Table, is_state: bool, kernel: Kernel, schema: pa.Schema) -> pa.Table:
-    if is_state:
-        part = part.rename_columns(_travelling_names(kernel))
-    columns = [
-        part[field.name] if field.name in part.column_names else pa.nulls(part.num_rows, field.type)
-        for field in schema
-        if field.name != "_state"
-    ]
-    flags = pa.array(np.full(part.num_rows, is_state))
-    return pa.Table.from_arrays([*columns, flags], schema=schema)
+def page_of(store: Store, lines: list[Line]) -> Page | None:
+    """The page whose parts the tasks have written."""
+    parts = [line for line in lines if "name" in line]
+    if not parts:
+        return None
+    ends = [line["last_end"] for line in parts if line["last_end"] is not None]
+    return Page(
+        store,
+        rows=sum(line["rows"] for line in parts),
+        bytes_=sum(line["bytes"] for line in parts),
+        first=min(line["first"] for line in parts),
+        last=max(line["last"] for line in parts),
+        last_end=max(ends, default=None),
+        names=tuple(line["name"] for line in parts),
+    )
+
+
+def deltas_of(lines: list[Line]) -> dict[int, Delta]:
+    """What changes in each bucket of the state."""
+    return {line["bucket"]: Delta.from_json(line["delta"]) for line in lines if "delta" in line}

@@ -1,119 +1,156 @@
-"""Pages: immutable runs of tuples, in the driver's memory, on disk as Parquet, or both.
+"""Pages: immutable runs of tuples, known by reference, and parts of them by time.
 
-Spark reads Parquet pages at any size about as fast as it reads anything, and far faster than
-tables handed over from the driver once they are large, so a page that Spark must read is written
-once, by pyarrow, uncompressed, into a directory that is memory where the machine offers it.
+A page lies in the driver's memory, in Parquet files of the store, or both. Cutting a page at a time
+is a range on the reference, not a copy.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import itertools
-import os
-import shutil
-import tempfile
+import threading
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
+from millpond.storage.store import Store
 
 KEEP_IN_MEMORY_ROWS = 200_000
 """A larger page leaves the driver's memory once it is written."""
 
-ROW_GROUP_ROWS = 100_000
-"""Larger pages are written in two parts or more, which two tasks can read at once."""
-
-
-PREFIX = "millpond-pages-"
-"""The names of page directories begin with this."""
-
-UNLOCKED_SECONDS = 10
-"""A directory that changed so recently may be about to be locked."""
-
 
 class Page:
-    """Rows with their times; ``first`` and ``last`` are the smallest and largest ``_ts``."""
+    """A reference to rows: files, rows, bytes, the first and last ``_ts``, the last end."""
 
-    def __init__(self, store: PageStore, table: pa.Table, is_sorted: bool = False) -> None:
-        self._store = store
-        self._table: pa.Table | None = table
-        self._path: Path | None = None
-        self._ends: tuple[Ints, Ints] | None = None
-        self._is_sorted = is_sorted
-        self._is_free = False
-        self.arrived_seconds = time.monotonic()
-        self.rows: int = table.num_rows
-        self.bytes: int = table.nbytes
-        store.bytes += self.bytes
-        times = pc.min_max(table["_ts"])
-        self.first: int = times["min"].as_py()
-        self.last: int = times["max"].as_py()
-        self.last_end: int | None = _last_end(table)
+    def __init__(
+        self,
+        store: Store,
+        *,
+        rows: int,
+        bytes_: int,
+        first: int,
+        last: int,
+        last_end: int | None,
+        table: pa.Table | None = None,
+        names: tuple[str, ...] = (),
+        is_sorted: bool = False,
+    ) -> None:
+        self.rows, self.bytes = rows, bytes_
+        self.first, self.last = first, last
+        self.last_end = last_end
         """The largest end of an element that ends, or None."""
+        self.is_sorted = is_sorted
+        self.arrived_seconds = time.monotonic()
+        self.is_free = False
+        self.holders = 0
+        """How many kinds of readers of its queue still need it."""
+        self._store = store
+        self._table = table
+        self._names = names
+        self._times: Ints | None = None
+        self._ends: tuple[Ints, Ints] | None = None
+        self._pins = 0
+        self._writing = threading.Lock()
+        store.account(bytes_)
+
+    @staticmethod
+    def of(store: Store, table: pa.Table, is_sorted: bool = False) -> Page:
+        """A new page of these rows."""
+        times = pc.min_max(table["_ts"])
+        return Page(
+            store,
+            rows=table.num_rows,
+            bytes_=table.nbytes,
+            first=times["min"].as_py(),
+            last=times["max"].as_py(),
+            last_end=last_end(table),
+            table=table,
+            is_sorted=is_sorted,
+        )
 
     @property
     def table(self) -> pa.Table:
-        """The rows, read back if only the file is left."""
-        if self._table is not None:
-            return self._table
-        return pq.read_table(self._path, memory_map=False)
+        """The rows, read back if only files are left."""
+        table = self._table
+        return self._store.read(self._names) if table is None else table
 
     @property
-    def path(self) -> str:
-        """The Parquet file, written now if it was not yet."""
-        if self._path is None:
-            self._path = self._store.new_path()
-            self._store.write(self.table, self._path)
-            if self.rows > KEEP_IN_MEMORY_ROWS:
-                self._table = None
-        return str(self._path)
+    def is_in_driver(self) -> bool:
+        """Whether the rows are in the driver's memory."""
+        return self._table is not None
 
-    def cut(self, time: int) -> tuple[Page, Page]:
-        """The rows at or before ``time`` and those after it; both must exist."""
-        table = self.table
-        times = integers(table["_ts"])
-        if self._is_sorted:
-            at = int(np.searchsorted(times, time, side="right"))
-            parts = table.slice(0, at), table.slice(at)
-        else:
-            early = times <= time
-            parts = table.filter(pa.array(early)), table.filter(pa.array(~early))
-        before, after = (Page(self._store, part, self._is_sorted) for part in parts)
-        before.arrived_seconds = after.arrived_seconds = self.arrived_seconds
-        self.free()
-        return before, after
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The Parquet files within the store, written now if they were not yet."""
+        with self._writing:
+            if not self._names:
+                name = self._store.new_name("pages", ".parquet")
+                self._store.write(self.table, name)
+                self._names = (name,)
+                if self.rows > KEEP_IN_MEMORY_ROWS:
+                    self._table = None
+            return self._names
 
-    def followed_by(self, page: Page) -> Page:
-        """One page of the rows of this one and those of another; both are given up."""
-        in_order = self._is_sorted and page._is_sorted and self.last <= page.first
-        whole = Page(self._store, pa.concat_tables([self.table, page.table]), in_order)
-        whole.arrived_seconds = self.arrived_seconds
-        self.free()
-        page.free()
-        return whole
+    @property
+    def paths(self) -> list[str]:
+        """The Parquet files."""
+        return [str(self._store.path(name)) for name in self.names]
 
     def row_time(self, row: int) -> int:
-        """The time of the page's n-th row in order of time."""
-        times = integers(self.table["_ts"])
-        return int(times[row] if self._is_sorted else np.partition(times, row)[row])
+        """The time of the page's n-th row in order of time; about, if only files are left."""
+        if self._table is None and self._times is None:
+            return self.first + (self.last - self.first) * row // self.rows
+        return int(self.times[row])
+
+    @property
+    def times(self) -> Ints:
+        """The times of all rows, in order."""
+        if self._times is None:
+            times = integers(self.table["_ts"])
+            self._times = times if self.is_sorted else np.sort(times)
+        return self._times
+
+    def count(self, after: int, until: int) -> int:
+        """How many rows lie in (after, until]; about, but never 0 for some, if only files do."""
+        if self.last <= after or self.first > until:
+            return 0
+        if after < self.first and self.last <= until:
+            return self.rows
+        if self._table is None and self._times is None:
+            share = (min(until, self.last) - max(after, self.first)) / (self.last - self.first)
+            return max(1, round(self.rows * share))
+        low, high = np.searchsorted(self.times, (after, until), side="right").tolist()
+        return int(high - low)
+
+    def between(self, after: int, until: int) -> pa.Table:
+        """The rows in (after, until]."""
+        table = self.table
+        if after < self.first and self.last <= until:
+            return table
+        if self.is_sorted:
+            low, high = np.searchsorted(self.times, (after, until), side="right").tolist()
+            return table.slice(low, high - low)
+        times = integers(table["_ts"])
+        return table.filter(pa.array((times > after) & (times <= until)))
+
+    # -- ends ------------------------------------------------------------------------------
 
     def ending(self, after: int, until: int) -> pa.Table:
-        """The elements that end within (after, until], in the order of their ends."""
+        """The elements begun by ``after`` that end within (after, until], in that order."""
         return self.table.take(pa.array(self._rows_ending(after, until)))
 
     def count_ending(self, after: int, until: int) -> int:
-        """How many elements end within (after, until]."""
-        if self.last_end is None or self.last_end <= after:
+        """How many elements begun by ``after`` end within (after, until]."""
+        if self.last_end is None or self.last_end <= after or self.first > after:
             return 0
+        if self._table is None and self._ends is None:
+            return self.rows  # at most: what is only in files is not read to be counted
         return len(self._rows_ending(after, until))
 
     def _rows_ending(self, after: int, until: int) -> Ints:
@@ -124,21 +161,74 @@ class Page:
             self._ends = ends[order], order
         ends, order = self._ends
         low, high = np.searchsorted(ends, (after, until), side="right").tolist()
-        return order[low:high]
+        rows = order[low:high]
+        return rows if self.last <= after else rows[integers(self.table["_ts"])[rows] <= after]
+
+    # -- coming and going ------------------------------------------------------------------
+
+    def followed_by(self, page: Page) -> Page:
+        """One page of the rows of this one and those of another; both are given up."""
+        in_order = self.is_sorted and page.is_sorted and self.last <= page.first
+        whole = Page.of(self._store, pa.concat_tables([self.table, page.table]), in_order)
+        whole.arrived_seconds = self.arrived_seconds
+        self.free()
+        page.free()
+        return whole
+
+    def pin(self) -> None:
+        """A step under way needs the page, whatever happens to its queue."""
+        self._pins += 1
+
+    def unpin(self) -> None:
+        """The step is over."""
+        self._pins -= 1
+        if self.is_free:
+            self._drop()
 
     def free(self) -> None:
-        """Gives the file up; a step under way reads it through a link of its own."""
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-            self._path = None
-        if not self._is_free:
-            self._is_free = True
-            self._store.bytes -= self.bytes
-        self._table = None
-        self._ends = None
+        """Gives the page up; its files go when no step needs them any more."""
+        if not self.is_free:
+            self.is_free = True
+            self._store.account(-self.bytes)
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._pins == 0:
+            self._store.remove(self._names)
+            self._names = ()
+            self._table = self._times = self._ends = None
+
+    # -- references ------------------------------------------------------------------------
+
+    def reference(self) -> dict[str, Any]:
+        """What the log says of the page; its files are there from then on."""
+        return {
+            "names": list(self.names),
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "first": self.first,
+            "last": self.last,
+            "last_end": self.last_end,
+            "sorted": self.is_sorted,
+        }
+
+    @staticmethod
+    def referred(store: Store, reference: dict[str, Any]) -> Page:
+        """The page that the log speaks of."""
+        return Page(
+            store,
+            rows=reference["rows"],
+            bytes_=reference["bytes"],
+            first=reference["first"],
+            last=reference["last"],
+            last_end=reference["last_end"],
+            names=tuple(reference["names"]),
+            is_sorted=reference["sorted"],
+        )
 
 
-def _last_end(table: pa.Table) -> int | None:
+def last_end(table: pa.Table) -> int | None:
+    """The largest end of an element that ends, or None."""
     if "_te" not in table.column_names:
         return None
     ends = integers(table["_te"])
@@ -146,92 +236,43 @@ def _last_end(table: pa.Table) -> int | None:
     return int(known.max()) if len(known) else None
 
 
-class PageStore:
-    """The directory of the pages of one engine."""
+@dataclass(frozen=True)
+class Span:
+    """Part of a page: the rows in (after, until]; or, of elements, those that end there.
 
-    def __init__(self, directory: Path | None = None) -> None:
-        parent = directory or _memory_directory() or Path(tempfile.gettempdir())
-        _remove_abandoned(parent)
-        self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        self._lock = _locked(self.directory)
-        self._numbers = itertools.count()
-        self.bytes = 0
-        """The bytes of all pages that are not free."""
-
-    def page(self, table: pa.Table, is_sorted: bool = False) -> Page:
-        """A new page of these rows."""
-        return Page(self, table, is_sorted)
-
-    def new_path(self) -> Path:
-        """The path of a file that is not there yet."""
-        return self.directory / f"{next(self._numbers)}.parquet"
-
-    def new_directory(self) -> Path:
-        """An empty directory."""
-        directory = self.directory / f"slot-{next(self._numbers)}"
-        directory.mkdir()
-        return directory
-
-    def write(self, table: pa.Table, path: Path | str) -> None:
-        """Writes a Parquet file as Spark reads it fastest."""
-        groups = max(ROW_GROUP_ROWS, -(-table.num_rows // 2))
-        pq.write_table(
-            table,
-            path,
-            row_group_size=groups,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=False,
-        )
-
-    def close(self) -> None:
-        """Removes everything."""
-        shutil.rmtree(self.directory, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-
-def _locked(directory: Path) -> int | None:
-    """The descriptor of a directory that is now ours until we close it or die; None if it is not.
-
-    The system gives such a lock up with the process that held it, however that ended.
+    ``ends``: the elements begun at or before ``after`` that end within (after, until].
     """
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
+
+    page: Page
+    after: int
+    until: int
+    ends: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row of the page is meant."""
+        return not self.ends and self.after < self.page.first and self.page.last <= self.until
+
+    @property
+    def rows(self) -> int:
+        """About how many rows are meant."""
+        if self.ends:
+            return self.page.count_ending(self.after, self.until)
+        return self.page.count(self.after, self.until)
+
+    def table(self) -> pa.Table:
+        """The rows."""
+        if self.ends:
+            return self.page.ending(self.after, self.until)
+        return self.page.between(self.after, self.until)
 
 
-def _remove_abandoned(parent: Path) -> None:
-    """Removes the directories of engines that were killed."""
-    for directory in parent.glob(PREFIX + "*"):
-        with contextlib.suppress(OSError):  # another engine may be quicker, or another user's
-            if time.time() - directory.stat().st_mtime < UNLOCKED_SECONDS:
-                continue
-            lock = _locked(directory)
-            if lock is not None:
-                shutil.rmtree(directory, ignore_errors=True)
-                os.close(lock)
+def total_rows(spans: Iterable[Span]) -> int:
+    """About how many rows are in all spans."""
+    return sum(span.rows for span in spans)
 
 
-def _memory_directory() -> Path | None:
-    """A directory in memory, if the machine has one with room; else the usual one."""
-    shared = Path("/dev/shm")  # noqa: S108 (memory, for files with names of their own)
-    if not os.access(shared, os.W_OK):
-        return None
-    room = shutil.disk_usage(shared)
-    return shared if room.free > 2**30 else None
-
-
-def total_rows(pages: Iterable[Page]) -> int:
-    """The number of rows in all pages."""
-    return sum(page.rows for page in pages)
-
-
-def concatenated(pages: Sequence[Page], schema: pa.Schema) -> pa.Table:
-    """All rows of the pages."""
-    return pa.concat_tables([page.table for page in pages]) if pages else schema.empty_table()
+def concatenated(spans: Sequence[Span | Page], schema: pa.Schema) -> pa.Table:
+    """All rows of some spans or pages."""
+    tables = [part.table if isinstance(part, Page) else part.table() for part in spans]
+    return pa.concat_tables(tables) if tables else schema.empty_table()

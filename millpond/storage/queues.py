@@ -7,14 +7,17 @@ a stream share its pages, whatever their windows: that is synopsis sharing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import pyarrow as pa
 
 from millpond.kernels.snapshots import still_open
-from millpond.schema import BEGINNING, FOREVER
-from millpond.storage.pages import Page, PageStore, concatenated, total_rows
+from millpond.schema import BEGINNING
+from millpond.storage.pages import Page, Span, concatenated
+from millpond.storage.readers import Reader, ReaderKind, Retention
+from millpond.storage.store import Store
 
 COMPACT_ROWS = 10_000
 """Content is not compacted before this many rows have changed."""
@@ -26,18 +29,13 @@ MERGE_PAGES, MERGE_ROWS = 16, 100_000
 """So many pages below so many rows are merged into one where readers scan them all."""
 
 
-@dataclass
-class Reader:
-    """One reader's place: it has read everything up to ``cursor``.
+@dataclass(frozen=True)
+class Compaction:
+    """Pages of a queue that one new page replaces: content summed up to a time, or pages merged."""
 
-    ``needs_until`` tells, for a page, the time the cursor must reach before the page may go.
-    """
-
-    cursor: int
-    needs_until: Callable[[Page], int]
-    needs_content: bool = False
-    scans: bool = False
-    """Whether every step reads all retained pages, so that few large ones are better."""
+    page: Page | None
+    replaced: tuple[Page, ...]
+    content_until: int | None = None
 
 
 @dataclass
@@ -46,130 +44,265 @@ class Queue:
 
     name: str
     schema: pa.Schema
-    store: PageStore
+    store: Store
     is_stream: bool
     heartbeat: int = BEGINNING - 1
-    pages: list[Page] = field(default_factory=list)
-    readers: list[Reader] = field(default_factory=list)
     base: Page | None = None
     """The net content at ``base_time``, for readers that need the whole relation."""
     base_time: int = BEGINNING - 1
+    rows: int = 0
+    bytes: int = 0
+    _pages: list[Page] = field(default_factory=list)
+    _floors: list[int] = field(default_factory=list)
+    """For each page the heartbeat when it came: all its rows are later. They never fall."""
+    _lasts: list[int] = field(default_factory=list)
+    """For each page the largest time up to it. These never fall either."""
+    _freed: int = 0
+    _kinds: dict[tuple[Retention, bool, bool], ReaderKind] = field(default_factory=dict)
+    _unread: list[Page] = field(default_factory=list)
+    """Pages that no reader holds, but that the heartbeat has not reached."""
 
-    def append(self, table: pa.Table, is_sorted: bool = False) -> None:
+    # -- pages -----------------------------------------------------------------------------
+
+    @property
+    def pages(self) -> list[Page]:
+        """The pages there are, as they came."""
+        return [page for page in self._pages if not page.is_free]
+
+    @property
+    def all_pages(self) -> list[Page]:
+        """The pages, and the one that holds the content summed up."""
+        return [*self.pages, *([self.base] if self.base else [])]
+
+    def append(self, table: pa.Table, is_sorted: bool = False) -> Page | None:
         """Adds rows, all after the heartbeat; a short page that nobody has read yet grows."""
         if table.num_rows == 0:
-            return
-        page = self.store.page(table, is_sorted)
-        if self.pages and self._grows(self.pages[-1]):
-            page = self.pages.pop().followed_by(page)
-        self.pages.append(page)
+            return None
+        page = Page.of(self.store, table, is_sorted)
+        self.add(page)
+        return page
+
+    def add(self, page: Page) -> None:
+        """Adds a page; a short one before it that nobody has read yet takes it up."""
+        if not self.store.is_durable and self._grows(page):
+            old, floor = self._pages.pop(), self._floors.pop()
+            self._lasts.pop()
+            self._count(old, -1)
+            page = old.followed_by(page)
+            self._place(page, floor)
+        else:
+            self._place(page, self.heartbeat)
+        for kind in self._kinds.values():
+            kind.hold(page)
+        if not self._kinds:
+            self._unread.append(page)
 
     def _grows(self, page: Page) -> bool:
-        unread = all(reader.cursor < page.first for reader in self.readers)
-        return unread and page.rows <= GROWING_ROWS and page.first > self.heartbeat
+        last = self._pages[-1] if self._pages else None
+        return (
+            last is not None
+            and not last.is_free
+            and last.rows <= GROWING_ROWS
+            and last.is_in_driver
+            and page.is_in_driver
+            and last.first > self.heartbeat  # so nobody has read it
+        )
+
+    def _place(self, page: Page, floor: int) -> None:
+        self._pages.append(page)
+        self._floors.append(floor)
+        self._lasts.append(max(page.last, self._lasts[-1]) if self._lasts else page.last)
+        self._count(page, 1)
+
+    def _count(self, page: Page, sign: int) -> None:
+        self.rows += sign * page.rows
+        self.bytes += sign * page.bytes
 
     def advance(self, heartbeat: int) -> None:
         """Promises that nothing at or before the heartbeat will follow."""
         self.heartbeat = max(self.heartbeat, heartbeat)
 
-    def between(self, after: int, until: int) -> list[Page]:
-        """Pages that hold exactly the rows with times in (after, until]."""
-        self.cut_at(after)
-        self.cut_at(until)
-        return [page for page in self.pages if after < page.first and page.last <= until]
+    # -- reading ---------------------------------------------------------------------------
 
-    def cut_at(self, time: int) -> None:
-        """Sees to it that no page has rows on both sides of a time."""
-        if any(page.first <= time < page.last for page in self.pages):
-            cut: list[Page] = []
-            for page in self.pages:
-                cut += page.cut(time) if page.first <= time < page.last else (page,)
-            self.pages = cut
+    def _overlapping(self, after: int, until: int) -> list[Page]:
+        """The pages with rows in (after, until], without a look at those before and behind."""
+        low, high = bisect_right(self._lasts, after), bisect_left(self._floors, until)
+        return [
+            page
+            for page in self._pages[low:high]
+            if page.last > after and page.first <= until and not page.is_free
+        ]
 
-    def waiting(self, cursor: int, until: int) -> int:
-        """About how many rows lie between a cursor and a time, without cutting pages."""
-        return total_rows(p for p in self.pages if p.last > cursor and p.first <= until)
+    def between(self, after: int, until: int) -> list[Span]:
+        """The rows with times in (after, until]."""
+        return [Span(page, after, until) for page in self._overlapping(after, until)]
+
+    def covering(self, after: int, until: int) -> list[Span]:
+        """All rows of (after, until], and perhaps more at its old end."""
+        lowest = BEGINNING - 1
+        return [Span(page, lowest, until) for page in self._overlapping(after, until)]
+
+    def content(self, at: int) -> list[Span]:
+        """The relation's content at a time that all its readers have reached."""
+        later = self.between(self.base_time, at)
+        return ([Span(self.base, self.base.first - 1, at)] if self.base else []) + later
+
+    def ending(self, after: int, until: int) -> list[Span]:
+        """The elements from at or before ``after`` that end within (after, until]."""
+        begun = self._pages[: bisect_left(self._floors, after)]
+        return [
+            Span(page, after, until, ends=True)
+            for page in begun
+            if not page.is_free
+            and page.first <= after
+            and page.last_end is not None
+            and page.last_end > after
+        ]
+
+    def waiting(self, after: int, until: int) -> int:
+        """About how many rows lie between two times."""
+        return sum(page.count(after, until) for page in self._overlapping(after, until))
+
+    def count_ending(self, after: int, until: int) -> int:
+        """How many elements ``ending`` would answer, at most."""
+        return sum(span.rows for span in self.ending(after, until))
 
     def oldest_arrival(self, cursor: int) -> float:
         """When the oldest page behind a cursor arrived; infinity if none waits."""
-        return min((p.arrived_seconds for p in self.pages if p.last > cursor), default=math.inf)
+        for page in self._pages[bisect_right(self._lasts, cursor) :]:
+            if page.last > cursor and not page.is_free:
+                return page.arrived_seconds
+        return math.inf
 
-    def content(self, at: int) -> list[Page]:
-        """Pages that hold the relation's content at a time that all its readers have reached."""
-        later = self.between(self.base_time, at)
-        return ([self.base] if self.base else []) + later
+    # -- readers ---------------------------------------------------------------------------
 
-    def ending(self, after: int, until: int) -> pa.Table:
-        """The elements from at or before ``after`` that end within (after, until]."""
-        self.cut_at(after)
-        parts = [page.ending(after, until) for page in self.pages if page.last <= after]
-        return pa.concat_tables(parts) if parts else self.schema.empty_table()
+    @property
+    def readers(self) -> list[Reader]:
+        """Everybody who reads."""
+        return [reader for kind in self._kinds.values() for reader in kind.readers]
 
-    def count_ending(self, after: int, until: int) -> int:
-        """How many elements ``ending`` would answer."""
-        self.cut_at(after)
-        return sum(page.count_ending(after, until) for page in self.pages if page.last <= after)
+    def subscribe(self, reader: Reader) -> Reader:
+        """A new reader, which holds the pages there are."""
+        key = (reader.retention, reader.needs_content, reader.scans)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = ReaderKind(*key)
+            for page in self.pages:
+                kind.hold(page)
+            if reader.needs_content:
+                kind.summed(self.base_time)
+            self._unread = []
+        kind.add(reader)
+        return reader
+
+    def unsubscribe(self, reader: Reader) -> None:
+        """A reader leaves."""
+        key = (reader.retention, reader.needs_content, reader.scans)
+        kind = self._kinds[key]
+        kind.readers.discard(reader)
+        if not kind.readers:
+            del self._kinds[key]
+            self._unread += kind.let_go_all()
+
+    # -- letting pages go ------------------------------------------------------------------
 
     def free(self) -> None:
-        """Compacts the content if that pays, and drops the pages nobody needs."""
-        self._compact()
-        self._merge()
-        kept = []
-        for page in self.pages:
-            unread = page.last > self.heartbeat
-            if not unread and all(r.cursor >= self._until(r, page) for r in self.readers):
+        """Drops the pages nobody needs."""
+        loose = self._unread
+        for kind in self._kinds.values():
+            loose += kind.let_go()
+        self._unread = [page for page in loose if page.last > self.heartbeat]
+        self._drop([page for page in loose if page.last <= self.heartbeat])
+
+    def _drop(self, pages: list[Page]) -> None:
+        for page in pages:
+            if not page.is_free:
                 page.free()
-            else:
-                kept.append(page)
-        self.pages = kept
+                self._count(page, -1)
+                self._freed += 1
+        if self._freed > len(self._pages) // 2:
+            self._index()
 
-    def _until(self, reader: Reader, page: Page) -> int:
-        if reader.needs_content and page.last > self.base_time:
-            return FOREVER
-        return reader.needs_until(page)
+    def _index(self) -> None:
+        kept = [
+            (page, floor)
+            for page, floor in zip(self._pages, self._floors, strict=True)
+            if not page.is_free
+        ]
+        self._pages, self._floors = [page for page, _ in kept], [floor for _, floor in kept]
+        self._lasts = list(accumulate((page.last for page in self._pages), max))
+        self._freed = 0
 
-    def _compact(self) -> None:
-        content_readers = [reader for reader in self.readers if reader.needs_content]
-        if not content_readers:
-            return
-        at = min(reader.cursor for reader in content_readers)
-        changed = [p for p in self.pages if p.first > self.base_time and p.last <= at]
-        limit = max(COMPACT_ROWS, self.base.rows if self.base else 0)
-        if total_rows(changed) < limit:
-            return
-        pages = self.content(at)
-        columns = [name for name in self.schema.names if not name.startswith("_")]
-        table = still_open(concatenated(pages, self.schema), columns, at)
-        if self.base:
-            self.base.free()
-        self.base = self.store.page(table) if table.num_rows else None
-        self.base_time = at
+    # -- compaction ------------------------------------------------------------------------
 
-    def _merge(self) -> None:
-        """Merges small pages that all readers have passed, oldest first."""
-        if not any(reader.scans for reader in self.readers):
+    def compaction(self) -> Compaction | None:
+        """What could be summed up or merged now, if that pays."""
+        return self._summed_content() or self._merged()
+
+    def compact(self, change: Compaction) -> None:
+        """Puts the new page in the place of those it replaces."""
+        if change.content_until is not None:
+            if self.base:
+                self._count(self.base, -1)
+                self.base.free()
+            self.base, self.base_time = change.page, change.content_until
+            if self.base:
+                self._count(self.base, 1)
+            for kind in self._kinds.values():
+                kind.summed(self.base_time)
             return
-        passed = min(reader.cursor for reader in self.readers)
-        small = [p for p in self.pages if p.last <= passed and p.rows < MERGE_ROWS]
-        if len(small) < MERGE_PAGES:
+        if change.page is None:
             return
-        merged = self.store.page(concatenated(small, self.schema))
-        self.pages = [merged, *(p for p in self.pages if p not in small)]
-        for page in small:
+        floors = dict(zip(map(id, self._pages), self._floors, strict=True))
+        floor = min(floors[id(page)] for page in change.replaced)
+        gone = set(map(id, change.replaced))
+        rest = [(page, floors[id(page)]) for page in self._pages if id(page) not in gone]
+        self._pages = [change.page, *(page for page, _ in rest)]
+        self._floors = [min([floor, *self._floors]), *(floor for _, floor in rest)]
+        self._lasts = list(accumulate((page.last for page in self._pages), max))
+        self._freed = sum(page.is_free for page in self._pages)
+        self._count(change.page, 1)
+        for kind in self._kinds.values():
+            kind.hold(change.page)
+        for page in change.replaced:
+            self._count(page, -1)
             page.free()
 
-    @property
-    def rows(self) -> int:
-        """The rows held."""
-        return total_rows(self.pages) + (self.base.rows if self.base else 0)
+    def _summed_content(self) -> Compaction | None:
+        kinds = [kind for kind in self._kinds.values() if kind.needs_content]
+        if not kinds:
+            return None
+        limit = max(COMPACT_ROWS, self.base.rows if self.base else 0)
+        if self.rows - (self.base.rows if self.base else 0) < limit:
+            return None
+        at = min(kind.least_cursor for kind in kinds)
+        changed = [page for page in self._overlapping(self.base_time, at) if page.last <= at]
+        if sum(page.rows for page in changed) < limit:
+            return None
+        columns = [name for name in self.schema.names if not name.startswith("_")]
+        table = still_open(concatenated(self.content(at), self.schema), columns, at)
+        page = Page.of(self.store, table) if table.num_rows else None
+        return Compaction(page, (), at)
 
-    @property
-    def bytes(self) -> int:
-        """The bytes held."""
-        return sum(p.bytes for p in self.pages) + (self.base.bytes if self.base else 0)
+    def _merged(self) -> Compaction | None:
+        """Small pages that all readers have passed, as one."""
+        if len(self._pages) < MERGE_PAGES or not any(kind.scans for kind in self._kinds.values()):
+            return None
+        passed = min(kind.least_cursor for kind in self._kinds.values())
+        small = [
+            p
+            for p in self._pages[: bisect_right(self._floors, passed)]
+            if p.last <= passed and p.rows < MERGE_ROWS and not p.is_free and p.is_in_driver
+        ]
+        if len(small) < MERGE_PAGES:
+            return None
+        merged = Page.of(self.store, concatenated(small, self.schema))
+        merged.arrived_seconds = small[0].arrived_seconds
+        return Compaction(merged, tuple(small))
 
     def close(self) -> None:
         """Frees all pages."""
-        for page in [*self.pages, *([self.base] if self.base else [])]:
+        for page in self.all_pages:
             page.free()
-        self.pages, self.base = [], None
+        self._pages, self._floors, self._lasts, self.base = [], [], [], None
+        self.rows = self.bytes = self._freed = 0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 from millpond.errors import InputError
+from millpond.spelling import suggestion
 from millpond.workloads.bursts import OnOff, Phases
 from millpond.workloads.flows import Pareto, ParetoOnOff, PoissonFlows, SelfSimilar
 from millpond.workloads.hurst import counts_per_bin, hurst_estimate
@@ -58,9 +58,7 @@ def make(name: str, **parameters: Any) -> ArrivalProcess:
     """
     wanted = name.lower().replace("_", "").replace("-", "")
     if wanted not in PROCESSES:
-        near = get_close_matches(wanted, PROCESSES, n=1)
-        hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise InputError(f'no arrival process "{name}"; {hint}known: {", ".join(PROCESSES)}')
+        raise InputError(f'no arrival process "{name}"{suggestion(wanted, PROCESSES)}')
     signature = inspect.signature(PROCESSES[wanted])
     try:
         signature.bind(**parameters)

@@ -55,9 +55,11 @@ def test_a_fault_in_a_script_names_its_place_and_exits_2(
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("SET pagerows = 5", 'no setting "pagerows"; did you mean page_rows?'),
+        ("SET pagerows = 5", 'no setting "pagerows"; did you mean "page_rows"?'),
         ("SET page_rows = 0", "setting page_rows: '0' is not a whole number"),
-        ("CREATE STREAM S (a INT) FROM cvs('x')", "no source cvs; did you mean csv?"),
+        ("SET strategy = 'chian'", 'no strategy "chian"; did you mean "chain"?'),
+        ("SET strategy = 'hmts'", 'strategy "hmts" cannot drive Spark'),
+        ("CREATE STREAM S (a INT) FROM cvs('x')", 'no source cvs; did you mean "csv"?'),
         ("CREATE STREAM S (a INT) FROM csv('x', headr = true)", "csv: no option headr"),
     ],
 )
@@ -80,6 +82,11 @@ def test_check_knows_settings_and_connectors(
         (["run", "--set", "seed=x", "FILE"], "millpond: error: --set seed=x: setting seed: 'x' is"),
         (["run", "--strategy", "none such", "FILE"], 'millpond: error: no strategy "none such"'),
         (["check", "--set", "strategy=fifoo", "FILE"], 'millpond: error: no strategy "fifoo"'),
+        (["run", "--strategy", "di", "FILE"], 'millpond: error: strategy "di" cannot drive Spark'),
+        (
+            ["run", "--set", "strategy=chain(max_tuples=0)", "FILE"],
+            'millpond: error: strategy "chain": max_tuples is 0; give at least 1',
+        ),
     ],
 )
 def test_other_faults_are_one_line_and_exit_2(

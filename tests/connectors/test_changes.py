@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from millpond.connectors.times import EARLIEST, LATEST
 from millpond.errors import InputError
 from tests.connectors.declarations import opened_changes, rows
 
@@ -39,7 +40,10 @@ def test_no_changes_are_no_rows(tmp_path: Path) -> None:
     [
         ("ts,op,a\n1,+,1\n2,x,1\n", "R, row 2: op must be + or -"),
         ("ts,op,a\n1,,1\n", "R, row 1: op must be + or -"),
-        ("ts,op,a\n,+,1\n", "R, row 1: ts is NULL"),
+        ("ts,op,a\n,+,1\n", "r.csv, line 2: column ts is NULL; every tuple needs its time"),
+        (f"ts,op,a\n1,+,1\n{2**62},+,1\n", f"between {EARLIEST} and {LATEST} ticks"),
+        ("ts,op,a\n1,+,x\n", "line 2, column a: 'x' is not an INT"),
+        ("ts,op,a\n2026-01-01,+,x\n", "line 2, column a: 'x' is not an INT"),
         ("ts,op,a\nsoon,+,1\n", "line 2, column ts: 'soon' is not a TIMESTAMP"),
         ("ts,a\n1,1\n", "line 1: no column op; columns here: ts, a"),
     ],

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from millpond.connectors import files
 from millpond.connectors.csv_files import CsvSource
 from millpond.errors import InputError
 from tests.connectors.declarations import opened, rows
@@ -98,6 +99,8 @@ def test_progress_counts_bytes(tmp_path: Path) -> None:
         ("a,ts\n1,\n1\n", "line 3: 1 columns instead of 2"),
         ("a,b\n1,2\n", "line 1: no column ts; columns here: a, b"),
         ("1\n", "line 1: 1 columns, but S has 2: (a INT, ts TIMESTAMP)"),
+        ("a,ts,A\n1,,2\n", "line 1: there are two columns a; which one is meant?"),
+        ("\n\na,ts\n1,\n1,2,3\n", "line 5: 3 columns instead of 2"),
     ],
 )
 def test_a_fault_names_file_line_and_column(tmp_path: Path, text: str, message: str) -> None:
@@ -115,6 +118,61 @@ def test_a_fault_is_found_anywhere_in_a_page(tmp_path: Path, faulty: int) -> Non
         rows(opened("a INT", "csv", file))
 
 
+def test_a_fault_after_many_blocks_has_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BLOCK_BYTES", 30)
+    lines = [f'{n},"x\n{n}"' for n in range(20)]
+    file = written(tmp_path, "a,s\n" + "\n".join(lines) + "\nno,\n")
+    with pytest.raises(InputError, match=r"line 42, column a: 'no' is not an INT"):
+        rows(opened("a INT, s STRING", "csv", file))
+
+
+def test_undeclared_columns_may_repeat(tmp_path: Path) -> None:
+    file = written(tmp_path, "x,a,x\n1,2,3\n")
+    assert rows(opened("a INT", "csv", file)) == [(2,)]
+
+
+def test_text_that_is_not_utf8_names_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "latin.csv"
+    file.write_bytes("a,name\n1,x\n2,café\n".encode("latin-1"))
+    with pytest.raises(InputError) as raised:
+        rows(opened("a INT, name STRING", "csv", str(file)))
+    assert str(raised.value) == (
+        f"{file}, line 3, column name: b'caf\\xe9' is not UTF-8; "
+        "as Latin-1 it is 'café' (see iconv)"
+    )
+
+
+def test_utf16_is_recognised(tmp_path: Path) -> None:
+    file = tmp_path / "wide.csv"
+    file.write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"wide\.csv, line 1: this is UTF-16, not UTF-8"):
+        rows(opened("a INT, b INT", "csv", str(file)))
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbfa\n1\n")
+    assert rows(opened("a INT", "csv", str(tmp_path / "a.csv"))) == [(1,)]
+
+
+@pytest.mark.parametrize("text", ["a\r\n1\r\n2\r\n", "a\r1\r2\r", "a\n1\n2"])
+def test_lines_may_end_in_every_way(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    assert rows(opened("a INT", "csv", str(tmp_path / "a.csv"))) == [(1,), (2,)]
+
+
+def test_a_tuple_without_a_usable_time_names_its_line(tmp_path: Path) -> None:
+    for text, message in (
+        ("a,ts\n1,5\n2,\n", "line 3: column ts is NULL; every tuple needs its time"),
+        (f"a,ts\n1,5\n2,{2**61}\n", f"line 3, column ts: the time {2**61} is out of range; times"),
+    ):
+        file = written(tmp_path, text)
+        with pytest.raises(InputError) as raised:
+            rows(opened("a INT, ts BIGINT", "csv", file, time="ts"))
+        assert str(raised.value).startswith(f"{file}, {message}")
+
+
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^S: no file nowhere\.csv$"):
         opened("a INT", "csv", "nowhere.csv", directory=tmp_path)
@@ -124,8 +182,10 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"delimiter": ";;"}, "S: delimiter ';;' is not one character"),
+        ({"delimiter": "§"}, "S: '§' cannot be a delimiter"),
+        ({"delimiter": '"'}, "S: '\"' cannot be a delimiter"),
         ({"header": "maybe"}, "S: header is true, false or 'auto', not 'maybe'"),
-        ({"delimeter": ";"}, "csv: no option delimeter; did you mean delimiter?"),
+        ({"delimeter": ";"}, 'csv: no option delimeter; did you mean "delimiter"?'),
     ],
 )
 def test_faulty_options_are_refused(tmp_path: Path, options: dict[str, str], message: str) -> None:

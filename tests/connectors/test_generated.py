@@ -98,9 +98,9 @@ def test_a_trace_is_found_beside_the_script(tmp_path: Path) -> None:
         ("a INT", ("poison",), {}, 'S: no arrival process "poison"; did you mean "poisson"?'),
         ("a INT", ("poisson",), {"speed": 1}, 'S: arrival process "poisson": '),
         ("a INT", ("poisson",), {"rate": -1}, "S: Poisson: arrivals_per_second must be above zero"),
-        ("a INT", (), {"rate": 1, "rows": -1}, "S: rows must be a number from 0"),
+        ("a INT", (), {"rate": 1, "rows": -1}, "S: rows must be a whole number from 0"),
         ("a INT", (), {"rate": 1, "keys": 0}, "S: keys must be a whole number from 1"),
-        ("a INT", (), {"rate": 1, "start": "soon"}, "S, row 1, column start: 'soon' is not a TIME"),
+        ("a INT", (), {"rate": 1, "start": "soon"}, "S, start: 'soon' is not a time"),
         ("a STRING", (), {"rate": 1, "time": "a"}, "S: generated times cannot be STRING"),
     ],
 )

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from millpond.connectors import json_lines
+from millpond.connectors import files
 from millpond.errors import InputError
 from tests.connectors.declarations import opened, rows
 
@@ -31,6 +31,48 @@ def test_values_that_arrow_refuses_are_read_one_by_one(tmp_path: Path) -> None:
     assert rows(opened("i INT", "json", file)) == [(1,), (2,)]
 
 
+@pytest.mark.parametrize("before", ["", '{"i": 1}\n'])
+def test_null_in_place_of_an_object_is_refused(tmp_path: Path, before: str) -> None:
+    """Arrow alone takes it for an empty object, and as the first line it ends the process."""
+    file = written(tmp_path, before + "null\n")
+    line = 1 + before.count("\n")
+    with pytest.raises(
+        InputError, match=f"line {line}: a JSON object is wanted, one a line, not null"
+    ):
+        rows(opened("i INT", "json", file))
+
+
+def test_text_that_is_not_utf8_names_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "latin.jsonl"
+    file.write_bytes('{"i": 1, "s": "x"}\n{"i": 2, "s": "café"}\n'.encode("latin-1"))
+    with pytest.raises(InputError) as raised:
+        rows(opened("i INT, s STRING", "json", str(file)))
+    assert str(raised.value) == (
+        f"{file}, line 2, column s: b'caf\\xe9' is not UTF-8; as Latin-1 it is 'café' (see iconv)"
+    )
+
+
+def test_what_is_skipped_may_be_odd(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"i": 1.0, "more": {"x": 1, "x": 2}}\n')
+    assert rows(opened("i INT", "json", file)) == [(1,)]
+
+
+def test_utf16_is_recognised(tmp_path: Path) -> None:
+    (tmp_path / "wide.jsonl").write_bytes('{"i": 1}\n'.encode("utf-16"))
+    with pytest.raises(InputError, match=r"wide\.jsonl, line 1: this is UTF-16, not UTF-8"):
+        rows(opened("i INT", "json", str(tmp_path / "wide.jsonl")))
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"i": 1}\n')
+    assert rows(opened("i INT", "json", str(tmp_path / "a.jsonl"))) == [(1,)]
+
+
+def test_keys_may_be_written_otherwise_on_each_line(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"I": 1}\n{"i": 2}\n{"i" : null}\n')
+    assert rows(opened("i INT", "json", file)) == [(1,), (2,), (None,)]
+
+
 def test_keys_match_in_any_case(tmp_path: Path) -> None:
     file = written(tmp_path, '{"Client": 1}\n{"Client": 2}\n')
     assert rows(opened("client INT", "json", file)) == [(1,), (2,)]
@@ -39,7 +81,7 @@ def test_keys_match_in_any_case(tmp_path: Path) -> None:
 def test_a_file_of_many_blocks_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_lines, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 50)
     file = written(tmp_path, "\n".join(f'{{"i": {n}}}' for n in range(100)))
     assert rows(opened("i INT", "json", file, page_rows=7)) == [(n,) for n in range(100)]
 
@@ -51,14 +93,26 @@ def test_a_file_of_many_blocks_is_read_whole(
         ('{"ts": "soon"}', "column ts: 'soon' is not a TIMESTAMP"),
         ('{"ts": 5}', "column ts: 5 is not a TIMESTAMP"),
         ('{"s": 5}', "column s: 5 is not a STRING"),
-        ('{"s": ', "no JSON"),
-        ("[1]", "a JSON object is wanted, one a line"),
+        ('{"s": ', ", character 7: no JSON: Expecting value"),
+        ("[1]", "a JSON object is wanted, one a line, not an array"),
+        ("null", "a JSON object is wanted, one a line, not null"),
+        ("5", "a JSON object is wanted, one a line, not 5"),
+        ('{"i": 1} {"i": 2}', ", character 10: no JSON: Extra data"),
+        (
+            '{"s": "\\ud800"}',
+            "column s: '\\ud800' is not a STRING (it holds half of a surrogate pair)",
+        ),
+        (
+            '{"i": ' + "[" * 100_000 + "]" * 100_000 + "}",
+            ": arrays or objects too deep in each other",
+        ),
+        ('{"i": 1, "i": 2}', ": the key i is there twice"),
     ],
 )
 def test_a_fault_names_file_and_line(
     tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_lines, "BLOCK_BYTES", 20)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 20)
     file = written(tmp_path, '{"i": 1}\n\n{"i": 2}\n{"i": 3}\n' + line + "\n")
     with pytest.raises(InputError) as raised:
         rows(opened(ALL, "json", file))

@@ -7,7 +7,7 @@ from tests.connectors.declarations import opened, rows, schema
 
 
 def test_the_built_in_connectors_are_there() -> None:
-    assert registry.names("source") == ["burst", "csv", "json", "parquet", "push", "rate"]
+    assert registry.names("source") == ["burst", "csv", "json", "parquet", "push", "rate", "stdin"]
     assert registry.names("sink") == ["csv", "json", "parquet"]
 
 
@@ -21,7 +21,7 @@ def test_push_delivers_nothing_and_has_no_end() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("cvs", (), "no source cvs; did you mean csv? known: burst, csv"),
+        ("cvs", (), 'no source cvs; did you mean "csv"? known: burst, csv'),
         ("csv", (), "csv(): missing a required argument: 'file'; use: csv(file, header = 'auto'"),
         ("push", ("x",), "push('x'): too many positional arguments; use: push()"),
         ("csv", (5,), "S: 5 is not a file name"),

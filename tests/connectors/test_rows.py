@@ -144,7 +144,11 @@ def test_values_that_do_not_fit_name_their_place(kind: str, value: Any, article:
             "S, row 2, column b: 1099511627776 is not an INT",
         ),
         (pd.DataFrame({"a": [1], "b": [1.5]}), "S, row 1, column b: 1.5 is not an INT"),
-        (pd.DataFrame({"a": [1, 2], "b": ["x", 2]}), "S, row 1: "),
+        (pd.DataFrame({"a": [1, 2], "b": [2, "x"]}), "S, row 2, column b: 'x' is not an INT"),
+        (pd.DataFrame({"a": [1], "b": [1j]}), r"S, row 1, column b: 1j is not an INT"),
+        (pd.DataFrame([[1, 2, 3]], columns=["a", "b", "B"]), "S, row 1: there are two columns b"),
+        (pa.table([[1], [2], [3]], names=["a", "b", "b"]), "S, row 1: there are two columns b"),
+        ([{"a": 1, "b": 2, "B": 3}], "S, row 1: two values for one column"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(data: Any, message: str) -> None:
@@ -166,6 +170,60 @@ def test_arrow_types_that_fit_are_converted() -> None:
     )
     expected = (True, 1, 1, 2.0**53, "x", date(2026, 1, 2), datetime(2026, 1, 2))
     assert tuples(to_arrow(table, schema(ALL))) == [expected]
+
+
+def test_sparse_columns_are_filled_up() -> None:
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray([0, 0, 5])})
+    assert tuples(to_arrow(frame, schema("a INT"))) == [(0,), (0,), (5,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (
+            pa.array([2**60], pa.timestamp("s")),
+            r"1152921504606846976 \(timestamp\[s\]\) is not a TIME",
+        ),
+        (pa.array([2**31 - 1], pa.date32()), r"2147483647 \(date32\[day\]\) is not a TIMESTAMP"),
+        (pa.array([1], pa.time64("us")), r"time64\[us\] is not TIMESTAMP"),
+    ],
+)
+def test_times_that_python_cannot_hold_are_refused_in_words(column: pa.Array, message: str) -> None:
+    with pytest.raises(InputError, match=f"^S, row 1, column ts: {message}"):
+        to_arrow(pa.table({"ts": column}), schema("ts TIMESTAMP"), "S")
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_row() -> None:
+    offsets, bytes_ = pa.py_buffer(np.array([0, 1, 2], "i4").tobytes()), pa.py_buffer(b"a\xe9")
+    table = pa.table({"s": pa.StringArray.from_buffers(2, offsets, bytes_)})
+    with pytest.raises(InputError, match=r"^S, row 2, column s: b'\\xe9' is not a STRING"):
+        to_arrow(table, schema("s STRING"), "S")
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    with pytest.raises(
+        InputError, match=r"^S, row 2, column s: '\\ud800' is not a STRING \(it holds"
+    ):
+        to_arrow([("x",), ("\ud800",)], schema("s STRING"), "S")
+
+
+@pytest.mark.parametrize(
+    "text", ["20260101", "2026-W01-1", "1" * 5000, "2026-01-01Z", "٢٠٢٦-01-01"]
+)
+def test_times_as_text_are_those_that_files_may_hold(text: str) -> None:
+    with pytest.raises(InputError, match="is not a TIMESTAMP"):
+        to_arrow([(text,)], schema("ts TIMESTAMP"))
+
+
+def test_a_value_is_shown_in_short_whatever_it_is() -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise ValueError
+
+    for value in ("x" * 10_000, Odd()):
+        with pytest.raises(InputError, match="is not an INT") as raised:
+            to_arrow([(value,)], schema("a INT"))
+        assert len(str(raised.value)) < 200
 
 
 def test_integers_with_gaps_come_back_from_pandas() -> None:

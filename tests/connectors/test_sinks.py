@@ -1,16 +1,21 @@
 import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from millpond.catalog import Connector, QueryEntry
 from millpond.connectors import Sink, open_sink
-from millpond.errors import InputError
+from millpond.connectors.sinks import NamedSink
+from millpond.errors import MillpondError, OutputError
 from tests.connectors.declarations import schema
 
 
@@ -95,5 +100,99 @@ def test_a_parquet_sink_touches_only_its_own_parts(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for connector in ("csv", "json", "parquet"):
-        with pytest.raises(InputError, match=r"^q INTO .*: (File exists|Not a directory)"):
+        with pytest.raises(OutputError, match=r"^query q INTO .*: (File exists|Not a directory)"):
             sink(connector, str(tmp_path / "file" / "out"), columns="a INT")
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """Files cannot grow beyond this, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("connector", ["csv", "json", "parquet"])
+def test_a_full_disk_names_the_query_and_the_file(tmp_path: Path, connector: str) -> None:
+    place = tmp_path / "out"
+    opened = sink(connector, str(place), columns="a STRING")
+    opened.write(results(a=["x", "y"]))
+    before = content(place)
+    much = pa.table({"ts": range(5000), "weight": [1] * 5000, "a": [str(n) for n in range(5000)]})
+    with room_for(8192), pytest.raises(OutputError) as raised:
+        opened.write(much)
+    assert str(raised.value).startswith(f"query q INTO {connector}('{place}'): ")
+    assert "File too large" in str(raised.value)
+    assert content(place) == before  # nothing of what could not be written whole
+    opened.write(much)
+    with room_for(0), pytest.raises(OutputError):
+        opened.write(much)
+    opened.close()
+
+
+def content(place: Path) -> dict[str, bytes]:
+    files = sorted(place.iterdir()) if place.is_dir() else [place]
+    return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("connector", ["csv", "json"])
+def test_a_full_device_is_named_and_closing_is_quiet(connector: str) -> None:
+    if connector == "csv":  # its header is written at once
+        with pytest.raises(OutputError, match=r"query q INTO csv\('/dev/full'\): No space left"):
+            sink("csv", "/dev/full", columns="a INT")
+        return
+    opened = sink("json", "/dev/full", columns="a INT")
+    for _ in range(2):
+        with pytest.raises(OutputError, match=r"query q INTO json\('/dev/full'\): No space left"):
+            opened.write(results(a=[1, 2]))
+    opened.close()
+
+
+class _Faulty:
+    def write(self, table: pa.Table) -> None:
+        raise ValueError("no such table")
+
+    def close(self) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def test_every_fault_of_a_sink_is_named() -> None:
+    untouched = NamedSink(_Faulty(), "q", "mine()")
+    with pytest.raises(OutputError, match=r"^query q INTO mine\(\): Input/output error$"):
+        untouched.close()
+    failed = NamedSink(_Faulty(), "q", "mine()")
+    with pytest.raises(OutputError, match=r"^query q INTO mine\(\): ValueError: no such table$"):
+        failed.write(results(a=[1, 2]))
+    failed.close()
+
+
+@pytest.mark.parametrize(
+    ("connector", "options", "message"),
+    [
+        ("csv", {"append": "maybe"}, "query q: append is true or false, not 'maybe'"),
+        ("json", {"append": 1}, "query q: append is true or false, not 1"),
+        ("parquet", {"append": None}, "query q: append is true or false, not None"),
+        ("csv", {"delimiter": ";;"}, "q: delimiter ';;' is not one character"),
+    ],
+)
+def test_faulty_options_are_refused(
+    tmp_path: Path, connector: str, options: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(MillpondError, match=message):
+        sink(connector, str(tmp_path / "out"), columns="a INT", **options)
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize("days", [2**31 - 1, -(2**31), 4_000_000])
+def test_dates_far_away_are_written(tmp_path: Path, days: int) -> None:
+    day = pa.array([days, None], pa.int32()).cast(pa.date32())
+    expected = str(np.datetime64(days, "D"))
+    for connector in ("csv", "json"):
+        opened = sink(connector, str(tmp_path / connector), columns="d DATE")
+        opened.write(results(d=day))
+        opened.close()
+        assert expected in (tmp_path / connector).read_text()

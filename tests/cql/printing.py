@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from millpond.cql.algebra import Node
 from millpond.cql.expressions import walk
+from millpond.cql.node import Node
 
 
 def printed(plan: Node) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from millpond.cql.aggregates import AGGREGATES
-from millpond.cql.algebra import Aggregate, Filter, Join, Node
+from millpond.cql.algebra import Aggregate, Filter, Join
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -18,6 +18,7 @@ from millpond.cql.expressions import (
     walk,
 )
 from millpond.cql.functions import FUNCTIONS, OPERATORS
+from millpond.cql.node import Node
 from millpond.schema import Schema, Type
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "in")

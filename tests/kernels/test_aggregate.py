@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import InputError
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.schema import BEGINNING, FOREVER
+from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, plain, run
 
 INTEGERS = st.sampled_from([0, 1, 1, 2, -3, 7, None])
@@ -124,7 +125,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("function", "type_", "values"), CASES, ids=[f"{f}-{t}" for f, t, _ in CASES]
 )
-@settings(max_examples=10)
+@examples(10)
 @given(data=st.data())
 def test_an_aggregate_holds_at_every_instant(function, type_, values, is_append_only, data):
     keys = data.draw(st.integers(0, 1))
@@ -138,7 +139,7 @@ def test_an_aggregate_holds_at_every_instant(function, type_, values, is_append_
     assert nearly(meaning(output), expected(history, DEFINITIONS[function], distinct, keys))
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(lives(st.tuples(KEYS, DOUBLES), may_open=True), cuts(), cuts())
 def test_no_cut_changes_any_bit_of_a_result(history, one, other):
     functions = ("sum", "avg", "stddev", "percentile", "max")
@@ -149,7 +150,7 @@ def test_no_cut_changes_any_bit_of_a_result(history, one, other):
     assert meaning(outputs[0]) == meaning(outputs[1])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(lives(st.tuples(KEYS, STRINGS, INTEGERS), may_open=False), cuts())
 def test_several_aggregates_of_one_group_stand_in_one_row(history, until):
     specs = (

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.kernels.counts import RULES, CountKernel, net
 from millpond.schema import BEGINNING, FOREVER
+from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, run
 
 TYPES = (pa.int32(), pa.string())
@@ -29,7 +30,7 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_a_rule_holds_at_every_instant(rule, data):
     sides = 1 if rule == "distinct" else 2
@@ -54,7 +55,7 @@ def test_a_row_that_is_gone_is_forgotten():
     assert dict(zip(state["k0"].to_pylist(), state["_n"].to_pylist(), strict=True)) == {1: 0, 2: 1}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(lives(ROWS, may_open=True), st.integers(0, 30))
 def test_net_changes_are_the_differences_between_instants(history, until):
     elements = [

@@ -6,11 +6,12 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.schema import FOREVER
+from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, LAST, cuts, fed, meaning
 
 TYPES = (pa.int32(), pa.string(), pa.bool_(), pa.float64())
@@ -55,7 +56,7 @@ def run(kernel, records, order, until):
 PARTITIONS = st.sampled_from([(), (0,), (1, 2), (3,)])
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(ELEMENTS, st.integers(1, 5), st.integers(1, 4), PARTITIONS, cuts(), st.randoms())
 def test_the_last_rows_of_a_base_stream(elements, rows, slide, partition, until, random):
     numbered = [(ts, seq, row) for seq, (ts, row) in enumerate(elements)]
@@ -74,7 +75,7 @@ def test_the_last_rows_of_a_base_stream(elements, rows, slide, partition, until,
         assert found[instant] == window(ordered, instant, rows, slide, partition)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(ELEMENTS, st.integers(1, 5), st.integers(1, 4), PARTITIONS, cuts(), st.randoms())
 def test_the_last_rows_of_a_computed_stream(elements, rows, slide, partition, until, random):
     weights = Counter(elements)

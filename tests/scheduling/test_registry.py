@@ -25,25 +25,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
         registry.make("chian")
 
 
-def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(StrategyError, match="its settings: max_tuples, slice_seconds, stay"):
-        registry.make("chain", slices=3)
-
-
 @pytest.mark.parametrize("settings", [{"max_tuples": 0}, {"slice_seconds": 0.0}])
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(StrategyError, match=next(iter(settings))):
+    with pytest.raises(StrategyError, match=f'strategy "fifo": {next(iter(settings))} is '):
         registry.make("fifo", **settings)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("threshold", {"beta": "much"}),
-        ("chain", {"max_tuples": "3"}),
-        ("hmts", {"turn_seconds": []}),
-    ],
-)
-def test_settings_of_the_wrong_type_are_refused(name: str, settings: dict[str, object]) -> None:
-    with pytest.raises(StrategyError, match=f'strategy "{name}" cannot be made with'):
-        registry.make(name, **settings)

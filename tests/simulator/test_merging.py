@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, SimulatedPlan, Window, simulate
+from millpond.workloads import SizedArrivals
+from tests.drawn_examples import examples
 
 
 def _join(window: Window | None = None, **settings: float) -> SimulatedPlan:
@@ -20,7 +22,7 @@ def _pairs(left: np.ndarray, right: np.ndarray, seconds: float) -> int:
     return sum(abs(a - b) <= seconds for a in left for b in right)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.floats(0, 20), max_size=20, unique=True),
     st.lists(st.floats(0, 20), max_size=20, unique=True),
@@ -93,3 +95,46 @@ def test_a_stream_may_meet_itself() -> None:
     record = simulate(plan, make("fifo"), {"s": [0.0, 0.5, 5.0]})
     # (0,0), (0,0.5), (0.5,0), (0.5,0.5), (5,5)
     assert record.outputs == 5
+
+
+SIZED = st.lists(
+    st.tuples(st.sampled_from([0.1, 0.5, 3.0]), st.sampled_from([0.2, 1.0, 3.0])), max_size=8
+).map(
+    lambda drawn: SizedArrivals(
+        np.cumsum([gap for gap, _ in drawn]), np.array([size for _, size in drawn])
+    )
+)
+
+
+@examples(40)
+@given(SIZED, SIZED, SIZED, st.sampled_from([0.1, 0.5, 1.0]), st.integers(1, 2))
+def test_no_tuple_is_mistaken_for_another_where_order_does_not_matter(
+    r: SizedArrivals, s: SizedArrivals, t: SizedArrivals, cost: float, processors: int
+) -> None:
+    plan = SimulatedPlan()
+    left = plan.operator("left", plan.stream("r"), cost_seconds=1.0, selectivity=0.5)
+    first = plan.union("first", left, plan.stream("s"), cost_seconds=cost, ordered=False)
+    plan.query("q", plan.union("second", first, plan.stream("t"), cost_seconds=0.7, ordered=False))
+    conditions = Conditions(tuples="fluid", processors=processors)
+    for service in ({}, {"slice_seconds": 0.25}, {"slice_seconds": 0.25, "max_tuples": 1}):
+        strategy = make("round-robin", **service)
+        record = simulate(plan, strategy, {"r": r, "s": s, "t": t}, conditions)
+        mine, others = r.sizes.sum(), s.sizes.sum()
+        assert record.outputs == pytest.approx(mine / 2 + others + t.sizes.sum())
+        work = mine + cost * (mine / 2 + others) + 0.7 * record.outputs
+        assert record.busy_seconds == pytest.approx(work)
+        assert record.memory.at(record.finished_seconds) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("max_tuples", [None, 1])
+def test_a_tuple_that_was_begun_is_done_before_an_older_one_that_came_later(
+    max_tuples: int | None,
+) -> None:
+    plan = SimulatedPlan()
+    slow = plan.operator("slow", plan.stream("r"), cost_seconds=2.0)
+    plan.query("q", plan.union("u", slow, plan.stream("s"), cost_seconds=10.0, ordered=False))
+    strategy = make("round-robin", slice_seconds=1.0, max_tuples=max_tuples)
+    record = simulate(plan, strategy, {"r": [0.0], "s": [0.5]}, Conditions(processors=2))
+    arrived = record.output_seconds - record.output_latency_seconds
+    assert arrived.tolist() == pytest.approx([0.5, 0.0])
+    assert record.output_seconds.tolist() == pytest.approx([10.5, 20.5])

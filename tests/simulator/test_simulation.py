@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from millpond.decisions import Decision, PlaceQueues, RunOperator
+from millpond.decisions import Decision, RunOperator
 from millpond.errors import StateError, StrategyError
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
@@ -16,6 +16,7 @@ from millpond.simulator import Conditions, SimulatedPlan, Simulation, Window, si
 from millpond.simulator.record import Record, Waits
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.workloads import Trace
+from tests.drawn_examples import examples
 from tests.simulator.plans import STRATEGIES, arrivals, plans, strategy, two_operators
 
 FLUID = Conditions(tuples="fluid")
@@ -200,7 +201,7 @@ def _runs(plan: SimulatedPlan, times: dict[str, np.ndarray], **conditions: objec
     return [simulate(plan, strategy(place), times, settled) for place in range(len(STRATEGIES))]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals())
 def test_nothing_is_lost_and_no_work_is_added_under_any_strategy(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
@@ -214,8 +215,23 @@ def test_nothing_is_lost_and_no_work_is_added_under_any_strategy(
         assert (record.memory.values >= -1e-9).all()
 
 
-@settings(max_examples=20, deadline=None)
+def _joins_of_a_stream_and_an_ended_one() -> SimulatedPlan:
+    """HMTS fuses the first join with `idle`, which has nothing in flight when the join steps."""
+    plan = SimulatedPlan()
+    ended, stream = plan.stream("r"), plan.stream("s", tuple_bytes=2.0)
+    idle = plan.operator("idle", ended, cost_seconds=0.1, selectivity=0.0)
+    plan.join("cheap", stream, idle, cost_seconds=0.1, selectivity=0.0)
+    plan.query("q", plan.join("dear", stream, idle, cost_seconds=0.5, selectivity=0.0))
+    plan.query("other", idle, weight=0.5)
+    return plan
+
+
+NEVER, SOON = np.empty(0), np.array([0.13, 0.23, 0.73])
+
+
+@examples(20)
 @given(plans(), arrivals(), st.integers(1, 3), st.sampled_from(["discrete", "fluid"]))
+@example(_joins_of_a_stream_and_an_ended_one(), {"r": NEVER, "s": SOON}, 2, "discrete")
 def test_arrival_order_is_kept_at_every_output(
     plan: SimulatedPlan, times: dict[str, np.ndarray], processors: int, tuples: str
 ) -> None:
@@ -250,7 +266,7 @@ class _Watched:
         return decision
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals())
 def test_the_processor_never_idles_while_something_is_ready(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
@@ -261,7 +277,7 @@ def test_the_processor_never_idles_while_something_is_ready(
         assert (name, watched.idled) == (name, 0)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(plans(), arrivals())
 def test_without_joins_the_work_alone_says_when_all_is_done(
     plan: SimulatedPlan, times: dict[str, np.ndarray]
@@ -269,63 +285,3 @@ def test_without_joins_the_work_alone_says_when_all_is_done(
     assume(all(len(operator.inputs) == 1 for operator in plan.operators))
     finished = {round(record.finished_seconds, 6) for record in _runs(plan, times)}
     assert len(finished) == 1
-
-
-class _PlaceAtFirst:
-    """Places queues on the given edges, then goes on as FIFO."""
-
-    def __init__(self, edges: frozenset[tuple[int | str, int]], after: int) -> None:
-        self.inner, self.edges, self.countdown = make("fifo", max_tuples=2), edges, after
-        self.plan_changed, self.observe = self.inner.plan_changed, self.inner.observe
-
-    def decide(self) -> Decision | None:
-        self.countdown -= 1
-        return PlaceQueues(self.edges) if self.countdown == 0 else self.inner.decide()
-
-
-@settings(max_examples=50, deadline=None)
-@given(plans(), arrivals(), st.data(), st.integers(1, 5))
-def test_virtual_operators_give_the_same_answers(
-    plan: SimulatedPlan, times: dict[str, np.ndarray], data: st.DataObject, after: int
-) -> None:
-    edges = sorted(Simulation(plan, {}).wiring.all_edges(), key=str)
-    kept = frozenset(edge for edge in edges if data.draw(st.booleans()))
-    try:
-        fused = simulate(plan, _PlaceAtFirst(kept, after), times)
-    except StrategyError:
-        assume(False)
-    plain = simulate(plan, make("fifo"), times)
-    assert fused.outputs == plain.outputs
-    assert fused.tuples_served == plain.tuples_served
-    assert fused.busy_seconds == pytest.approx(plain.busy_seconds)
-    assert fused.memory.at(fused.finished_seconds) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_virtual_operator_saves_its_inner_queues() -> None:
-    plan = SimulatedPlan()
-    plan.path("q", plan.stream("s"), [(1.0, 1.0)] * 3)
-    conditions = Conditions(enqueue_seconds=0.1, dequeue_seconds=0.1)
-    strategy = _PlaceAtFirst(frozenset({("s", 0)}), after=1)
-    simulation = Simulation(plan, {"s": [1.0]}, conditions)
-    SchedulingLoop(simulation, strategy).run()
-    assert simulation.now_seconds == pytest.approx(1 + 3 + 0.1)
-    fused = simulation.plan()
-    assert [operator.members for operator in fused.operators] == [("q.1", "q.2", "q.3")]
-    assert fused.operators[0].cost_seconds == pytest.approx(3.1)
-    assert fused.unfused is not None
-    assert len(fused.unfused.operators) == 3
-
-
-def test_virtual_operators_that_would_wait_for_each_other_are_refused() -> None:
-    plan = SimulatedPlan()
-    first = plan.operator("first", plan.stream("s"), 1.0)
-    detour = plan.operator("detour", first, 1.0)
-    plan.query("q", plan.union("last", first, detour))
-    kept = frozenset({("s", 0), (0, 1), (1, 2)})
-    with pytest.raises(StrategyError, match="read each other in a loop"):
-        Simulation(plan, {}).perform(PlaceQueues(kept))
-
-
-def test_queues_only_go_on_edges_that_exist() -> None:
-    with pytest.raises(StrategyError, match="no edge"):
-        Simulation(two_operators(), {}).perform(PlaceQueues(frozenset({(1, 0)})))

@@ -13,10 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millpond.errors import StateError
+from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
-from millpond.storage import pages, queues
-from millpond.storage.pages import PageStore, concatenated
-from millpond.storage.queues import Queue, Reader
+from millpond.storage import queues
+from millpond.storage import store as stores
+from millpond.storage.pages import Page, Span, concatenated
+from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader, Retention
+from millpond.storage.store import Store
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("_ts", "_te", "_w", "c0")])
 
@@ -27,33 +32,47 @@ def elements(*rows: tuple[int, int, int]) -> pa.Table:
     return pa.table([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
 
 
-def times(found: list[pages.Page]) -> list[int]:
+def times(found: list[Span] | list[Page]) -> list[int]:
     return concatenated(found, SCHEMA)["_ts"].to_pylist()
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[PageStore]:
-    made = PageStore(tmp_path)
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(parent=tmp_path)
     yield made
     made.close()
 
 
 @pytest.fixture
-def queue(store: PageStore) -> Queue:
+def queue(store: Store) -> Queue:
     return Queue("q", SCHEMA, store, is_stream=False)
 
 
-def test_between_cuts_pages_at_both_ends(queue: Queue) -> None:
-    queue.append(elements(*((t, FOREVER, t) for t in range(10))), is_sorted=True)
-    assert times(queue.between(2, 6)) == [3, 4, 5, 6]
-    assert [(page.first, page.last) for page in queue.pages] == [(0, 2), (3, 6), (7, 9)]
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_between_is_part_of_a_page_and_no_copy_of_it(queue: Queue, is_sorted: bool) -> None:
+    queue.append(elements(*((t, FOREVER, t) for t in range(10))), is_sorted=is_sorted)
+    (span,) = queue.between(2, 6)
+    assert times([span]) == [3, 4, 5, 6]
+    assert (span.rows, span.is_whole) == (4, False)
+    assert queue.waiting(2, 6) == 4
+    assert [(page.first, page.last) for page in queue.pages] == [(0, 9)]
+
+
+def test_what_only_files_hold_is_cut_all_the_same(queue: Queue, store: Store) -> None:
+    queue.append(elements(*((t, t + 5, t) for t in range(10))))
+    (page,) = queue.pages
+    there = Page.referred(store, page.reference())
+    assert not there.is_in_driver
+    assert there.count(2, 6) == 4
+    assert times([Span(there, 2, 6)]) == [3, 4, 5, 6]
+    assert times([Span(there, 6, 8, ends=True)]) == [2, 3]
 
 
 def test_a_short_unread_page_grows_and_a_read_one_does_not(queue: Queue) -> None:
     queue.append(elements((1, FOREVER, 0)), is_sorted=True)
     queue.append(elements((2, FOREVER, 0)), is_sorted=True)
     assert [page.rows for page in queue.pages] == [2]
-    queue.readers.append(Reader(1, lambda page: page.last))
+    queue.advance(2)
     queue.append(elements((3, FOREVER, 0)), is_sorted=True)
     assert [page.rows for page in queue.pages] == [2, 1]
 
@@ -75,22 +94,21 @@ def test_a_long_page_does_not_grow(queue: Queue, monkeypatch: pytest.MonkeyPatch
 
 def test_what_ends_is_found_by_its_end_whatever_its_start(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (2, 5, 1), (3, FOREVER, 2), (4, 6, 3)))
-    assert queue.ending(4, 8)["c0"].to_pylist() == [1, 3]
+    assert concatenated(queue.ending(4, 8), SCHEMA)["c0"].to_pylist() == [1, 3]
     assert queue.count_ending(4, 8) == 2
     assert queue.count_ending(9, 20) == 0
 
 
 def test_what_has_not_begun_does_not_end(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (7, 8, 1)))
-    assert queue.ending(5, 9)["c0"].to_pylist() == [0]
+    assert concatenated(queue.ending(5, 9), SCHEMA)["c0"].to_pylist() == [0]
     assert queue.count_ending(5, 9) == 1
 
 
-def test_a_page_goes_when_every_reader_has_passed_it(queue: Queue, store: PageStore) -> None:
-    slow, quick = (Reader(0, lambda page: page.last) for _ in range(2))
-    queue.readers += [slow, quick]
+def test_a_page_goes_when_every_reader_has_passed_it(queue: Queue, store: Store) -> None:
+    slow, quick = (queue.subscribe(Reader(0)) for _ in range(2))
     queue.append(elements((1, FOREVER, 0)))
-    path = Path(queue.pages[0].path)
+    path = Path(queue.pages[0].paths[0])
     queue.advance(1)
     quick.cursor = 1
     queue.free()
@@ -105,11 +123,15 @@ def test_small_pages_are_merged_where_readers_scan_them_all(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queues, "GROWING_ROWS", 0)
-    queue.readers.append(Reader(0, lambda page: FOREVER, scans=True))
+    forever = Retention(WindowTimes(None, None), comes_back=True)
+    reader = queue.subscribe(Reader(0, forever, scans=True))
     for t in range(1, queues.MERGE_PAGES + 1):
         queue.append(elements((t, FOREVER, t)))
         queue.advance(t)
-        queue.readers[0].cursor = t
+        reader.cursor = t
+        compaction = queue.compaction()
+        if compaction is not None:
+            queue.compact(compaction)
         queue.free()
     assert len(queue.pages) == 1
     assert times(queue.pages) == list(range(1, queues.MERGE_PAGES + 1))
@@ -127,10 +149,9 @@ def test_no_row_is_lost_or_doubled_and_all_bytes_are_counted(
     steps: list[tuple[list[int], bool, int]],
 ) -> None:
     """Random pages, heartbeats and cuts: a reader meets each row once, in a step that covers it."""
-    store = PageStore()
+    store = Store()
     queue = Queue("q", SCHEMA, store, is_stream=False)
-    reader = Reader(0, lambda page: page.last)
-    queue.readers.append(reader)
+    reader = queue.subscribe(Reader(0))
     now, expected, met = 0, [], []
     for gaps, reads, offset in steps:
         rows = []
@@ -154,11 +175,58 @@ def test_no_row_is_lost_or_doubled_and_all_bytes_are_counted(
     store.close()
 
 
+def test_a_page_that_a_step_reads_stays_until_the_step_is_over(queue: Queue) -> None:
+    queue.append(elements((1, FOREVER, 7)))
+    (page,) = queue.pages
+    path = Path(page.paths[0])
+    page.pin()
+    queue.advance(1)
+    queue.free()
+    assert queue.pages == []
+    assert times([page]) == [1]
+    page.unpin()
+    assert not path.exists()
+
+
+def test_letting_pages_go_costs_as_much_as_there_are_kinds_of_readers(store: Store) -> None:
+    """Ten thousand readers of three kinds: no page is looked at for each of them."""
+    queue = Queue("q", SCHEMA, store, is_stream=True)
+    looked: list[int] = []
+
+    class Watched(Retention):
+        def until(self, page: Page) -> int:
+            looked.append(page.first)
+            return super().until(page)
+
+    kinds = [Watched(WindowTimes(length, None), comes_back=True) for length in (1, 2, 3)]
+    readers = [queue.subscribe(Reader(0, kinds[i % 3])) for i in range(10_000)]
+    for t in range(1, 21):
+        queue.append(elements((t, FOREVER, t)))
+        queue.advance(t)
+        for reader in readers:
+            reader.cursor = t
+        queue.free()
+    assert len(looked) == 20 * 3
+    assert [page.first for page in queue.pages] == [17, 18, 19, 20]
+    for reader in readers:
+        queue.unsubscribe(reader)
+    queue.free()
+    assert queue.pages == []
+
+
+def test_a_store_is_for_one_engine_at_a_time(tmp_path: Path) -> None:
+    first = Store(tmp_path / "here")
+    with pytest.raises(StateError, match="another engine has it open"):
+        Store(tmp_path / "here")
+    first.close()
+    Store(tmp_path / "here").close()
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from millpond.storage.pages import PageStore
-store = PageStore(Path(sys.argv[1]))
+from millpond.storage.store import Store
+store = Store(parent=Path(sys.argv[1]))
 print(store.directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -167,14 +235,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_the_directory_of_a_killed_engine_goes_and_that_of_a_living_one_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "UNLOCKED_SECONDS", 0)
+    monkeypatch.setattr(stores, "UNLOCKED_SECONDS", 0)
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False
     )
     left = Path(killed.stdout.strip())
-    living = PageStore(tmp_path)
+    living = Store(parent=tmp_path)
     assert not left.exists()
-    other = PageStore(tmp_path)
+    other = Store(parent=tmp_path)
     assert living.directory.exists()
     living.close()
     other.close()

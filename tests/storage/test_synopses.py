@@ -76,6 +76,16 @@ def test_replaced_rows_do_not_pile_up(monkeypatch):
     assert {tuple(v[1]) for v in contents(synopsis.all()).values()} == {(199,)}
 
 
+def test_many_small_steps_leave_few_chunks():
+    synopsis = GroupSynopsis(SCHEMA, ["k0", "k1"])
+    for number in range(2_000):
+        synopsis.insert(rows([((number, None), 1)], number))
+    assert len(synopsis) == 2_000
+    assert len(synopsis._chunks) <= 12
+    wanted = rows([((number, None), 1) for number in (0, 999, 1_999)], 0)
+    assert {r["list"][0] for r in synopsis.query(wanted).to_pylist()} == {0, 999, 1_999}
+
+
 def test_a_synopsis_without_keys_holds_one_row_even_of_an_empty_group():
     synopsis = GroupSynopsis(pa.schema([("_n", pa.int64())]), [])
     for count in (3, 0):

@@ -11,13 +11,14 @@ from sqlglot import exp
 from millpond.cql import functions
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_call, fraction
 from millpond.cql.check.operators import arithmetic, case_of
-from millpond.cql.check.scope import NO_CLOCK, nearest, no_clock
+from millpond.cql.check.scope import NO_CLOCK, no_clock
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import explicit_cast
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.text.from_clause import TO_STREAM
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
+from millpond.spelling import nearest
 
 AGGREGATE_BASE = 1_000_000
 """Aggregates stand in an expression as columns from this position on, until grouping is done."""

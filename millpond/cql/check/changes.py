@@ -1,4 +1,4 @@
-"""INSERT, DELETE and UPDATE of relations."""
+"""INSERT into streams and relations; DELETE and UPDATE of relations."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.catalog import Catalog, RelationEntry
-from millpond.cql.apply import kind_of
+from millpond.catalog import Catalog, RelationEntry, StreamEntry, kind_of
 from millpond.cql.check.constants import evaluate
 from millpond.cql.check.declarations import position_of
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.scope import Scope, scope_of, suggestion
+from millpond.cql.check.scope import Scope, scope_of
 from millpond.cql.coercion import assign, with_article
 from millpond.cql.expressions import Column, Expression, Value
 from millpond.cql.statements import Delete, Insert, Update
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.cql.text.syntax import DeleteStatement, InsertStatement, Name, UpdateStatement
 from millpond.schema import Field, Type
+from millpond.spelling import suggestion
 
 
 def insert(syntax: InsertStatement, catalog: Catalog) -> Insert:
-    """The rows to insert, in the order of the relation's columns."""
-    relation = _relation(syntax.relation, catalog)
+    """The rows to insert, in the order of the columns of the stream or relation."""
+    entry = catalog.get(syntax.relation.text)
+    relation = entry if isinstance(entry, StreamEntry) else _relation(syntax.relation, catalog)
     schema = relation.schema
     names = syntax.columns
     positions = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from millpond.cql.algebra import Filter, Node
+from millpond.cql.algebra import Filter
 from millpond.cql.expressions import (
     Call,
     Exists,
@@ -18,6 +18,7 @@ from millpond.cql.expressions import (
     walk,
     with_children,
 )
+from millpond.cql.node import Node
 
 ONLY_EQUALITIES = (
     "a column of the enclosing query can only be used in a subquery's WHERE, as "

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry
-from millpond.cql.check.scope import suggestion
 from millpond.cql.coercion import named_type, with_article
 from millpond.cql.text.durations import ticks
 from millpond.cql.text.places import StatementError
@@ -20,6 +19,7 @@ from millpond.cql.text.syntax import (
     Option,
 )
 from millpond.schema import Field, Schema, Type
+from millpond.spelling import suggestion
 
 _TIMES = (Type.TIMESTAMP, Type.BIGINT, Type.INT)
 CHANGE_COLUMNS = ("ts", "op")

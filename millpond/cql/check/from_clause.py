@@ -8,16 +8,24 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql.algebra import Istream, Join, Node, Project, RelationScan, StreamScan
+from millpond.cql.algebra import (
+    Istream,
+    Join,
+    Project,
+    RelationScan,
+    StreamScan,
+)
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, suggestion, with_merged
+from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
 from millpond.cql.check.walk import connect
 from millpond.cql.check.windows import windowed
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import Call, Column, Expression
-from millpond.cql.text.from_clause import JoinedSources, Source
+from millpond.cql.node import Node
+from millpond.cql.text.from_clause import FromItem, JoinedItems
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.schema import Type
+from millpond.spelling import suggestion
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class AnalysedQuery:
 
 
 @dataclass(frozen=True)
-class Sources:
+class FromRelation:
     """What FROM makes: a relation, the names of its columns, and whether it names a stream."""
 
     plan: Node
@@ -51,52 +59,52 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class SourceAnalyser:
-    """Analyses the sources of one FROM; ``query`` analyses subqueries."""
+class FromAnalyser:
+    """Analyses one FROM; ``query`` analyses subqueries."""
 
     catalog: Catalog
     query: Callable[[exp.Expr], AnalysedQuery]
     text: StatementText
 
-    def sources(self, node: exp.Expr) -> Sources:
-        """A source, or a join of sources."""
-        if isinstance(node, JoinedSources):
+    def relation(self, node: exp.Expr) -> FromRelation:
+        """What one item of FROM, or a join of items, makes."""
+        if isinstance(node, JoinedItems):
             return self._joined(node)
-        if isinstance(node, Source):
-            return self._source(node)
+        if isinstance(node, FromItem):
+            return self._item(node)
         raise StatementError("FROM takes names, subqueries and joins", offset_of(node))
 
-    def _source(self, source: Source) -> Sources:
-        body = source.this
-        alias = source.args.get("alias")
-        if isinstance(body, (JoinedSources, Source)):
-            self._refuse_extras(source)
-            return self.sources(body)
+    def _item(self, item: FromItem) -> FromRelation:
+        body = item.this
+        alias = item.args.get("alias")
+        if isinstance(body, (JoinedItems, FromItem)):
+            self._refuse_extras(item)
+            return self.relation(body)
         is_name = isinstance(body, exp.Identifier)
-        plan = _renamed(self._named(body) if is_name else self._subquery(source), source)
+        plan = _renamed(self._named(body) if is_name else self._subquery(item), item)
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema)
         if plan.is_stream:
-            relation = windowed(plan, source, scope, self.catalog.tick_microseconds, self.text)
-            return Sources(relation, scope, True)
-        self._refuse_window(source, f'"{body.name}"' if is_name else "this subquery")
-        return Sources(plan, scope, False)
+            relation = windowed(plan, item, scope, self.catalog.tick_microseconds, self.text)
+            return FromRelation(relation, scope, True)
+        self._refuse_window(item, f'"{body.name}"' if is_name else "this subquery")
+        return FromRelation(plan, scope, False)
 
-    def _refuse_extras(self, source: Source) -> None:
+    def _refuse_extras(self, item: FromItem) -> None:
         for part, words in (("alias", "an alias"), ("window", "a window"), ("sample", "SAMPLE")):
-            if source.args.get(part) is not None:
+            if item.args.get(part) is not None:
                 raise StatementError(
                     f"{words} cannot stand here; put it on a source inside the parentheses",
-                    offset_of(source.args[part]),
+                    offset_of(item.args[part]),
                 )
 
-    def _refuse_window(self, source: Source, what: str) -> None:
+    def _refuse_window(self, item: FromItem, what: str) -> None:
         for part, words in (("window", "a window"), ("sample", "SAMPLE")):
-            if source.args.get(part) is not None:
+            if item.args.get(part) is not None:
                 raise StatementError(
                     f"{what} is a relation; {words} applies to streams "
                     "(Istream(SELECT …) makes one of a relation)",
-                    offset_of(source.args[part]),
+                    offset_of(item.args[part]),
                 )
 
     def _named(self, name: exp.Identifier) -> Node:
@@ -121,13 +129,13 @@ class SourceAnalyser:
             offset_of(name),
         )
 
-    def _subquery(self, source: Source) -> Node:
-        analysed = self.query(source.this)
-        is_windowed = any(source.args.get(part) is not None for part in ("window", "sample"))
+    def _subquery(self, item: FromItem) -> Node:
+        analysed = self.query(item.this)
+        is_windowed = any(item.args.get(part) is not None for part in ("window", "sample"))
         return analysed.with_default if is_windowed else analysed.plan
 
-    def _joined(self, node: JoinedSources) -> Sources:
-        left, right = self.sources(node.this), self.sources(node.expression)
+    def _joined(self, node: JoinedItems) -> FromRelation:
+        left, right = self.relation(node.this), self.relation(node.expression)
         _refuse_twins(left.scope, right.scope, node.expression)
         kind = node.args["kind"]
         both = beside(left.scope, right.scope, len(left.plan.schema))
@@ -138,9 +146,9 @@ class SourceAnalyser:
         kind_of_join = "inner" if kind == "cross" else kind
         plan = Join(left.plan, right.plan, kind_of_join, condition, written)
         scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
-        return Sources(plan, scope, left.names_stream or right.names_stream)
+        return FromRelation(plan, scope, left.names_stream or right.names_stream)
 
-    def _condition(self, node: JoinedSources, both: Scope, pairs: list[_Pair]) -> Expression | None:
+    def _condition(self, node: JoinedItems, both: Scope, pairs: list[_Pair]) -> Expression | None:
         on = node.args.get("on")
         if on is not None:
             return analyser(both, "ON").predicate(on)
@@ -149,7 +157,7 @@ class SourceAnalyser:
         equal = [Call("=", (p.left_value, p.right_value), Type.BOOLEAN) for p in pairs]
         return connect("and", list(equal))
 
-    def _pairs(self, node: JoinedSources, left: Scope, right: Scope, both: Scope) -> list[_Pair]:
+    def _pairs(self, node: JoinedItems, left: Scope, right: Scope, both: Scope) -> list[_Pair]:
         """The pairs of columns that USING or NATURAL equates, as columns of the joined row."""
         using = node.args.get("using") or ()
         names = [(name.name, offset_of(name)) for name in using]
@@ -172,9 +180,9 @@ class SourceAnalyser:
         return _Pair(first, second, values[0], values[1])
 
 
-def _renamed(plan: Node, source: Source) -> Node:
+def _renamed(plan: Node, item: FromItem) -> Node:
     """The columns under the names that stand in parentheses after the alias, if any."""
-    names = source.args.get("columns")
+    names = item.args.get("columns")
     if names is None:
         return plan
     fields = plan.schema.fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millpond.cql.algebra import Aggregate, Node
+from millpond.cql.algebra import Aggregate
 from millpond.cql.check.calls import AGGREGATE_BASE
 from millpond.cql.check.correlation import map_subqueries
 from millpond.cql.expressions import (
@@ -16,6 +16,7 @@ from millpond.cql.expressions import (
     children,
     with_children,
 )
+from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError
 from millpond.cql.written import Written
 

@@ -12,7 +12,6 @@ from millpond.cql.algebra import (
     Dstream,
     Filter,
     Istream,
-    Node,
     Project,
     Rstream,
     SetOperation,
@@ -24,12 +23,13 @@ from millpond.cql.check.correlation import (
     is_correlating_equality,
 )
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.from_clause import AnalysedQuery, SourceAnalyser
+from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.select_list import SelectAnalyser
 from millpond.cql.check.walk import connect, flatten, refuse
 from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
+from millpond.cql.node import Node
 from millpond.cql.text.dialect import unsupported
 from millpond.cql.text.from_clause import ToStream
 from millpond.cql.text.places import StatementError, StatementText, offset_of
@@ -112,7 +112,7 @@ class QueryAnalyser:
 
     def _select(self, node: exp.Select, outer: Scope | None, refusal: str) -> AnalysedQuery:
         _check_select(node)
-        found = SourceAnalyser(self.catalog, self.query, self.text).sources(node.args["from_"].this)
+        found = FromAnalyser(self.catalog, self.query, self.text).relation(node.args["from_"].this)
         scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
         select = SelectAnalyser(node, scope, self.subquery, self.text)

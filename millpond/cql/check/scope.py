@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 
 from millpond.cql.expressions import Column, Expression, OuterColumn, with_children
 from millpond.cql.expressions import children as children_of
 from millpond.cql.text.places import StatementError
 from millpond.schema import Schema
+from millpond.spelling import suggestion
 
 NO_CLOCK = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "NOW")
 
@@ -112,25 +111,6 @@ def no_clock(name: str, offset: int | None) -> StatementError:
         "use that column",
         offset,
     )
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, and all of them.
-
-    >>> suggestion("bid", ["bids", "persons"]), suggestion("x", [])
-    ('; did you mean "bids"? known: bids, persons', '; known: none')
-    """
-    names = sorted(dict.fromkeys(known), key=str.lower)
-    listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
-    hint = nearest(name, names)
-    return f"{hint or ';'} known: {listed or 'none'}"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A question after the known name that is most like an unknown one, or nothing."""
-    spelling = {n.lower(): n for n in known}
-    close = get_close_matches(name.lower(), spelling, 1, 0.6)
-    return f'; did you mean "{spelling[close[0]]}"?' if close else ""
 
 
 def _outward(column: ScopeColumn, offset: int | None) -> OuterColumn:

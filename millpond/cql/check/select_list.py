@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Filter, Node, Project
+from millpond.cql.algebra import Filter, Project
 from millpond.cql.check.expressions import analyser, has_aggregate
 from millpond.cql.check.grouping import Grouping
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.walk import Analyser, SubqueryRule
 from millpond.cql.coercion import settled
 from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.cql.written import Written
 

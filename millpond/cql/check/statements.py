@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from millpond.catalog import Catalog, QueryEntry, ViewEntry
-from millpond.cql.apply import apply, drop_complaint, kind_of, tick_complaint
+from millpond.catalog import Catalog, QueryEntry, ViewEntry, kind_of
+from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, relation_entry, stream_entry
 from millpond.cql.check.queries import QueryAnalyser
-from millpond.cql.check.scope import suggestion
 from millpond.cql.statements import (
     Action,
     AlterQuery,
@@ -41,6 +40,7 @@ from millpond.cql.text.syntax import (
 )
 from millpond.errors import CqlError, Position
 from millpond.settings import Settings
+from millpond.spelling import suggestion
 
 SHOWN = ("streams", "relations", "views", "queries", "settings", "all")
 

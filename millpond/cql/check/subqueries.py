@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Aggregate, Distinct, Node, Project
+from millpond.cql.algebra import Aggregate, Distinct, Project
 from millpond.cql.check.operators import compare
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import unify
@@ -20,6 +20,7 @@ from millpond.cql.expressions import (
     Quantified,
     ScalarSubquery,
 )
+from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Node
 from millpond.cql.check.scope import Scope
 from millpond.cql.coercion import cast
 from millpond.cql.expressions import AggregateCall, Call, Expression
+from millpond.cql.node import Node
 from millpond.cql.text.dialect import unsupported
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Filter, Node, RangeWindow, RowsWindow, Sample
+from millpond.cql.algebra import Filter, RangeWindow, RowsWindow, Sample
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope
 from millpond.cql.expressions import Column
+from millpond.cql.node import Node
 from millpond.cql.text.durations import ticks
-from millpond.cql.text.from_clause import Length, Source, Window
+from millpond.cql.text.from_clause import FromItem, Length, Window
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 
 MAX_ROWS = 2**31 - 1
 
 
 def windowed(
-    stream: Node, source: Source, scope: Scope, tick_microseconds: int, text: StatementText
+    stream: Node, item: FromItem, scope: Scope, tick_microseconds: int, text: StatementText
 ) -> Node:
-    """The relation that a source of FROM makes of a stream; without a window, unbounded."""
-    sample, window = source.args.get("sample"), source.args.get("window")
+    """The relation that an item of FROM makes of a stream; without a window, unbounded."""
+    sample, window = item.args.get("sample"), item.args.get("window")
     if sample is not None:
         stream = Sample(stream, _percent(sample))
     if window is None:

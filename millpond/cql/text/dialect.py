@@ -14,7 +14,7 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.text.from_clause import SourceParser
+from millpond.cql.text.from_clause import FromParser
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.tokens import CqlTokenizer
 
@@ -61,7 +61,7 @@ _REFUSED_MODIFIERS = (
 )
 
 
-class CqlParser(SourceParser):
+class CqlParser(FromParser):
     """Parses a query or an expression from CQL tokens."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}

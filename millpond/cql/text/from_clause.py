@@ -1,4 +1,4 @@
-"""The FROM clause of CQL: sources, windows in brackets, SAMPLE, joins, Istream( … )."""
+"""The FROM clause of CQL: its items, windows in brackets, SAMPLE, joins, Istream( … )."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ToStream(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": False, "kind": True}
 
 
-class Source(exp.Expression):
+class FromItem(exp.Expression):
     """One input of FROM: a name, subquery, stream or parenthesised join, and what is put on it."""
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -55,7 +55,7 @@ class Source(exp.Expression):
     }
 
 
-class JoinedSources(exp.Expression):
+class JoinedItems(exp.Expression):
     """Two inputs of FROM joined; ``kind`` as in the algebra, "cross" without a condition."""
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -68,7 +68,7 @@ class JoinedSources(exp.Expression):
     }
 
 
-class SourceParser(Parser):
+class FromParser(Parser):
     """Parses what stands after FROM."""
 
     def raise_error(self, message: str, token: Any = None) -> NoReturn:
@@ -90,24 +90,24 @@ class SourceParser(Parser):
         token = self._prev
         this = self._joined()
         while self._match(TokenType.COMMA):
-            this = JoinedSources(this=this, expression=self._joined(), kind="cross")
+            this = JoinedItems(this=this, expression=self._joined(), kind="cross")
         return self.expression(exp.From(this=this), token)
 
     def _joined(self) -> exp.Expr:
-        """A source and the joins that follow it."""
-        this: exp.Expr = self._source()
+        """An item and the joins that follow it."""
+        this: exp.Expr = self._item()
         while join := self._join(this):
             this = join
         return this
 
-    def _join(self, left: exp.Expr) -> JoinedSources | None:
+    def _join(self, left: exp.Expr) -> JoinedItems | None:
         token, index = self._curr, self._index
         natural = self._match(TokenType.NATURAL)
         kind = self._join_kind()
         if not self._match(TokenType.JOIN):
             self._retreat(index)
             return None
-        join = JoinedSources(this=left, expression=self._source(), kind=kind, natural=natural)
+        join = JoinedItems(this=left, expression=self._item(), kind=kind, natural=natural)
         join.update_positions(token)
         if natural or kind == "cross":
             return join
@@ -153,22 +153,22 @@ class SourceParser(Parser):
         quoted = token.token_type is TokenType.IDENTIFIER
         return exp.Identifier(this=token.text, quoted=quoted).update_positions(token)
 
-    def _source(self) -> Source:
-        """A source with its alias, window and SAMPLE, in any order."""
+    def _item(self) -> FromItem:
+        """An item with its alias, window and SAMPLE, in any order."""
         token = self._curr
-        source = Source(this=self._source_body()).update_positions(token)
+        item = FromItem(this=self._item_body()).update_positions(token)
         while True:
             if self._match(TokenType.L_BRACKET, advance=False):
-                self._set_once(source, "window", self._bracket)
+                self._set_once(item, "window", self._bracket)
             elif self._at_sample():
-                self._set_once(source, "sample", self._sample)
-            elif source.args.get("alias") is None and (alias := self._alias()):
+                self._set_once(item, "sample", self._sample)
+            elif item.args.get("alias") is None and (alias := self._alias()):
                 self._refuse_clause(alias)
-                source.set("alias", alias)
+                item.set("alias", alias)
                 if self._match(TokenType.L_PAREN, advance=False):
-                    source.set("columns", self._names())
+                    item.set("columns", self._names())
             else:
-                return source
+                return item
 
     def _refuse_clause(self, alias: exp.Identifier) -> None:
         """Names clauses of other dialects, which would read as an alias otherwise."""
@@ -179,12 +179,12 @@ class SourceParser(Parser):
                 f"{word} is not supported in continuous queries{advice}", alias.meta["start"]
             )
 
-    def _set_once(self, source: Source, part: str, rule: Any) -> None:
-        if source.args.get(part) is not None:
+    def _set_once(self, item: FromItem, part: str, rule: Any) -> None:
+        if item.args.get(part) is not None:
             self.raise_error(f"a source has at most one {part}")
-        source.set(part, rule())
+        item.set(part, rule())
 
-    def _source_body(self) -> exp.Expr:
+    def _item_body(self) -> exp.Expr:
         if to_stream := self._to_stream():
             return to_stream
         if self._match(TokenType.L_PAREN):
@@ -210,7 +210,7 @@ class SourceParser(Parser):
             this = self._query()
         else:
             this = self._joined()
-            if isinstance(this, Source) and not any(
+            if isinstance(this, FromItem) and not any(
                 this.args.get(part) for part in ("alias", "window", "sample")
             ):
                 this = this.this

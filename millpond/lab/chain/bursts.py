@@ -1,4 +1,4 @@
-"""What the Chain paper's figures of queue size share: their strategies, workloads and limits.
+"""What the Chain paper's figures of queue size share: their strategies, workloads and tables.
 
 The progress charts' digits are unreadable, so each figure chooses a chart of the shape its text
 describes. "Bursts" are flows that begin as a Poisson process and last Pareto lengths of time;
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.chain.sentences import STRATEGIES, WORKLOADS, Sentence, check_sentences
+from millpond.lab.experiment import Experiment, Tables
 from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
@@ -24,16 +25,11 @@ from millpond.workloads import ArrivalProcess, PoissonFlows, SelfSimilar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STRATEGIES = ("chain", "greedy", "round-robin", "fifo")
-WORKLOADS = ("bursts", "trace")
 QUANTUM_SECONDS = 0.01
 SAMPLES = 400
-Limit: TypeAlias = tuple[str, str, float]
-"""One strategy's peak is at most so many times another's."""
 CHOSEN = (
-    " Chart and load are our choice: the print has lost the paper's digits. The text gives the "
-    "order of the strategies, no ratios; the limits on ratios were set, with room, after the first "
-    "runs. Selectivities are drawn tuple by tuple."
+    " Chart and load are our choice: the print has lost the paper's digits. Selectivities are "
+    "drawn tuple by tuple."
 )
 
 
@@ -47,10 +43,10 @@ class Setting:
 
 
 def queue_size_experiment(
-    name: str, title: str, claim: str, setting: Setting, limits: Sequence[Limit], note: str
+    name: str, title: str, claim: str, setting: Setting, sentences: Sequence[Sentence], note: str
 ) -> Experiment:
-    """A figure of queue size over time, with the limits its peaks must keep."""
-    run, check = partial(run_setting, setting), partial(check_limits, limits)
+    """A figure of queue size over time, with what the text says of its peaks."""
+    run, check = partial(run_setting, setting), partial(check_sentences, sentences)
     return Experiment(name, "Chain", title, claim, run, plot_queues, check, note=note + CHOSEN)
 
 
@@ -122,28 +118,3 @@ def plot_queues(tables: Tables, figure: Figure) -> None:
         axes.set_ylabel(f"queue size ({workload})")
     panels[0].legend(ncols=len(STRATEGIES))
     panels[-1].set_xlabel("seconds")
-
-
-def mean_of(tables: Tables, column: str, workload: str, strategy: str) -> float:
-    """A summary column averaged over the seeds."""
-    summary = tables["summary"]
-    rows = zip(summary["workload"], summary["strategy"], summary[column], strict=True)
-    return float(np.mean([value for *which, value in rows if which == [workload, strategy]]))
-
-
-def check_limits(limits: Sequence[Limit], tables: Tables) -> list[Claim]:
-    """The claims that peaks keep their limits, on both workloads."""
-    return [claim for limit in limits for claim in at_most(tables, *limit)]
-
-
-def at_most(tables: Tables, strategy: str, other: str, factor: float) -> list[Claim]:
-    """Claims that the peak queue size of one strategy is at most `factor` times another's."""
-    claims = []
-    for workload in WORKLOADS:
-        mine = mean_of(tables, "peak", workload, strategy)
-        theirs = mean_of(tables, "peak", workload, other)
-        ratio = mine / theirs
-        text = f"{workload}: peak queue size of {strategy} over that of {other}"
-        measured = f"{ratio:.2f} ({mine:.0f} / {theirs:.0f})"
-        claims.append(Claim(text, f"at most {factor:g}", measured, ratio <= factor))
-    return claims

@@ -15,7 +15,7 @@ from millpond.lab.chain import (
     window_join,
 )
 from millpond.lab.chain.bursts import QUANTUM_SECONDS, process
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Experiment, Instead, Tables
 from millpond.scheduling.registry import make
 from millpond.simulator import simulate
 
@@ -36,6 +36,7 @@ DISCIPLINES: dict[str, dict[str, object]] = {
     "fifo": {"max_tuples": 1},
 }
 SECONDS = 30.0
+FEWER = '"chain makes fewer context switches as compared to fifo, greedy, or round-robin"'
 
 
 def run(seeds: Sequence[int]) -> Tables:
@@ -72,26 +73,28 @@ def plot(tables: Tables, figure: Figure) -> None:
 
 
 def check(tables: Tables) -> Sequence[Claim]:
-    """Chain below FIFO and Round-robin for every query; Greedy is reported as found."""
+    """Chain below FIFO, Round-robin and, says the paper, Greedy, for every query."""
     table = tables["switches"]
     claims = []
     for place, query in enumerate(table["query"]):
         chain = table["chain"][place]
-        for other in ("fifo", "round-robin"):
+        for other in ("fifo", "round-robin", "greedy"):
             theirs = table[other][place]
             text = f"{query}: context switches of chain over those of {other}"
             measured = f"{chain / theirs:.2f} ({chain:.0f} / {theirs:.0f} per 1,000 tuples)"
-            claims.append(Claim(text, "below 1", measured, chain < theirs))
-    ratios = np.array(table["chain"]) / np.array(table["greedy"])
-    claims.append(
-        Claim(
-            "chain over greedy, both running an operator until its queue is empty",
-            "between 0.9 and 1.6 (the paper's text says below 1)",
-            " ".join(f"{ratio:.2f}" for ratio in ratios),
-            bool((ratios >= 0.9).all() and (ratios <= 1.6).all()),
-        )
-    )
+            instead = _no_more_often(theirs, chain) if other == "greedy" else None
+            claims.append(Claim(text, f"{FEWER}: below 1", measured, chain < theirs, instead))
     return claims
+
+
+def _no_more_often(greedy: float, chain: float) -> Instead:
+    return Instead(
+        "greedy switches no more often than chain",
+        "served alike, until a queue is empty or a steeper operator has work, Greedy lets work "
+        "pile up before its unproductive operators and then does it in one go (with two "
+        "operators they are the same)",
+        greedy <= chain,
+    )
 
 
 EXPERIMENT = Experiment(
@@ -100,19 +103,15 @@ EXPERIMENT = Experiment(
     title="Context switches",
     claim=(
         "Chain, which leaves an operator only when its queue is empty or a steeper chain has work, "
-        "switches less often than FIFO (tuple by tuple) and Round-robin (by time quantum)."
+        "switches less often than FIFO (tuple by tuple), Round-robin (by time quantum) and Greedy."
     ),
     run=run,
     plot=plot,
     check=check,
     note=(
-        "It holds for the discipline the paper describes: Chain and Greedy serve a queue until it "
-        "is empty and, among equal slopes, stay with the operator that ran last (`stay`). Asked "
-        "once a quantum of 10 ms, with ties to the oldest tuple, Chain changed operators 1.6 to "
-        "7.6 times as often (one seed). The paper adds that Chain also switches less often than "
-        "Greedy. That does not hold here: given the same discipline, Greedy switches about as "
-        "often or less (the last line), for it lets work pile up before its unproductive operators "
-        "and then does it in one go; the band of that line was set after the first runs. Charts "
-        "and loads as in the figures of queue size, chosen by us."
+        "The discipline is the one the paper describes: Chain and Greedy serve a queue until it is "
+        "empty and, among equal slopes, stay with the operator that ran last (`stay`). Asked once "
+        "a quantum of 10 ms, with ties to the oldest tuple, Chain changed operators 1.6 to 7.6 "
+        "times as often (one seed). Charts and loads as in the figures of queue size, chosen by us."
     ),
 )

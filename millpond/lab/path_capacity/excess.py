@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Tables
+from millpond.lab.experiment import Claim, Instead, Tables
 from millpond.lab.path_capacity.instances import same_random
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 Measure: TypeAlias = Callable[[np.random.Generator], float | None]
 """The excess on the random instance of a generator, or None where it does not fit the setting."""
-Counterexample: TypeAlias = tuple[str, float, float]
-"""What happens in it, what Path Capacity needs, and what another schedule needs."""
+Counterexample: TypeAlias = tuple[str, float, float, float, float]
+"""What it is; what Path Capacity and another schedule need; both again, worked out by hand."""
 
 
 def measured_excess(
@@ -39,7 +39,8 @@ def measured_excess(
         table["setting"] += [setting] * len(kept)
         table["excess"] += kept
     columns = map(list, zip(*counterexamples, strict=True))
-    against = dict(zip(("what", "path capacity", "another"), columns, strict=True))
+    names = ("what", "path capacity", "another", "path capacity by hand", "another by hand")
+    against = dict(zip(names, columns, strict=True))
     return {"excess": table, "counterexamples": against}
 
 
@@ -60,31 +61,38 @@ def plot_excess(tables: Tables, figure: Figure, label: str) -> None:
     axes.legend()
 
 
-def none_above(tables: Tables, setting: str, where: str) -> Claim:
-    """The claim that no instance of a setting is above the optimum."""
+def none_above(tables: Tables, setting: str, words: str) -> Claim:
+    """The claim that no instance of a setting is above the optimum, as the theorem says."""
     values = excess_in(tables, setting)
     worst = max(values, default=float("inf"))
-    text = f"{setting}: excess over the optimum at worst, {len(values)} instances{where}"
-    return Claim(text, "0", f"{worst:.1e}", worst < ROUNDING)
+    measured = f"{worst:.1e} at worst, {len(values)} instances"
+    return Claim(f"{setting}: above the optimum by", f"{words}: 0", measured, worst < ROUNDING)
 
 
-def some_above(tables: Tables, setting: str, unit: str) -> Claim:
-    """The claim that a setting is outside the theorem: some instances are above the optimum."""
+def some_above(tables: Tables, setting: str, words: str, unit: str, why: str) -> Claim:
+    """The same where the theorem's words reach further than its proof."""
     values = excess_in(tables, setting)
     above = sum(value > ROUNDING for value in values)
-    measured = f"above in {above} of {len(values)}, by {max(values):.2f} {unit} at worst"
-    return Claim(f"{setting}: not optimal", "above the optimum", measured, above > 0)
+    measured = f"{max(values):.2f} {unit} at worst, above 0 in {above} of {len(values)}"
+    found = "above the optimum in some, never below"
+    instead = Instead(found, why, above > 0 and min(values) > -ROUNDING)
+    return Claim(f"{setting}: above the optimum by", f"{words}: 0", measured, above == 0, instead)
 
 
-def counterexample_claims(tables: Tables, unit: str = "") -> list[Claim]:
-    """The claims that another schedule does better than Path Capacity."""
-    rows = tables["counterexamples"]
+def counterexample_claims(tables: Tables, words: str, whys: Sequence[str]) -> list[Claim]:
+    """The theorem on instances made by hand, where another schedule needs less."""
+    rows = zip(*tables["counterexamples"].values(), whys, strict=True)
     return [
         Claim(
-            f"counterexample: {what}",
-            "more than another schedule",
-            f"{mine:g}{unit} against {other:g}{unit}",
-            mine > other,
+            what,
+            f"{words}: no more than another schedule",
+            f"{mine:g} against {other:g}",
+            mine <= other,
+            Instead(
+                f"{by_hand:g} against {least:g}, as worked out by hand",
+                why,
+                (round(mine, 9), round(other, 9)) == (by_hand, least),
+            ),
         )
-        for what, mine, other in zip(*rows.values(), strict=True)
+        for what, mine, other, by_hand, least, why in rows
     ]

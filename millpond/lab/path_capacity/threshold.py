@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
-from millpond.lab.path_capacity.workload import NOTE, UNIT_SECONDS, Phases, record_of, run_phases
+from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.path_capacity.workload import (
+    KEPT,
+    NOTE,
+    UNIT_SECONDS,
+    Setting,
+    record_of,
+    run_phases,
+)
 from millpond.scheduling.registry import make
 from millpond.simulator import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PHASES = Phases(phase_seconds=100.0)
+SETTING = replace(KEPT, phase_seconds=100.0)
 LIMITS = (0.6, 0.8, 1.2, 2.5)
 """Memory limits as shares of Path Capacity's peak."""
 
 
-def run(seeds: Sequence[int]) -> Tables:
-    """Peak and latency for each limit, with those of the two strategies it is made of."""
-    return measure(seeds, PHASES)
-
-
-def measure(seeds: Sequence[int], phases: Phases) -> Tables:
+def run(seeds: Sequence[int], setting: Setting = SETTING) -> Tables:
     """Peak and latency for each limit, with those of the two strategies it is made of."""
     table: dict[str, list[float]] = {
         "seed": [],
@@ -38,18 +41,18 @@ def measure(seeds: Sequence[int], phases: Phases) -> Tables:
         "saving latency": [],
     }
     for seed in seeds:
-        normal = record_of("path-capacity", phases, seed)
-        saving = record_of("simplified-segment", phases, seed)
+        normal = record_of("path-capacity", setting, seed)
+        saving = record_of("simplified-segment", setting, seed)
         for share in LIMITS:
             limit = share * normal.peak_bytes
-            row = (limit, _under(limit, phases, seed), normal, saving)
+            row = (limit, _under(limit, setting, seed), normal, saving)
             _add(table, seed, *row)
     return {"limits": table}
 
 
-def _under(limit: float, phases: Phases, seed: int) -> Record:
+def _under(limit: float, setting: Setting, seed: int) -> Record:
     strategy = make("threshold", memory_bytes=limit, slice_seconds=UNIT_SECONDS)
-    return run_phases(strategy, phases, seed)
+    return run_phases(strategy, setting, seed)
 
 
 def _add(
@@ -94,26 +97,24 @@ def check(tables: Tables) -> Sequence[Claim]:
     table = tables["limits"]
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     ample = [row for row in rows if row["limit"] > 2 * row["normal peak"]]
-    same = [row["latency"] - row["normal latency"] for row in ample]
+    same = [abs(row["latency"] - row["normal latency"]) for row in ample]
     claims = [
         Claim(
-            "ample memory (2.5 times Path Capacity's peak): mean latency above Path Capacity's",
-            "0",
+            "ample memory (2.5 times Path Capacity's peak): mean latency off Path Capacity's by",
+            '"the optimal tuple latency when system has enough memory": 0',
             f"{max(same):.1e} s over {len(same)} seeds",
-            max(abs(each) for each in same) < 1e-9,
+            max(same) < 1e-9,
         )
     ]
     for share in LIMITS[:2]:
         chosen = [row for row in rows if np.isclose(row["limit"], share * row["normal peak"])]
-        claims.append(_kept(share, chosen))
+        claims += [_kept(share, chosen), _between(share, chosen)]
     return claims
 
 
 def _kept(share: float, rows: Sequence[dict[str, float]]) -> Claim:
     measured = "; ".join(
-        f"peak {row['peak']:.0f} of {row['limit']:.0f} (Path Capacity {row['normal peak']:.0f}), "
-        f"latency {row['latency']:.2f} s (Path Capacity {row['normal latency']:.2f}, Simplified "
-        f"Segment {row['saving latency']:.2f})"
+        f"{row['peak']:.0f} of {row['limit']:.0f} (Path Capacity {row['normal peak']:.0f})"
         for row in rows
     )
     return Claim(
@@ -124,21 +125,37 @@ def _kept(share: float, rows: Sequence[dict[str, float]]) -> Claim:
     )
 
 
+def _between(share: float, rows: Sequence[dict[str, float]]) -> Claim:
+    told = "; ".join(
+        f"{row['latency']:.2f} s ({row['normal latency']:.2f}, {row['saving latency']:.2f})"
+        for row in rows
+    )
+    return Claim(
+        f"memory for {share:g} of Path Capacity's peak: latency (its, Simplified Segment's)",
+        '"the hybrid of that of the path capacity strategy and [...] simplified segment": between',
+        told,
+        all(row["normal latency"] <= row["latency"] <= row["saving latency"] for row in rows),
+        Instead(
+            "not below Path Capacity's",
+            "changing between them can cost more than either, for work that one put off is put "
+            "off again by the other",
+            all(row["latency"] >= row["normal latency"] for row in rows),
+        ),
+    )
+
+
 EXPERIMENT = Experiment(
     name="path-capacity-threshold",
     paper="Path Capacity",
     title="Threshold keeps both promises",
     claim=(
         "With ample memory Threshold has exactly Path Capacity's latency; with less than Path "
-        "Capacity needs it stays within its limit, which Path Capacity would exceed."
+        "Capacity needs it stays within its limit, which Path Capacity would exceed, and its "
+        "latency lies between those of the two strategies it is made of."
     ),
     run=run,
     plot=plot,
     check=check,
     seeds=2,
-    note=(
-        f"{NOTE} Here the phases last 100 s. What the paper does not promise and is not so: that "
-        "the latency lies between those of the two strategies. Changing between them can cost "
-        "more than either, for work that one put off is put off again by the other."
-    ),
+    note=f"{NOTE} Here it is the setting drawn, with phases of 100 s.",
 )

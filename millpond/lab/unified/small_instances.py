@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Listed, Record, SimulatedPlan, simulate
+from millpond.snapshot import Producer
 
 Objective: TypeAlias = Literal["latency", "memory"]
-Source: TypeAlias = int | str
 State: TypeAlias = tuple[int, ...]
 """How many tuples each operator has served."""
 
@@ -25,7 +25,7 @@ State: TypeAlias = tuple[int, ...]
 class SmallOperator:
     """An operator whose i-th tuple takes `costs[i]` seconds and makes `outputs[i]` tuples."""
 
-    source: Source
+    source: Producer
     costs: tuple[float, ...]
     outputs: tuple[int, ...]
     output_bytes: float = 1.0
@@ -39,9 +39,9 @@ class SmallInstance:
     waiting: tuple[tuple[str, int], ...]
 
     @cached_property
-    def readers(self) -> dict[Source, list[int]]:
+    def readers(self) -> dict[Producer, list[int]]:
         """Who reads each stream and operator."""
-        found: dict[Source, list[int]] = {stream: [] for stream, _ in self.waiting}
+        found: dict[Producer, list[int]] = {stream: [] for stream, _ in self.waiting}
         for place, operator in enumerate(self.operators):
             found[place] = []
             found[operator.source].append(place)
@@ -83,7 +83,7 @@ class SmallInstance:
             return float(record.output_latency_seconds.sum())
         return record.mean_bytes * record.finished_seconds
 
-    def _made(self, source: Source, state: State) -> int:
+    def _made(self, source: Producer, state: State) -> int:
         if isinstance(source, str):
             return dict(self.waiting)[source]
         return sum(self.operators[source].outputs[: state[source]])
@@ -107,7 +107,7 @@ class SmallInstance:
 
 
 def tree(
-    parents: Sequence[Source],
+    parents: Sequence[Producer],
     costs: Sequence[float],
     count: int,
     output_bytes: Sequence[float] | None = None,
@@ -116,7 +116,7 @@ def tree(
     """`count` tuples alike on one stream "s" before a tree of operators."""
     made = [1] * len(parents) if outputs is None else outputs
     sizes = [1.0] * len(parents) if output_bytes is None else output_bytes
-    served: dict[Source, int] = {"s": count}
+    served: dict[Producer, int] = {"s": count}
     operators = []
     for place, parent in enumerate(parents):
         tuples = served[parent]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.scheduling.charts.progress_chart import slope
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot
+from millpond.snapshot import OperatorSnapshot, PlanSnapshot, Producer
 
 
 def released_per_second(operator: OperatorSnapshot) -> float:
@@ -58,13 +58,13 @@ def rounded(capacity: float) -> float:
 
 def _steps(plan: PlanSnapshot, run: Sequence[int], stream: str | None) -> list[tuple[float, float]]:
     """Cost and selectivity of each operator for the tuples that come along the run."""
-    sources: list[int | str | None] = [stream, *run[:-1]]
+    sources: list[Producer | None] = [stream, *run[:-1]]
     return [
         _side(plan.by_id[operator], source) for operator, source in zip(run, sources, strict=True)
     ]
 
 
-def _side(operator: OperatorSnapshot, source: int | str | None) -> tuple[float, float]:
+def _side(operator: OperatorSnapshot, source: Producer | None) -> tuple[float, float]:
     for each in operator.inputs:
         if each.source == source:
             return each.cost_seconds, each.selectivity

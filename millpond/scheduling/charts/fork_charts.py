@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import TypeAlias
 
 from millpond.scheduling.charts.chart_parts import Part, Stack, absorb, merged, scaled
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
-
-Source: TypeAlias = int | str
+from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, Producer
 
 SMALLEST = 1e-12
 """Stands for a measured rate or selectivity of zero, so that slopes behind it stay known."""
@@ -33,7 +30,7 @@ class Charts:
             if operator in operators:
                 self.behind[operator] = self.after(operator)
 
-    def after(self, source: Source) -> Stack:
+    def after(self, source: Producer) -> Stack:
         """What happens to the tuples of a stream or the output of an operator."""
         raise NotImplementedError
 
@@ -41,7 +38,7 @@ class Charts:
         """The part that one operator is by itself."""
         raise NotImplementedError
 
-    def share(self, source: Source, reader: int) -> float:
+    def share(self, source: Producer, reader: int) -> float:
         """How much of what a reader takes in comes from this source."""
         inputs = self.plan.by_id[reader].inputs
         if len(inputs) == 1:
@@ -49,7 +46,7 @@ class Charts:
         count = sum(each.source == source for each in inputs)
         return count * self.given(source) / self.flow[reader]
 
-    def given(self, source: Source) -> float:
+    def given(self, source: Producer) -> float:
         """Tuples a second out of a stream or operator."""
         if isinstance(source, str):
             return self.flow[source]
@@ -66,7 +63,7 @@ class Charts:
 class OutputCompletionCharts(Charts):
     """Latency: outputs still to come against work. A path is never broken, a fork may be."""
 
-    def after(self, source: Source) -> Stack:
+    def after(self, source: Producer) -> Stack:
         """Each reader is the head of a branch of its own."""
         return merged(
             scaled(self.branch(reader), self.share(source, reader))
@@ -87,7 +84,7 @@ class OutputCompletionCharts(Charts):
 class MemoryReductionCharts(Charts):
     """Memory: bytes still queued against work. A branch may be broken, a fork never is."""
 
-    def after(self, source: Source) -> Stack:
+    def after(self, source: Producer) -> Stack:
         """All readers together are the fork-segment; what is behind them are the unit-segments."""
         readers = self.readers[source]
         if not readers:
@@ -95,7 +92,7 @@ class MemoryReductionCharts(Charts):
         units = merged(scaled(self.behind[each], self.share(source, each)) for each in readers)
         return absorb(self.fork_segment(source, readers), units)
 
-    def fork_segment(self, source: Source, readers: Sequence[int]) -> Part:
+    def fork_segment(self, source: Producer, readers: Sequence[int]) -> Part:
         """The first operator of every branch: only together they free the shared tuple."""
         reads = self.plan.by_id[readers[0]].inputs
         size = next(each.tuple_bytes for each in reads if each.source == source)
@@ -123,8 +120,8 @@ class MemoryReductionCharts(Charts):
         return sum(shares)
 
 
-def _readers(plan: PlanSnapshot) -> dict[Source, list[int]]:
-    readers: dict[Source, list[int]] = {}
+def _readers(plan: PlanSnapshot) -> dict[Producer, list[int]]:
+    readers: dict[Producer, list[int]] = {}
     for operator in plan.operators:
         readers[operator.id] = list(dict.fromkeys(operator.downstream))
         for stream in dict.fromkeys(operator.streams):
@@ -132,9 +129,9 @@ def _readers(plan: PlanSnapshot) -> dict[Source, list[int]]:
     return readers
 
 
-def _flows(plan: PlanSnapshot) -> dict[Source, float]:
+def _flows(plan: PlanSnapshot) -> dict[Producer, float]:
     """Tuples a second out of each stream and into each operator, as the averages have it."""
-    flow: dict[Source, float] = {}
+    flow: dict[Producer, float] = {}
     for each in chain.from_iterable(operator.inputs for operator in plan.operators):
         if isinstance(each.source, str):
             flow[each.source] = max(each.tuples_per_second, flow.get(each.source, SMALLEST))
@@ -143,7 +140,7 @@ def _flows(plan: PlanSnapshot) -> dict[Source, float]:
     return flow
 
 
-def _given(plan: PlanSnapshot, flow: dict[Source, float], each: InputSnapshot) -> float:
+def _given(plan: PlanSnapshot, flow: dict[Producer, float], each: InputSnapshot) -> float:
     if isinstance(each.source, str):
         return flow[each.source]
     return flow[each.source] * max(plan.by_id[each.source].selectivity, SMALLEST)

@@ -16,7 +16,7 @@ from millpond.decisions import Decision, Service
 from millpond.errors import StrategyError
 from millpond.scheduling.ready_queue import Key, ReadyQueue
 from millpond.scheduling.registry import make
-from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy import Strategy, simulator_only
 from millpond.snapshot import Observation, OperatorState, PlanSnapshot
 
 OUT_OF_RANGE = 1000.0
@@ -62,6 +62,7 @@ class DynamicPriority:
         if not period_seconds > 0:
             raise StrategyError(f"period_seconds is {period_seconds}; give more than 0")
         self.inner = make(inner, **inner_settings) if isinstance(inner, str) else inner
+        self.simulator_only = simulator_only(self.inner)
         self.period_seconds = period_seconds
         self._rounds = self.inner if isinstance(self.inner, InRounds) else None
         service = getattr(self.inner, "service", None)

@@ -24,6 +24,7 @@ class Gts(ThreeLevels):
     ) -> None:
         self.level = LevelSettings(strategy, max_tuples, slice_seconds)
         super().__init__(self.graph_threaded)
+        self.simulator_only = self.level.simulator_only
 
     def graph_threaded(self, plan: PlanSnapshot) -> Configuration:
         """The configuration of one partition with everything in it."""

@@ -17,7 +17,7 @@ from millpond.scheduling.threads.rival_placements import (
     place_queues_by_chains,
     place_queues_by_segments,
 )
-from millpond.scheduling.threads.three_levels import ThreeLevels
+from millpond.scheduling.threads.three_levels import MOVES_QUEUES, ThreeLevels
 from millpond.scheduling.threads.virtual_operators import (
     Placement,
     capacity,
@@ -40,6 +40,8 @@ class Hmts(ThreeLevels):
     New statistics move queues only when a virtual operator has begun to stall or operators came or
     went: moving them interrupts everything that runs.
     """
+
+    simulator_only = MOVES_QUEUES
 
     def __init__(
         self,

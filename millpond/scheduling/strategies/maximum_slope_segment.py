@@ -25,6 +25,11 @@ class MaximumSlopeSegment:
     them. Tuples are looked at again after each decision, so a segment may be interrupted.
     """
 
+    simulator_only: str | None = (
+        "it compares single tuples, whose costs only the simulator foretells; "
+        "choose component-based, its counterpart on averages"
+    )
+
     def __init__(self, objective: Objective = "latency", max_tuples: int | None = 1) -> None:
         check_objective(objective)
         self.objective: Objective = objective

@@ -13,7 +13,7 @@ from millpond.errors import StrategyError
 from millpond.scheduling.by_unit import ByUnit, Unit
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategies.path_capacity import path_unit
-from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy import Strategy, simulator_only
 from millpond.snapshot import Observation, PlanSnapshot
 
 
@@ -34,6 +34,7 @@ class PeriodicallyOldest:
         if not period_seconds > 0:
             raise StrategyError(f"period_seconds is {period_seconds}; give more than 0")
         self.inner = make(inner, **inner_settings) if isinstance(inner, str) else inner
+        self.simulator_only = simulator_only(self.inner)
         self.period_seconds = period_seconds
         self._oldest = OldestPath(oldest_tuples)
         self._now_seconds = 0.0

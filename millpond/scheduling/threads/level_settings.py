@@ -10,6 +10,7 @@ from statistics import fmean
 from millpond.decisions import Service
 from millpond.errors import StrategyError
 from millpond.scheduling.registry import make
+from millpond.scheduling.strategy import Strategy, simulator_only
 from millpond.scheduling.threads.configuration import Partition, check_turn
 from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.snapshot import OperatorSnapshot, PlanSnapshot
@@ -30,10 +31,18 @@ class LevelSettings:
         if self.threads is not None and self.threads < 1:
             raise StrategyError(f"threads is {self.threads}; give at least 1, or none")
         check_turn(self.turn_seconds)
-        if isinstance(make(self.strategy, **self.of_strategy), ThreeLevels):
+        if isinstance(self._made(), ThreeLevels):
             raise StrategyError(
                 f'strategy "{self.strategy}" has threads of its own; name one for a single thread'
             )
+
+    @property
+    def simulator_only(self) -> str | None:
+        """Why the partitions' strategy cannot drive Spark; None if it can."""
+        return simulator_only(self._made())
+
+    def _made(self) -> Strategy:
+        return make(self.strategy, **self.of_strategy)
 
     @property
     def of_strategy(self) -> Mapping[str, object]:

@@ -17,10 +17,12 @@ from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.partition_thread import PartitionThread, plan_of
 from millpond.scheduling.threads.thread_scheduler import ThreadScheduler
 from millpond.scheduling.threads.virtual_operators import elementary, is_placed, stream_edges
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot
+from millpond.snapshot import Observation, OperatorState, PlanSnapshot, Producer
 
 Configure: TypeAlias = Callable[[PlanSnapshot], Configuration]
 """What makes a configuration for a plan of elementary operators."""
+
+MOVES_QUEUES = "it moves queues, which only the simulator can; choose ots or gts(strategy = chain)"
 
 
 class ThreeLevels:
@@ -29,6 +31,8 @@ class ThreeLevels:
     It waits for running operators before it changes where queues are, and otherwise never lets a
     processor idle while a thread has work.
     """
+
+    simulator_only: str | None = None
 
     def __init__(self, configure: Configure) -> None:
         self._configure = configure
@@ -41,7 +45,7 @@ class ThreeLevels:
         self._running: set[int] = set()
         self._started_seconds: dict[int, float] = {}
         self._unseen: int | None = None
-        self._asked: frozenset[tuple[int | str, int]] | None = None
+        self._asked: frozenset[tuple[Producer, int]] | None = None
         self._wanted: PlaceQueues | None = None
         self._now_seconds = 0.0
         self._queue_bytes = 0.0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from millpond.planning.branches import Outputs, branches
 from millpond.planning.physical import JoinOperator
 from millpond.planning.predicates import conjuncts
 from millpond.spark.expressions import lower
-from millpond.spark.fragments import ALIVE, STARTED, Fragment, Outputs, branches
+from millpond.spark.fragments import ALIVE, STARTED, Reading
 from millpond.spark.frames import Frame, Selection, broadcast, joined, union
 from millpond.spark.operators.running import RunningOperator
+from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
 
 BROADCAST_ROWS = 200_000
@@ -23,22 +24,34 @@ class RunningJoin(RunningOperator):
 
     needs = frozenset({STARTED, ALIVE})
 
-    def __init__(self, operator: JoinOperator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: JoinOperator, around: Surroundings, cursor: int
+    ) -> None:
         self._width = len(operator.left.schema)
-        pair = [F.col(f"c{i}") for i in range(self._width + len(operator.right.schema))]
-        self._on = _overlap()
-        for part in conjuncts(operator.condition):
-            self._on = lower(part, pair) & self._on
-        (after,) = branches(operator.post)
-        kept = None if after.predicate is None else lower(after.predicate, pair)
+        self._condition = operator.condition
+        (self._post,) = branches(operator.post)
+        self._pair_columns = self._width + len(operator.right.schema)
+        self._selection = Selection(self._columns)
+        super().__init__(identity, operator, around, cursor)
+
+    def _pair(self) -> list[Column]:
+        return [F.col(f"c{i}") for i in range(self._pair_columns)]
+
+    def _on(self) -> Column:
+        pair, on = self._pair(), F.greatest("l_ts", "r_ts") < F.least("l_te", "r_te")
+        for part in conjuncts(self._condition):
+            on = lower(part, pair) & on
+        return on
+
+    def _columns(self) -> tuple[list[Column], Column | None]:
+        pair, post = self._pair(), self._post
         columns = [
             F.greatest("l_ts", "r_ts").alias("_ts"),
             F.least("l_te", "r_te").alias("_te"),
             (F.col("l_w") * F.col("r_w")).alias("_w"),
-            *(lower(e, pair).alias(f"c{i}") for i, e in enumerate(after.expressions)),
+            *(lower(e, pair).alias(f"c{i}") for i, e in enumerate(post.expressions)),
         ]
-        self._selection = Selection(around.frames.session, columns, kept)
-        super().__init__(operator, around, cursor)
+        return columns, None if post.predicate is None else lower(post.predicate, pair)
 
     def outputs(self, index: int) -> Outputs:
         """All columns of both sides, numbered through."""
@@ -46,23 +59,18 @@ class RunningJoin(RunningOperator):
         names = tuple(side + name for name in ("_ts", "_te", "_w"))
         return Outputs.all_of(self.operator.inputs[index], names, first)
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """All pairs of which at least one began in this step."""
-        left, right = self.fragments
-        new_left = self._new(left, after, until)
-        new_right = self._new(right, after, until)
-        old_right = right.frame(ALIVE, after, until) if new_left is not None else None
-        old_left = left.frame(ALIVE, after, until) if new_right is not None else None
+        left, right = step.readings
+        new_left, new_right = _new(left), _new(right)
+        old_right = right.frame(ALIVE) if new_left is not None else None
+        old_left = left.frame(ALIVE) if new_right is not None else None
         pairs = union(
             self._join(new_left, union(old_right, new_right)), self._join(old_left, new_right)
         )
-        return self.plans.collect(pairs, self.output_schema)
-
-    def _new(self, fragment: Fragment, after: int, until: int) -> Frame | None:
-        frame = fragment.frame(STARTED, after, until)
-        if frame is not None and fragment.waiting(after, until) <= BROADCAST_ROWS:
-            return broadcast(frame)
-        return frame
+        if self.is_large(step):
+            return self.on_executors(pairs, self.output_schema)
+        return self.in_driver(self.plans.collect(pairs, self.output_schema))
 
     def _join(self, left: Frame | None, right: Frame | None) -> Frame | None:
         if left is None or right is None:
@@ -70,5 +78,8 @@ class RunningJoin(RunningOperator):
         return self._selection.of(joined(left, right, self._on))
 
 
-def _overlap() -> Column:
-    return F.greatest("l_ts", "r_ts") < F.least("l_te", "r_te")
+def _new(reading: Reading) -> Frame | None:
+    frame = reading.frame(STARTED)
+    if frame is not None and reading.rows(STARTED) <= BROADCAST_ROWS:
+        return broadcast(frame)
+    return frame

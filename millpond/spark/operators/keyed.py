@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Literal
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
 from millpond.kernels.counts import CountKernel
+from millpond.kernels.kernel import Kernel
 from millpond.kernels.rows_window import RowsWindowKernel
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
     AggregateOperator,
     CountOperator,
@@ -17,56 +20,79 @@ from millpond.planning.physical import (
     RowsWindowOperator,
 )
 from millpond.planning.predicates import all_columns
-from millpond.schema import BEGINNING
-from millpond.spark.fragments import ENDED, STARTED, Outputs
+from millpond.schema import BEGINNING, Type
+from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.frames import Frame, union
 from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import InWorkers, Kernel
-from millpond.storage.synopses import GroupSynopsis
+from millpond.spark.workers import Line, Place, RunKernel, deltas_of, lines_of, page_of
+from millpond.storage.bucketed import BucketedState
+from millpond.storage.forms import Keyed
 
 
 class RunningKeyed(RunningOperator):
     """An operator whose work is a kernel over its keys."""
 
+    state: BucketedState
     kernel: Kernel
-    synopsis: GroupSynopsis
     event_schema: pa.Schema
     """The columns the kernel reads."""
+    modes: tuple[str, ...] = (STARTED, ENDED)
+    """Which elements it reads: in these modes, of all its fragments."""
 
-    def __init__(self, operator: Operator, around: Surroundings, cursor: int) -> None:
-        self.synopsis = GroupSynopsis(self.kernel.state_schema, self.kernel.keys)
-        self._in_workers = InWorkers(self.kernel, self.event_schema, around)
-        super().__init__(operator, around, cursor)
+    def __init__(
+        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+    ) -> None:
+        kernel = self.kernel
+        self.state = BucketedState(
+            around.frames.store,
+            around.states,
+            identity,
+            Keyed(kernel.state_schema, tuple(kernel.keys)),
+            kernel.keys,
+            around.limits.buckets,
+        )
+        super().__init__(identity, operator, around, cursor)
 
     @property
     def output_schema(self) -> pa.Schema:
         """The Arrow schema of the pages it writes."""
         return self.kernel.output_schema
 
-    def events(self, after: int, until: int) -> Frame | None:
-        """What the kernel reads in this step."""
-        raise NotImplementedError
+    def run(self, step: Step) -> Outcome:
+        """The kernel, on the rows that come to the driver or where the executors have them."""
+        if self.is_large(step):
+            frames = (reading.frame(mode) for reading in step.readings for mode in self.modes)
+            events = union(*frames)
+            if events is not None:
+                return self._run_on_executors(events, step)
+        rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
+        known = self.state.known(rows)
+        output, changes = self.kernel.run(rows, known, step.after, step.until)
+        outcome = self.in_driver(output, self.state.changed(changes, step.until))
+        outcome.driver_bytes = rows.nbytes
+        return outcome
 
-    def run(self, after: int, until: int) -> pa.Table:
-        """The kernel, in the driver for small steps, in Spark's workers for large ones."""
-        rows = self.waiting(after, until) + sum(
-            self._ends(i, until) for i in range(len(self.fragments))
+    def _run_on_executors(self, events: Frame, step: Step) -> Outcome:
+        store, keys = self.around.frames.store, self.kernel.keys
+        work = RunKernel(
+            Place.of(store),
+            self.event_schema,
+            self.kernel,
+            self.identity,
+            self.state.version,
+            step.after,
+            step.until,
         )
-        events = self.events(after, until)
-        if events is not None and self.kernel.keys and rows > self.around.limits.driver_rows:
-            output, state = self._in_workers.run(events, self.synopsis.all(), after, until)
-        else:
-            table = self.plans.collect(events, self.event_schema)
-            state = self.synopsis.query(table) if self.kernel.keys else self.synopsis.all()
-            output, state = self.kernel.run(table, state, after, until)
-        self.synopsis.insert(state)
-        return output
+        version = self.state.version
+        buckets = len(version.buckets)
 
-    def close(self) -> None:
-        """Also gives up the place of the state."""
-        super().close()
-        self._in_workers.close()
+        def use(rows: DataFrame) -> list[Line]:
+            return lines_of(rows.repartition(buckets, *keys) if keys else rows.coalesce(1), work)
+
+        lines = self.plans.run(events, use)
+        return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
 
 
 def _events_schema(
@@ -85,7 +111,9 @@ class RunningAggregate(RunningKeyed):
 
     needs = frozenset({STARTED, ENDED})
 
-    def __init__(self, operator: AggregateOperator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: AggregateOperator, around: Surroundings, cursor: int
+    ) -> None:
         arguments = list(
             dict.fromkeys(a.argument for a in operator.aggregates if a.argument is not None)
         )
@@ -112,16 +140,12 @@ class RunningAggregate(RunningKeyed):
         self.event_schema = _events_schema(
             ("_ts", "_te", "_w"), [("k", key_types), ("a", argument_types)]
         )
-        super().__init__(operator, around, cursor)
+        super().__init__(identity, operator, around, cursor)
 
     def has_work(self, until: int) -> bool:
         """A global aggregate also speaks at the very beginning, of nothing."""
-        speaks_first = not self.kernel.keys and self.cursor < BEGINNING <= until
+        speaks_first = not self.kernel.keys and self.claimed < BEGINNING <= until
         return speaks_first or super().has_work(until)
-
-    def events(self, after: int, until: int) -> Frame | None:
-        """Changes of the input, reduced to keys and arguments."""
-        return self.fragments[0].changes(after, until)
 
     def outputs(self, index: int) -> Outputs:
         """Keys and arguments."""
@@ -133,29 +157,31 @@ class RunningCount(RunningKeyed):
 
     needs = frozenset({STARTED, ENDED})
 
-    def __init__(self, operator: CountOperator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: CountOperator, around: Surroundings, cursor: int
+    ) -> None:
         types = arrow_types(operator.schema)
         self.kernel = CountKernel(types, operator.rule)
         self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", types)]).append(
             pa.field("_side", pa.int64())
         )
-        super().__init__(operator, around, cursor)
-
-    def events(self, after: int, until: int) -> Frame | None:
-        """Changes of both inputs, each with its side."""
-        return union(*(fragment.changes(after, until) for fragment in self.fragments))
+        super().__init__(identity, operator, around, cursor)
 
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
-        side = F.lit(index).cast("long").alias("_side")
-        return Outputs(tuple((c, f"k{i}") for i, c in enumerate(columns)), extra=(side,))
+        side = (Literal(index, Type.BIGINT), "_side")
+        return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
 
 
 class RunningRowsWindow(RunningKeyed):
     """Rows windows, partitioned or not."""
 
-    def __init__(self, operator: RowsWindowOperator, around: Surroundings, cursor: int) -> None:
+    modes = (STARTED,)
+
+    def __init__(
+        self, identity: str, operator: RowsWindowOperator, around: Surroundings, cursor: int
+    ) -> None:
         types = arrow_types(operator.schema)
         leaf = next(n for n in operator.input.walk() if isinstance(n, QueueRead))
         key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
@@ -165,11 +191,7 @@ class RunningRowsWindow(RunningKeyed):
         )
         self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
         self._partition = operator.partition
-        super().__init__(operator, around, cursor)
-
-    def events(self, after: int, until: int) -> Frame | None:
-        """The stream's elements, with their partition."""
-        return self.fragments[0].frame(STARTED, after, until)
+        super().__init__(identity, operator, around, cursor)
 
     def outputs(self, index: int) -> Outputs:
         """Time, order, partition and row."""

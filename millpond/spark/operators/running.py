@@ -1,34 +1,58 @@
 """What all running operators share: fragments, a cursor and the shape of a step.
 
-``step(until)`` covers (cursor, until] completely and moves the cursor. Whatever is kept between
-steps is in queues (windows, relations) and synopses (groups).
+Whatever is kept between steps is in queues (windows, relations) and synopses (groups), and changes
+only when a step is committed.
 """
 
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any
+
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import element_schema
+from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.fragments import ENDED, STARTED, Fragment, Outputs
-from millpond.spark.frames import Plans
+from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
+from millpond.spark.frames import Frame, Plans, union
+from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
+from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
-from millpond.storage.queues import Queue, Reader
+from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader
+
+MOST_OFFENDERS = 5
+"""So many of the rows that make a step fail are shown."""
+
+_numbers = itertools.count()
 
 
 class RunningOperator:
     """What all running operators share: fragments, cursor and subscriptions."""
 
     needs: frozenset[str] = frozenset({STARTED})
+    state: KeptState | None = None
+    """What it keeps between steps beside its queues, if anything."""
 
-    def __init__(self, operator: Operator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+    ) -> None:
+        self.identity = identity
         self.operator = operator
         self.around = around
         self.cursor = cursor
-        self.plans = Plans()
+        """Up to here steps are committed."""
+        self.claimed = cursor
+        """Up to here steps are prepared."""
+        self.plans = Plans(around.frames)
         self.fragments = [
             Fragment(node, around, self.outputs(index))
             for index, node in enumerate(operator.inputs)
@@ -51,12 +75,19 @@ class RunningOperator:
         return element_schema(arrow_types(self.operator.schema))
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether a step depends on the one before it in more than its queues."""
+        return self.state is not None
+
+    # -- how far it could go ---------------------------------------------------------------
+
+    @property
     def horizon(self) -> int:
         """How far its inputs are complete."""
         return min(queue.heartbeat for queue, _ in self.subscriptions)
 
     def waiting(self, after: int, until: int) -> int:
-        """How many rows lie in (after, until]; about, if no step has cut the pages there."""
+        """About how many rows lie in (after, until]."""
         return sum(fragment.waiting(after, until) for fragment in self.fragments)
 
     @property
@@ -67,67 +98,147 @@ class RunningOperator:
 
     def has_work(self, until: int) -> bool:
         """Whether a step up to ``until`` could put anything out."""
-        if until <= self.cursor:
+        if until <= self.claimed:
             return False
         return any(
-            fragment.waiting(self.cursor, until) or self._ends(index, until)
+            fragment.waiting(self.claimed, until) or self._ends(index, until)
             for index, fragment in enumerate(self.fragments)
         )
 
     def _ends(self, index: int, until: int) -> int:
         if ENDED not in self.needs_of(index):
             return 0
-        return self.fragments[index].ending(self.cursor, until)
-
-    def step(self, until: int) -> pa.Table:
-        """Everything the operator puts out in (cursor, until]."""
-        try:
-            output = (
-                self.run(self.cursor, until)
-                if self.has_work(until)
-                else self.output_schema.empty_table()
-            )
-        finally:
-            self.around.frames.release()
-        self.skip(until)
-        return output
-
-    def skip(self, until: int) -> None:
-        """Moves the cursor over a step in which nothing happens."""
-        self.cursor = until
-        for _, reader in self.subscriptions:
-            reader.cursor = until
+        return self.fragments[index].ending(self.claimed, until)
 
     def limited(self, horizon: int, most: int) -> int:
         """The latest time up to which a step reads about ``most`` rows, or the horizon."""
-        if self.waiting(self.cursor, horizon) <= most:
+        if self.waiting(self.claimed, horizon) <= most:
             return horizon
         times: list[tuple[int, int, Page]] = []
         for queue in {id(queue): queue for queue, _ in self.subscriptions}.values():
-            times += [
-                (page.last, page.rows, page)
-                for page in queue.pages
-                if page.last > self.cursor and page.first <= horizon
-            ]
+            spans = queue.between(self.claimed, horizon)
+            times += [(span.page.last, span.rows, span.page) for span in spans]
         times.sort(key=lambda each: each[0])
-        total, until = 0, self.cursor
+        total, until = 0, self.claimed
         for last, rows, page in times:
             if total + rows > most:
-                inside = page.row_time(min(most - total, page.rows - 1)) - 1
-                return min(max(until, inside, self.cursor + 1), horizon)
+                passed = page.rows - page.count(self.claimed, page.last)
+                inside = page.row_time(min(passed + most - total, page.rows - 1)) - 1
+                return min(max(until, inside, self.claimed + 1), horizon)
             total, until = total + rows, last
         return horizon
 
-    def run(self, after: int, until: int) -> pa.Table:
-        """The work of a step that has any."""
+    # -- a step ----------------------------------------------------------------------------
+
+    def prepare(self, until: int) -> Step:
+        """Claims (claimed, until] and pins what a step for it reads."""
+        after = self.claimed
+        readings = [
+            fragment.read(self.needs_of(index), after, until)
+            for index, fragment in enumerate(self.fragments)
+        ]
+        rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
+        step = Step(next(_numbers), self, after, until, readings, rows)
+        step.pin()
+        self.claimed = until
+        return step
+
+    def execute(self, step: Step) -> Outcome:
+        """Does the work of a step; nobody sees anything of it yet."""
+        began = time.monotonic()
+        outcome = self.run(step)
+        if outcome.output is not None and self.around.frames.store.is_durable:
+            _ = outcome.output.names
+        outcome.seconds = time.monotonic() - began
+        return outcome
+
+    def offenders(self, step: Step) -> tuple[str, ...]:
+        """Some of the rows on which an expression of the operator fails."""
+        frame = union(*(reading.offending() for reading in step.readings))
+        if frame is None:
+            return ()
+        rows = self.plans.run(frame, lambda found: found.limit(MOST_OFFENDERS).collect())
+        return tuple(row["row"] for row in rows)
+
+    def run(self, step: Step) -> Outcome:
+        """The work of a step."""
         raise NotImplementedError
+
+    def gathered(
+        self, parts: Sequence[tuple[Reading, Sequence[str]]], schema: pa.Schema
+    ) -> pa.Table:
+        """The rows of some readings in the driver, each in some modes.
+
+        Expressions are evaluated here or, where Spark alone gives the right bits, there.
+        """
+        if not self.around.limits.asks_spark:
+            tables = [reading.evaluated(modes) for reading, modes in parts]
+            found = [table for table in tables if table is not None]
+            if len(found) == len(tables):
+                return pa.concat_tables([table.cast(schema) for table in found])
+        frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
+        return self.plans.collect(union(*frames), schema)
+
+    def is_large(self, step: Step) -> bool:
+        """Whether the executors are the place for a step."""
+        return step.rows > self.around.limits.driver_rows
+
+    def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
+        """The outcome of a step whose output is in the driver."""
+        page = Page.of(self.around.frames.store, table) if table.num_rows else None
+        return Outcome(page, DRIVER, state, driver_bytes=table.nbytes)
+
+    def on_executors(
+        self,
+        frame: Frame | None,
+        schema: pa.Schema,
+        shaping: Shaping | None = None,
+        keys: Sequence[str] = (),
+    ) -> Outcome:
+        """The outcome of a step whose output the executors write, after a shuffle by ``keys``."""
+        if frame is None:
+            return Outcome(None, EXECUTORS)
+        store, buckets = self.around.frames.store, self.around.limits.buckets
+        work = WriteRows(Place.of(store), schema, shaping)
+
+        def use(rows: DataFrame) -> list[Line]:
+            return lines_of(rows.repartition(buckets, *keys) if keys else rows, work)
+
+        return Outcome(page_of(store, self.plans.run(frame, use)), EXECUTORS)
+
+    def commit(self, step: Step) -> None:
+        """Takes over the state of a step, and moves the cursor."""
+        if self.state is not None and step.outcome is not None:
+            self.state.take(step.outcome.state)
+        if step.reached < step.until:  # the rest is there to be claimed again
+            self.claimed = step.reached
+        self.skip(step.reached)
+        step.unpin()
+
+    def abandon(self, step: Step) -> None:
+        """Gives up a step, and with it those prepared after it."""
+        self.claimed = min(self.claimed, step.after)
+        if step.outcome is not None and not step.is_over:
+            if step.outcome.output is not None:
+                step.outcome.output.free()
+            if self.state is not None:
+                self.state.give_up(step.outcome.state)
+        step.unpin()
+
+    def skip(self, until: int) -> None:
+        """Moves the cursor over a step, or over a time in which nothing happens."""
+        self.cursor = until
+        self.claimed = max(self.claimed, until)
+        for _, reader in self.subscriptions:
+            reader.cursor = until
 
     def close(self) -> None:
         """Leaves its queues and gives its slots up."""
         for queue, reader in self.subscriptions:
-            queue.readers = [each for each in queue.readers if each is not reader]
-        for fragment in self.fragments:
-            fragment.close()
+            queue.unsubscribe(reader)
+        self.plans.close()
+        if self.state is not None:
+            self.state.close()
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:

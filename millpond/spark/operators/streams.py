@@ -1,22 +1,23 @@
-"""Operators that put out stream elements: Istream, Dstream, Rstream and what queries deliver."""
+"""Operators that put out stream elements: Istream, Dstream and what queries deliver."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+
 import pyarrow as pa
 
-from millpond.cql.algebra import Node, RangeWindow
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
-from millpond.kernels.groups import Ints
-from millpond.kernels.snapshots import contents, slide_instants, still_open
-from millpond.planning.physical import DifferenceOperator, OutputOperator, SnapshotsOperator
+from millpond.planning.branches import Outputs
+from millpond.planning.physical import DifferenceOperator, OutputOperator
 from millpond.schema import BEGINNING
-from millpond.spark.fragments import ALIVE, ENDED, STARTED, Outputs
+from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import Shaping
 
 
 def stream_schema(types: tuple[pa.DataType, ...]) -> pa.Schema:
@@ -25,7 +26,49 @@ def stream_schema(types: tuple[pa.DataType, ...]) -> pa.Schema:
     return pa.schema(times + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
 
 
-class _RunningStreamOf(RunningOperator):
+@dataclass(frozen=True)
+class Started:
+    """What starts, as stream elements, from the first instant on."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        positive = (integers(rows["_w"]) > 0) & (integers(rows["_ts"]) > BEGINNING)
+        return rows.filter(pa.array(positive)).select(["_ts", "_w", *self.columns])
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The changes of elements of which no two cancel, up to a time."""
+
+    columns: tuple[str, ...]
+    until: int
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        return changes_of(rows, list(self.columns), self.until)
+
+
+@dataclass(frozen=True)
+class NetChange:
+    """The net change of each row at each instant, up to a time.
+
+    ``sign``: only the changes of this sign from the first instant on, as stream elements.
+    """
+
+    columns: tuple[str, ...]
+    until: int
+    sign: int | None = None
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        table = net(rows, list(self.columns), self.until)
+        if self.sign is None:
+            return table
+        weight = integers(table["_w"]) * self.sign
+        wanted = (weight > 0) & (integers(table["_ts"]) > BEGINNING)
+        return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
+
+
+class RunningStreamOf(RunningOperator):
     """An operator that puts out stream elements."""
 
     @property
@@ -39,132 +82,75 @@ class _RunningStreamOf(RunningOperator):
         return element_schema(arrow_types(self.operator.schema))
 
     @property
-    def columns(self) -> list[str]:
+    def columns(self) -> tuple[str, ...]:
         """The data columns."""
-        return [f"c{i}" for i in range(len(self.operator.schema))]
+        return tuple(f"c{i}" for i in range(len(self.operator.schema)))
 
-    def started(self, after: int, until: int) -> pa.Table:
-        """The elements that start in the step, as stream elements of the first instant on."""
-        table = self._rows((STARTED,), after, until, self.elements)
-        positive = (integers(table["_w"]) > 0) & (integers(table["_ts"]) > BEGINNING)
-        return table.filter(pa.array(positive)).select(["_ts", "_w", *self.columns])
+    def shaped(
+        self,
+        step: Step,
+        modes: tuple[str, ...],
+        shaping: Shaping | None,
+        schema: pa.Schema,
+        keys: tuple[str, ...] = (),
+    ) -> Outcome:
+        """The rows of some modes, shaped where the step's place is."""
+        if self.is_large(step):
+            frame = union(*map(step.readings[0].frame, modes))
+            return self.on_executors(frame, schema, shaping, keys)
+        rows = self.rows(step, modes, schema)
+        return self.in_driver(rows if shaping is None else shaping(rows))
 
-    def net_changes(self, after: int, until: int) -> pa.Table:
-        """The net change of each row at each instant of the step."""
-        changes = self._rows((STARTED, ENDED), after, until, self.elements)
-        return net(changes, self.columns, until)
-
-    def _rows(self, modes: tuple[str, ...], after: int, until: int, schema: pa.Schema) -> pa.Table:
-        fragment = self.fragments[0]
-        held = fragment.held(modes, after, until)
-        if held is not None:
-            return held
-        frames = (fragment.frame(mode, after, until) for mode in modes)
-        return self.plans.collect(union(*frames), schema)
+    def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
+        """The rows of some modes, in the driver."""
+        return self.gathered([(step.readings[0], modes)], schema)
 
 
-class RunningDifference(_RunningStreamOf):
+class RunningDifference(RunningStreamOf):
     """Istream and Dstream."""
 
     needs = frozenset({STARTED, ENDED})
 
-    def __init__(self, operator: DifferenceOperator, around: Surroundings, cursor: int) -> None:
-        super().__init__(operator, around, cursor)
-        self._sign = operator.sign
-
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """The net changes of the wanted sign, from the first instant on."""
-        table = self.net_changes(after, until)
-        weight = integers(table["_w"]) * self._sign
-        wanted = (weight > 0) & (integers(table["_ts"]) > BEGINNING)
-        return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
+        sign = self.operator.sign if isinstance(self.operator, DifferenceOperator) else 1
+        shaping = NetChange(self.columns, step.until, sign)
+        return self.shaped(step, (STARTED, ENDED), shaping, self.elements, self.columns)
 
 
-class RunningArrivals(_RunningStreamOf):
+class RunningArrivals(RunningStreamOf):
     """An Istream that reads no minus."""
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """What starts."""
-        return self.started(after, until)
+        return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
 
 
-class RunningSnapshots(_RunningStreamOf):
-    """Rstream."""
-
-    def __init__(self, operator: SnapshotsOperator, around: Surroundings, cursor: int) -> None:
-        super().__init__(operator, around, cursor)
-        self._open = self.elements.empty_table()
-
-    def needs_of(self, index: int) -> frozenset[str]:
-        """Movers are watched as they come and go; with a slide also while they stay."""
-        if index == 0:
-            return frozenset({STARTED})
-        moves = frozenset({STARTED, ENDED})
-        return moves | {ALIVE} if _slide_of(self.operator.inputs[index]) else moves
-
-    def run(self, after: int, until: int) -> pa.Table:
-        """The content at every instant at which a mover moves."""
-        instants = self._instants(after, until)
-        new = self._rows((STARTED,), after, until, self.elements)
-        elements = pa.concat_tables([self._open, new])
-        output = contents(elements, self.columns, instants)
-        self._open = still_open(elements, self.columns, until)
-        return output
-
-    def outputs(self, index: int) -> Outputs:
-        """The row of the relation; of movers only the times."""
-        return Outputs.all_of(self.operator.inputs[0]) if index == 0 else Outputs(())
-
-    def has_work(self, until: int) -> bool:
-        """Slides may make it speak when nothing moves."""
-        return until > self.cursor and (
-            super().has_work(until) or any(map(_slide_of, self.operator.inputs))
-        )
-
-    def _instants(self, after: int, until: int) -> Ints:
-        schema = element_schema([])
-        found = []
-        for fragment in self.fragments[1:]:
-            moves = self.plans.collect(fragment.changes(after, until), schema)
-            found += [integers(moves["_ts"]), integers(moves["_te"])]
-            slide = _slide_of(fragment.node)
-            if slide is not None:
-                frame = union(
-                    fragment.frame(ALIVE, after, until), fragment.frame(STARTED, after, until)
-                )
-                stays = self.plans.collect(frame, schema)
-                starts, ends = integers(stays["_ts"]), integers(stays["_te"])
-                found.append(slide_instants(starts, ends, slide, after, until))
-        instants = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
-        return instants[(instants > max(after, BEGINNING)) & (instants <= until)]
-
-
-def _slide_of(node: Node) -> int | None:
-    return node.slide_ticks if isinstance(node, RangeWindow) else None
-
-
-class RunningOutput(_RunningStreamOf):
+class RunningOutput(RunningStreamOf):
     """What a query delivers."""
 
-    def __init__(self, operator: OutputOperator, around: Surroundings, cursor: int) -> None:
+    def __init__(
+        self, identity: str, operator: OutputOperator, around: Surroundings, cursor: int
+    ) -> None:
         self._mode = operator.mode
         self._is_net = operator.is_net
-        super().__init__(operator, around, cursor)
+        super().__init__(identity, operator, around, cursor)
 
     def needs_of(self, index: int) -> frozenset[str]:
         """Only changes of relations need to know what ends."""
         return frozenset({STARTED, ENDED} if self._mode == "changes" else {STARTED})
 
-    def run(self, after: int, until: int) -> pa.Table:
+    def run(self, step: Step) -> Outcome:
         """Net changes, arrivals, or the elements of a computed stream."""
-        if self._mode == "changes":
-            if self._is_net:
-                rows = self._rows((STARTED, ENDED), after, until, self.elements)
-                return changes_of(rows, self.columns, until)
-            return self.net_changes(after, until)
+        if self._mode == "stream":
+            return self.shaped(step, (STARTED,), None, self.output_schema)
         if self._mode == "arrivals":
-            return self.started(after, until)
-        return self._rows((STARTED,), after, until, self.output_schema)
+            return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
+        if self._is_net:
+            shaping = Changed(self.columns, step.until)
+            return self.shaped(step, (STARTED, ENDED), shaping, self.elements)
+        net_change = NetChange(self.columns, step.until)
+        return self.shaped(step, (STARTED, ENDED), net_change, self.elements, self.columns)
 
     def outputs(self, index: int) -> Outputs:
         """The row; a computed stream also keeps its weight."""

@@ -53,5 +53,5 @@ def test_no_fixture_expects_an_internal_word() -> None:
 
 
 def test_an_unknown_setting_is_named_with_its_neighbour() -> None:
-    with pytest.raises(CqlError, match=r'^line 1, column 5: no setting "sed"; did you mean seed'):
+    with pytest.raises(CqlError, match=r'^line 1, column 5: no setting "sed"; did you mean "seed"'):
         check_statement("SET sed = 1", Position(1, 1), CATALOG)

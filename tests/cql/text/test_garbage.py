@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.cql import check_statement, is_complete, split_statements, syntax_tree
@@ -15,6 +15,7 @@ from tests.cql.check.test_errors import cases
 from tests.cql.check.test_queries import THEMES
 from tests.cql.fixtures_format import declared, load
 from tests.cql.validation import validate
+from tests.drawn_examples import examples
 
 CATALOG = declared()
 STATEMENTS = [fixture.text for fixture in load(*THEMES)] + [text for text, _, _ in cases()]
@@ -53,13 +54,13 @@ def assert_in(text: str, position: Position | None) -> None:
     assert 1 <= position.column <= len(lines[position.line - 1]) + 1
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.text(max_size=60))
 def test_random_characters_are_answered(text: str) -> None:
     answered(text)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(PIECES), max_size=25))
 def test_random_words_are_answered(words: list[str]) -> None:
     answered(" ".join(words))
@@ -67,7 +68,7 @@ def test_random_words_are_answered(words: list[str]) -> None:
     answered("SELECT " + " ".join(words) + " FROM S, R")
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.sampled_from(STATEMENTS), st.integers(0, 2**32))
 def test_mutated_statements_are_answered(statement: str, seed: int) -> None:
     answered(mutated(statement, random.Random(seed)))

@@ -68,9 +68,9 @@ def test_deeper_nesting_is_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHAINED)
 def test_long_chains_are_answered(kind: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     check(CHAINED[kind](1_000))
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("kind", LIMITED)

@@ -18,7 +18,7 @@ QUERY = """CreateQueryStatement weight=2.0
         this: Identifier this=a
       alias: Identifier this=n
     from: From
-      this: Source
+      this: FromItem
         this: Identifier this=S
         window: Window kind=RANGE
           length: Length

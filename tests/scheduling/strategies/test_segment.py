@@ -3,7 +3,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import StrategyError
@@ -12,6 +12,7 @@ from millpond.scheduling.registry import make
 from millpond.scheduling.strategies.segment import Segment
 from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
 from millpond.snapshot import OperatorSnapshot, PlanSnapshot
+from tests.drawn_examples import examples
 from tests.scheduling.literal_plans import operator, paths, ran, tell
 
 FALLING_THEN_RISING = paths([(1.0, 0.5), (5.0, 0.9), (1.0, 0.2), (1.0, 1.0)])
@@ -121,7 +122,7 @@ def _drawn(
     return operator(identity, source, cost, selectivity, readers, queries[identity])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(forests(), st.randoms(use_true_random=False))
 def test_any_order_of_coming_and_going_gives_the_same_list(
     plan: PlanSnapshot, random: Random
@@ -140,7 +141,7 @@ def test_any_order_of_coming_and_going_gives_the_same_list(
     assert all(moved.count(each.id) == fresh.count(each.id) for each in plan.operators)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(forests())
 def test_segments_cover_all_operators_and_none_contains_another(plan: PlanSnapshot) -> None:
     found = [set(run) for run in runs(Segment(), plan)]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.decisions import RunOperator
@@ -10,6 +10,7 @@ from millpond.errors import StrategyError
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategies.round_robin import RoundRobin
 from millpond.simulator import SimulatedPlan, simulate
+from tests.drawn_examples import examples
 from tests.scheduling.literal_plans import paths, ran, tell
 
 FAST_AND_SLOW = paths([(1.0, 0.5), (1.0, 1.0)], [(5.0, 0.5), (5.0, 1.0)])
@@ -86,7 +87,7 @@ def test_a_strategy_without_priorities_can_be_cured_too() -> None:
     assert strategy.decide() == RunOperator(2, 3)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.sampled_from(CURED),
     st.sampled_from([1.0, 2.5, 6.0]),
@@ -110,7 +111,7 @@ def test_the_oldest_does_not_starve_beside_a_path_that_is_always_busy(
     assert waits[inner] >= 99.0 - arrives
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.sampled_from([1.0, 2.5, 6.0]), st.floats(0.0, 30.0), st.sampled_from([1.0, 2.0, 4.0]))
 def test_age_outgrows_the_higher_capacity_of_a_path_that_is_always_busy(
     period_seconds: float, arrives: float, slow_seconds: float

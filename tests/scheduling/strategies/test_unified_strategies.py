@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, Normal, SimulatedPlan, Window, simulate
+from tests.drawn_examples import examples
 
 NAMES = ("component-based", "maximum-slope-segment", "per-tuple-greedy")
 
@@ -49,7 +50,7 @@ def test_joins_unions_forks_and_weights_are_served_to_the_end(name, objective, c
     shares=st.lists(st.sampled_from([0.0, 0.3, 1.0, 2.0]), min_size=6, max_size=6),
     objective=st.sampled_from(["latency", "memory"]),
 )
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_the_processor_never_idles_while_something_waits(
     name, tuples, shape, costs, shares, objective
 ):

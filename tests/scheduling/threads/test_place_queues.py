@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import StrategyError
@@ -14,6 +14,7 @@ from millpond.scheduling.threads.virtual_operators import (
     without_cycles,
 )
 from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
+from tests.drawn_examples import examples
 from tests.scheduling.thread_plans import path, plan
 
 
@@ -61,7 +62,7 @@ def test_no_circle_of_virtual_operators_is_made() -> None:
     assert place_queues(triangle) == {(0, 1), (0, 2), (1, 2)}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(random_plans())
 def test_no_virtual_operator_of_several_members_stalls(any_plan: PlanSnapshot) -> None:
     queues = place_queues(any_plan)
@@ -69,7 +70,7 @@ def test_no_virtual_operator_of_several_members_stalls(any_plan: PlanSnapshot) -
     assert all(found[first] >= -1e-9 for first, members in groups.items() if len(members) > 1)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(random_plans())
 def test_virtual_operators_never_read_each_other_in_a_circle(any_plan: PlanSnapshot) -> None:
     queues = place_queues(any_plan)

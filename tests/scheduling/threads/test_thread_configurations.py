@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.runtime import SchedulingLoop
@@ -16,6 +16,7 @@ from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.strategies.ots import Ots
 from millpond.scheduling.threads.three_levels import Configure, ThreeLevels
 from millpond.simulator import Conditions, Record, SimulatedPlan, Simulation, simulate
+from tests.drawn_examples import examples
 
 TIMES = np.cumsum(np.random.default_rng(3).exponential(1.0, 60))
 CONFIGURATIONS: dict[str, Configure] = {
@@ -58,7 +59,7 @@ def test_every_configuration_gives_the_same_answers(name: str, processors: int) 
     assert record.memory.values[-1] == 0
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.sampled_from(sorted(CONFIGURATIONS))), max_size=8),
     st.integers(1, 3),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
+import numpy as np
+import numpy.typing as npt
 
 from millpond.cql.algebra import RangeWindow
 from millpond.schema import FOREVER
+
+Time = TypeVar("Time", int, npt.NDArray[np.int64])
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,14 @@ class WindowTimes:
         """The times of a window of a plan."""
         return WindowTimes(window.length_ticks, window.slide_ticks)
 
-    def enter(self, time: int) -> int:
-        """When a tuple of this time enters."""
+    def enter(self, time: Time) -> Time:
+        """When a tuple of this time enters; for an array, when each does."""
         return time if self.slide is None else -(-time // self.slide) * self.slide
 
-    def leave(self, time: int) -> int:
-        """When a tuple of this time leaves."""
+    def leave(self, time: Time) -> Time:
+        """When a tuple of this time leaves; for an array, when each does."""
         if self.length is None:
-            return FOREVER
+            return time * 0 + FOREVER
         if self.slide is None:
             return time + self.length + 1
         return (time + self.length) // self.slide * self.slide + self.slide
@@ -48,18 +51,3 @@ class WindowTimes:
         if self.length is None:
             return -FOREVER * 2
         return self.latest_entered(at) - self.length - 1
-
-    def enter_column(self) -> SparkColumn:
-        """When the tuple of a row enters."""
-        time = F.col("_ts")
-        return time if self.slide is None else time + F.pmod(-time, F.lit(self.slide))
-
-    def leave_column(self) -> SparkColumn:
-        """When the tuple of a row leaves."""
-        time = F.col("_ts")
-        if self.length is None:
-            return F.lit(FOREVER)
-        if self.slide is None:
-            return time + F.lit(self.length + 1)
-        last = time + F.lit(self.length)
-        return last - F.pmod(last, F.lit(self.slide)) + F.lit(self.slide)

@@ -1,0 +1,57 @@
+"""What a run says about itself on stderr: what keeps it going, and what cannot have been meant."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from millpond.catalog import QueryEntry, StreamEntry
+from millpond.engine import Engine
+from millpond.reading import active_readers, endless
+
+
+def say_what_has_no_end(engine: Engine, way_out: str) -> None:
+    """Names the endless sources that keep queries running, and how to end them."""
+    sources = {key: source for key, (source, _) in engine.inputs.sources.items()}
+    for each in endless(engine.catalog, sources):
+        _say(f"{each}: {way_out}")
+
+
+def warn_of_silence(engine: Engine, has_answers: bool) -> None:
+    """Warns of a script that cannot put anything out: no query, or a stream that nobody feeds."""
+    queries = list(engine.catalog.of_kind(QueryEntry))
+    if not queries and not has_answers and engine.catalog.entries:
+        _say("warning: the script asks nothing, so nothing was read; add a SELECT or CREATE QUERY")
+    for name, readers in _unfed(engine):
+        _say(
+            f"warning: nothing feeds stream {name}, which {', '.join(readers)} read{_s(readers)}; "
+            f"give it a source, such as FROM csv('file.csv') or FROM stdin()"
+        )
+
+
+def warn_of_late_tuples(engine: Engine) -> None:
+    """Says how many tuples came too late to count, if any."""
+    for intake in engine.inputs.streams.values():
+        if intake.late_count:
+            _say(
+                f"warning: stream {intake.entry.name}: {intake.late_count} of "
+                f"{intake.arrived + intake.late_count} tuples came too late and were left out; "
+                "DELAY in CREATE STREAM says how much disorder to wait for"
+            )
+
+
+def _unfed(engine: Engine) -> Iterator[tuple[str, list[str]]]:
+    for entry in engine.catalog.of_kind(StreamEntry):
+        intake = engine.inputs.streams[entry.name.lower()]
+        readers = list(active_readers(engine.catalog, entry.name.lower()))
+        if entry.source.name == "push" and readers and not intake.arrived + intake.late_count:
+            yield entry.name, readers
+
+
+def _s(readers: list[str]) -> str:
+    return "s" if len(readers) == 1 else ""
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"millpond: {text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,83 @@
+"""What the shell answers to a statement that shows nothing by itself."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.connectors.python_values import moment
+from millpond.cql.apply import scanned
+from millpond.cql.statements import (
+    Action,
+    AlterQuery,
+    Create,
+    Delete,
+    Drop,
+    Insert,
+    SetOption,
+    Update,
+)
+from millpond.engine import Engine
+from millpond.intake import END
+from millpond.schema import BEGINNING, Type
+
+
+def words_for(action: Action, engine: Engine) -> str:
+    """One line that says what was done and what can be done next; empty where results say it."""
+    match action:
+        case Create():
+            return _created(action, engine)
+        case Drop():
+            return f"{action.kind.lower()} {action.name} dropped"
+        case Insert():
+            count = len(action.rows)
+            return fed(engine, action.relation, count)
+        case Delete() | Update():
+            return f"relation {action.relation} changed"
+        case AlterQuery():
+            entry = engine.query_entry(action.name)
+            state = "active" if entry.active else "inactive"
+            return f"query {entry.name} is {state}, weight {entry.weight:g}"
+        case SetOption():
+            return f"{action.key} is set"
+    return ""
+
+
+def fed(engine: Engine, name: str, count: int) -> str:
+    """How many rows went where, and up to when a stream is complete."""
+    noun = "row" if count == 1 else "rows"
+    intake = engine.inputs.streams.get(name.lower())
+    if intake is None:
+        return f"{count} {noun} into {name}"
+    position, promised = intake.entry.timestamp_column, intake.queue.heartbeat
+    if position is None or not BEGINNING <= promised < END:
+        return f"{count} {noun} into {name}"
+    is_moment = intake.entry.schema[position].type is Type.TIMESTAMP
+    until = moment(promised, intake.tick_microseconds) if is_moment else promised
+    return (
+        f"{count} {noun} into {name}; it is complete up to {until}, and results come up to "
+        f"there: \\advance {intake.entry.name} TIME moves it on"
+    )
+
+
+def _created(action: Create, engine: Engine) -> str:
+    entry = action.entry
+    match entry:
+        case StreamEntry() if entry.source.name == "push":
+            feed = f"INSERT feeds it, and \\push {entry.name} FILE"
+            return f"stream {entry.name} declared; {feed}"
+        case StreamEntry():
+            return f"stream {entry.name} declared; {entry.source} is read when a query asks for it"
+        case RelationEntry() if entry.has_changes and entry.source.name != "push":
+            return f"relation {entry.name} declared; \\run reads its changes"
+        case RelationEntry():
+            rows = int(pc.sum(engine.inputs.relation(entry.name).changes()["_w"]).as_py() or 0)
+            count = f"{rows} row{'' if rows == 1 else 's'}" if rows else "no rows yet"
+            return f"relation {entry.name} declared, {count}"
+        case ViewEntry():
+            return f"view {entry.name} declared"
+        case QueryEntry():
+            waits = any(name.lower() in engine.inputs.sources for name in scanned(entry.plan))
+            how = "\\run reads its sources" if waits else "results show as its inputs change"
+            return f"query {entry.name} registered; {how if entry.active else 'it is inactive'}"
+    return ""

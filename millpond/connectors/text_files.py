@@ -1,0 +1,73 @@
+"""What the sources of text files have in common: tables from blocks, pages from tables."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Self
+
+import pyarrow as pa
+
+from millpond.connectors.arrow import Place
+from millpond.connectors.encoding import refuse_utf16
+from millpond.connectors.files import Block, Blocks
+from millpond.connectors.sources import Declaration, Progress, cut_pages
+from millpond.connectors.times import check_times
+from millpond.errors import InputError
+
+
+class TextFiles:
+    """A source of the rows of text files, one file after the other."""
+
+    ends = True
+
+    def __init__(self, declaration: Declaration, blocks: Blocks) -> None:
+        self._declaration, self._blocks = declaration, blocks
+        self.has_delivered = False
+        """Whether any row has been handed out."""
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the rows can be read again, by anybody who sees the files."""
+        return not self._blocks.is_live
+
+    def pages(self) -> Iterator[pa.Table]:
+        """The rows, in pages; of a pipe those that have come, without waiting for more."""
+        page_rows = self._declaration.settings.page_rows
+        schema = self._declaration.schema
+        if not self._blocks.is_live:
+            return cut_pages(self._tables(), schema, page_rows)
+        return (
+            page for table in self._tables() for page in cut_pages(iter([table]), schema, page_rows)
+        )
+
+    def progress(self) -> Progress:
+        """Bytes read."""
+        return self._blocks.progress()
+
+    def stop_at(self, deadline: float) -> None:
+        """A pipe that is silent at this time, by ``time.monotonic``, counts as ended."""
+        self._blocks.deadline = deadline
+
+    def declared_as(self, declaration: Declaration) -> Self:
+        """The same files under another declaration; none of their rows was handed out yet."""
+        other = copy.copy(self)
+        other._declaration = declaration
+        return other
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for block in self._blocks:
+            if block.is_first:
+                refuse_utf16(block.name, block.content)
+            try:
+                table, place = self._table(block)
+                check_times(table, self._declaration, place)
+            except InputError:
+                self._blocks.put_back(block)
+                raise
+            self.has_delivered = self.has_delivered or table.num_rows > 0
+            yield table
+
+    def _table(self, block: Block) -> tuple[pa.Table, Place]:
+        """The rows of a block, and where each is."""
+        raise NotImplementedError

@@ -1,0 +1,98 @@
+"""A branch of a fragment evaluated on Arrow tables: the same rows as Spark gives, without Spark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.cql.algebra import Sample
+from millpond.cql.expressions import Expression
+from millpond.kernels.columns import integers
+from millpond.kernels.expressions import Columns, Condition, Program, can_lower
+from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.sampling import hash_longs, hash_of_stream, hash_rows, is_sampled
+from millpond.planning.branches import Branch, Outputs
+from millpond.planning.predicates import conjuncts, substitute
+from millpond.schema import FOREVER
+
+
+def can_evaluate(branch: Branch, outputs: Outputs) -> bool:
+    """Whether all of the branch's expressions have the same bits here as on Spark."""
+    return all(map(can_lower, [*conjuncts(branch.predicate), *_wanted(branch, outputs)]))
+
+
+def _wanted(branch: Branch, outputs: Outputs) -> list[Expression]:
+    return [substitute(expression, branch.expressions) for expression, _ in outputs.expressions]
+
+
+class ArrowBranch:
+    """A branch compiled for the outputs that one operator wants of it."""
+
+    def __init__(self, branch: Branch, outputs: Outputs, seed: int) -> None:
+        self._branch = branch
+        self._of_stream = len(outputs.names) == 2
+        self._names = [*outputs.names, *(name for _, name in outputs.expressions)]
+        self._condition = Condition(conjuncts(branch.predicate))
+        self._values = Program(_wanted(branch, outputs))
+        self._hash = hash_of_stream(seed, branch.leaf.queue)
+
+    def rows(self, rows: pa.Table, ended: bool = False) -> pa.Table:
+        """The output columns of the queue's rows that pass; ``ended`` ones come as their minus."""
+        weights = self._weights(rows)
+        kept = self._kept(rows, weights)
+        if kept is not None and not kept.all():
+            rows, weights = rows.filter(pa.array(kept)), weights[kept]
+        times = self._times(rows, weights, ended)
+        data = self._values.arrays(self._data(rows), rows.num_rows)
+        return pa.Table.from_arrays([*times, *data], names=self._names)
+
+    def _data(self, rows: pa.Table) -> Columns:
+        """The queue's own columns, which stand behind those of time."""
+        columns: Columns = rows.columns
+        return columns[len(columns) - len(self._branch.leaf.schema) :]
+
+    def _kept(self, rows: pa.Table, weights: Ints) -> Bools | None:
+        """Where the predicate holds, the sample keeps the tuple, and it is ever in the window."""
+        branch = self._branch
+        kept = self._condition.holds(self._data(rows), rows.num_rows)
+        if branch.sample is not None:
+            sampled = weights > 0
+            if branch.leaf.is_base:
+                numbers = integers(rows["_seq"])
+                sampled = is_sampled(branch.sample, hash_longs(numbers, self._hash))
+            kept = sampled if kept is None else kept & sampled
+        if branch.window is not None and branch.window.slide is not None:
+            times = integers(rows["_ts"])
+            inside = branch.window.enter(times) < branch.window.leave(times)
+            kept = inside if kept is None else kept & inside
+        return kept
+
+    def _weights(self, rows: pa.Table) -> Ints:
+        leaf, sample = self._branch.leaf, self._branch.sample
+        if leaf.of_stream and leaf.is_base:
+            return np.ones(rows.num_rows, np.int64)
+        weights = integers(rows["_w"])
+        return weights if sample is None else self._copies(rows, weights, sample)
+
+    def _copies(self, rows: pa.Table, weights: Ints, sample: Sample) -> Ints:
+        """How many of each tuple's copies the sample keeps: each copy has its own number."""
+        hashes = hash_rows([rows["_ts"], *self._data(rows)], self._hash)
+        row = np.repeat(np.arange(len(weights)), weights)
+        number = np.arange(len(row)) - np.repeat(np.cumsum(weights) - weights, weights) + 1
+        kept = is_sampled(sample, hash_longs(number, hashes[row]))
+        return np.bincount(row[kept], minlength=len(weights)).astype(np.int64)
+
+    def _times(self, rows: pa.Table, weights: Ints, ended: bool) -> list[pa.Array]:
+        """Start, end and weight; over a stream, time and order."""
+        if self._of_stream:
+            is_base = self._branch.leaf.is_base
+            return [rows["_ts"], rows["_seq"] if is_base else pa.array(weights)]
+        window, weights = self._branch.window, weights * self._branch.sign
+        if window is None:
+            start, end = rows["_ts"], rows["_te"]
+        else:
+            times = integers(rows["_ts"])
+            start, end = pa.array(window.enter(times)), pa.array(window.leave(times))
+        if ended:
+            return [end, pa.array(np.full(rows.num_rows, FOREVER)), pa.array(-weights)]
+        return [start, end, pa.array(weights)]

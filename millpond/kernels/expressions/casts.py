@@ -1,0 +1,78 @@
+"""CAST, for each pair of types; text that cannot be read is NULL, numbers that do not fit fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Call
+from millpond.kernels.expressions import arithmetic, dates, reading, writing
+from millpond.kernels.expressions.faults import Fault
+from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, to_array
+from millpond.kernels.expressions.strict import failing, plain
+from millpond.kernels.expressions.text import by_row
+from millpond.schema import Type
+
+Cast = Callable[[Any], Value]
+
+
+def cast(call: Call) -> Cast | None:
+    """How the call's argument is cast; None if only Spark can."""
+    source, target = call.arguments[0].type, call.type
+    if source is target:
+        return lambda value: value
+    if source is Type.NULL:
+        return lambda value: _null(value, target)
+    return _CASTS.get((source, target))
+
+
+def _null(value: Text, target: Type) -> Value:
+    return of_array(pa.nulls(len(value.data), ARROW_TYPES[target]), target)
+
+
+def _read(target: Type, reader: Callable[[str], Any]) -> Cast:
+    def read(text: Text) -> Value:
+        answer = of_array(pa.array(by_row(reader, text), ARROW_TYPES[target]), target)
+        return Operand(answer.data, answer.valid, text.faults)
+
+    return read
+
+
+def _written(source: Type) -> Cast:
+    """Whole numbers and truth values as text."""
+
+    def write(value: Operand) -> Value:
+        array = to_array(value, source, len(value.data))
+        return Text(pc.cast(array, pa.string()), value.faults)
+
+    return write
+
+
+_CASTS: dict[tuple[Type, Type], Cast] = {
+    (Type.BOOLEAN, Type.INT): plain(lambda a: a.astype(np.int32)),
+    (Type.BOOLEAN, Type.BIGINT): plain(lambda a: a.astype(np.int64)),
+    (Type.BOOLEAN, Type.STRING): _written(Type.BOOLEAN),
+    (Type.INT, Type.BIGINT): plain(lambda a: a.astype(np.int64)),
+    (Type.INT, Type.DOUBLE): plain(lambda a: a.astype(np.float64)),
+    (Type.INT, Type.STRING): _written(Type.INT),
+    (Type.BIGINT, Type.INT): failing(arithmetic.to_int, Fault.CAST_OVERFLOW),
+    (Type.BIGINT, Type.DOUBLE): plain(lambda a: a.astype(np.float64)),
+    (Type.BIGINT, Type.STRING): _written(Type.BIGINT),
+    (Type.DOUBLE, Type.INT): failing(arithmetic.to_int, Fault.CAST_OVERFLOW),
+    (Type.DOUBLE, Type.BIGINT): failing(arithmetic.to_bigint, Fault.CAST_OVERFLOW),
+    (Type.STRING, Type.BOOLEAN): _read(Type.BOOLEAN, reading.truth),
+    (Type.STRING, Type.INT): _read(Type.INT, lambda text: reading.whole(text, 32)),
+    (Type.STRING, Type.BIGINT): _read(Type.BIGINT, lambda text: reading.whole(text, 64)),
+    (Type.STRING, Type.DOUBLE): _read(Type.DOUBLE, reading.double),
+    (Type.STRING, Type.DATE): _read(Type.DATE, reading.days),
+    (Type.STRING, Type.TIMESTAMP): _read(Type.TIMESTAMP, reading.microseconds),
+    (Type.DATE, Type.STRING): writing.date_text,
+    (Type.DATE, Type.TIMESTAMP): failing(dates.midnight, Fault.DATETIME_OVERFLOW),
+    (Type.TIMESTAMP, Type.DATE): plain(dates.as_date),
+    (Type.TIMESTAMP, Type.STRING): writing.time_text,
+}

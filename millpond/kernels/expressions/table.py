@@ -1,0 +1,98 @@
+"""The second column of the function table: each function of CQL on Arrow arrays.
+
+``millpond/spark/expressions.py`` is the first. Both give the same bits for the same input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from millpond.cql.expressions import Call
+from millpond.kernels.expressions import (
+    arithmetic,
+    casts,
+    comparisons,
+    dates,
+    exponentials,
+    logic,
+    patterns,
+    powers,
+    rounding,
+    text,
+)
+from millpond.kernels.expressions.faults import Fault
+from millpond.kernels.expressions.operand import Value
+from millpond.kernels.expressions.strict import failing, partial, plain
+
+Function = Callable[..., Value]
+
+_OVERFLOW = Fault.ARITHMETIC_OVERFLOW
+
+FUNCTIONS: dict[str, Function] = {
+    "+": failing(arithmetic.add, _OVERFLOW),
+    "-": failing(arithmetic.subtract, _OVERFLOW),
+    "*": failing(arithmetic.multiply, _OVERFLOW),
+    "/": partial(arithmetic.divide),
+    "%": partial(arithmetic.remainder),
+    "neg": failing(arithmetic.negate, _OVERFLOW),
+    "=": comparisons.equal,
+    "<>": comparisons.unequal,
+    "<": comparisons.less,
+    "<=": comparisons.less_or_equal,
+    ">": comparisons.greater,
+    ">=": comparisons.greater_or_equal,
+    "is_not_distinct": comparisons.not_distinct,
+    "and": logic.all_of,
+    "or": logic.any_of,
+    "not": logic.negation,
+    "is_null": logic.is_null,
+    "in": comparisons.one_of,
+    "case": logic.case,
+    "coalesce": logic.coalesce,
+    "nullif": comparisons.null_if,
+    "greatest": comparisons.greatest,
+    "least": comparisons.least,
+    "abs": failing(arithmetic.absolute, _OVERFLOW),
+    "ceil": failing(arithmetic.ceiling, _OVERFLOW),
+    "floor": failing(arithmetic.floor, _OVERFLOW),
+    "sqrt": partial(arithmetic.root),
+    "exp": plain(exponentials.exp),
+    "ln": partial(exponentials.ln),
+    "log10": partial(exponentials.log10),
+    "power": plain(powers.power),
+    "sign": failing(arithmetic.sign, Fault.CAST_OVERFLOW),
+    "upper": text.upper,
+    "lower": text.lower,
+    "length": text.length,
+    "trim": text.trim,
+    "ltrim": text.trim_left,
+    "rtrim": text.trim_right,
+    "substring": text.substring,
+    "concat": text.concat,
+    "replace": text.replace,
+    "strpos": text.position,
+    "left": text.left,
+    "right": text.right,
+    "lpad": text.pad_left,
+    "rpad": text.pad_right,
+    "reverse": text.reverse,
+    "starts_with": text.starts_with,
+    "ends_with": text.ends_with,
+    "contains": text.contains,
+    "split_part": text.split_part,
+    **dates.FUNCTIONS,
+}
+
+OF_CALL: dict[str, Callable[[Call], Function | None]] = {
+    "cast": casts.cast,
+    "date_trunc": dates.truncate,
+    "like": patterns.like,
+    "round": rounding.round_half_up,
+}
+"""Functions that depend on more of the call than its arguments' values."""
+
+
+def function_of(call: Call) -> Function | None:
+    """The function that a call stands for; None if only Spark has it."""
+    build = OF_CALL.get(call.function)
+    return FUNCTIONS.get(call.function) if build is None else build(call)

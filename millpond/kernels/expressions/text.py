@@ -1,0 +1,229 @@
+"""Text, counted in characters (code points), as Spark counts it.
+
+Where the other arguments are constant, Arrow does the work; otherwise Python does, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.kernels.expressions import letters
+from millpond.kernels.expressions.faults import Fault, fault_where, first_of
+from millpond.kernels.expressions.operand import Operand, Text, Value, of_array
+from millpond.kernels.expressions.strict import met, valid
+from millpond.schema import Type
+
+_FAR = 2**31 - 1
+
+
+def by_row(function: Callable[..., Any], *arguments: Value) -> list[Any]:
+    """The function of each row's values, None where one of them is NULL."""
+    rows = size(arguments)
+    columns = [_values(argument, rows) for argument in arguments]
+    if all(argument.valid is None for argument in arguments):
+        return [function(*values) for values in zip(*columns, strict=False)]
+    return [None if None in values else function(*values) for values in zip(*columns, strict=False)]
+
+
+def size(arguments: Iterable[Value]) -> int:
+    """How many rows the operands have together; a constant has any number."""
+    sizes = {len(argument.data) for argument in arguments}
+    return sizes.pop() if len(sizes) == 1 else (sizes - {1}).pop()
+
+
+def _values(argument: Value, rows: int) -> Iterable[Any]:
+    if isinstance(argument, Text):
+        values = argument.data.to_pylist()
+    elif argument.valid is None:
+        values = argument.data.tolist()
+    else:
+        pairs = zip(argument.data.tolist(), argument.valid.tolist(), strict=True)
+        values = [value if is_there else None for value, is_there in pairs]
+    return repeat(values[0], rows) if len(values) == 1 else values
+
+
+def text_of(answers: Iterable[str | None], *arguments: Value) -> Text:
+    """Answers of a strict function as an operand."""
+    return Text(pa.array(answers, pa.string()), met(*arguments))
+
+
+def upper(text: Text) -> Text:
+    """In upper case."""
+    return _mapped(text, pc.ascii_upper, letters.upper)
+
+
+def lower(text: Text) -> Text:
+    """In lower case."""
+    return _mapped(text, pc.ascii_lower, letters.lower)
+
+
+def _mapped(
+    text: Text, of_ascii: Callable[[pa.Array], pa.Array], of_any: Callable[[str], str]
+) -> Text:
+    if is_ascii(text.data):
+        return Text(of_ascii(text.data), text.faults)
+    return text_of(by_row(of_any, text), text)
+
+
+def is_ascii(text: pa.Array) -> bool:
+    """Whether every character is an ASCII character."""
+    return pc.all(pc.string_is_ascii(text)).as_py() is not False
+
+
+def length(text: Text) -> Operand:
+    """The number of characters."""
+    return _numbers(pc.utf8_length(text.data), text)
+
+
+def _numbers(array: pa.Array, *arguments: Value) -> Operand:
+    answer = of_array(array, Type.INT)
+    return Operand(answer.data, answer.valid, met(*arguments))
+
+
+def _truths(array: pa.Array, *arguments: Value) -> Operand:
+    answer = of_array(array, Type.BOOLEAN)
+    return Operand(answer.data, answer.valid, met(*arguments))
+
+
+def trim(text: Text) -> Text:
+    """Without spaces at both ends."""
+    return Text(pc.utf8_trim(text.data, characters=" "), text.faults)
+
+
+def trim_left(text: Text) -> Text:
+    """Without spaces at the beginning."""
+    return Text(pc.utf8_ltrim(text.data, characters=" "), text.faults)
+
+
+def trim_right(text: Text) -> Text:
+    """Without spaces at the end."""
+    return Text(pc.utf8_rtrim(text.data, characters=" "), text.faults)
+
+
+def reverse(text: Text) -> Text:
+    """The characters in reverse order."""
+    return Text(pc.utf8_reverse(text.data), text.faults)
+
+
+def concat(*texts: Text) -> Text:
+    """The texts joined."""
+    rows = size(texts)
+    parts = [text.data if len(text.data) == rows else text.data[0] for text in texts]
+    joined = pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
+    return Text(joined, met(*texts))
+
+
+def substring(text: Text, start: Operand, count: Operand | None = None) -> Text:
+    """From a position, from 1 or negative from the end, so many characters."""
+    arguments: list[Value] = [text, start] if count is None else [text, start, count]
+    if all(_is_constant(number) for number in arguments[1:]) and start.data[0] >= 0:
+        first = max(int(start.data[0]) - 1, 0)
+        last = _FAR if count is None else min(first + max(int(count.data[0]), 0), _FAR)
+        cut = pc.utf8_slice_codeunits(text.data, first, last)
+        return Text(cut, met(*arguments))
+    return text_of(by_row(_substring, *arguments), *arguments)
+
+
+def _is_constant(number: Value) -> bool:
+    return len(number.data) == 1 and number.valid is None
+
+
+def _substring(text: str, start: int, count: int = _FAR) -> str:
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    return text[max(first, 0) : max(first + count, 0)]
+
+
+def left(text: Text, count: Operand) -> Text:
+    """The first so many characters."""
+    return substring(text, Operand(np.ones(1, np.int32)), count)
+
+
+def right(text: Text, count: Operand) -> Text:
+    """The last so many characters."""
+    cut = by_row(lambda value, many: value[-many:] if many > 0 else "", text, count)
+    return text_of(cut, text, count)
+
+
+def replace(text: Text, old: Text, new: Text) -> Text:
+    """Each occurrence replaced; an empty text occurs nowhere."""
+    if _is_constant(old) and _is_constant(new) and old.constant:
+        replaced = pc.replace_substring(text.data, old.constant, new.constant)
+        return Text(replaced, met(text, old, new))
+    answers = by_row(lambda t, a, b: t.replace(a, b) if a else t, text, old, new)
+    return text_of(answers, text, old, new)
+
+
+def position(text: Text, part: Text) -> Operand:
+    """Where the part begins, from 1; 0 if nowhere."""
+    if _is_constant(part) and is_ascii(text.data):
+        found = pc.add(pc.find_substring(text.data, part.constant), 1)
+        return _numbers(found, text, part)
+    answers = by_row(lambda value, within: value.find(within) + 1, text, part)
+    return _numbers(pa.array(answers, pa.int32()), text, part)
+
+
+def starts_with(text: Text, part: Text) -> Operand:
+    """Whether the text begins with the part."""
+    return _search(text, part, pc.starts_with, str.startswith)
+
+
+def ends_with(text: Text, part: Text) -> Operand:
+    """Whether the text ends with the part."""
+    return _search(text, part, pc.ends_with, str.endswith)
+
+
+def contains(text: Text, part: Text) -> Operand:
+    """Whether the text contains the part."""
+    return _search(text, part, pc.match_substring, str.__contains__)
+
+
+def _search(
+    text: Text,
+    part: Text,
+    of_constant: Callable[..., pa.Array],
+    of_row: Callable[[str, str], bool],
+) -> Operand:
+    if _is_constant(part):
+        return _truths(of_constant(text.data, part.constant), text, part)
+    return _truths(pa.array(by_row(of_row, text, part), pa.bool_()), text, part)
+
+
+def pad_left(text: Text, width: Operand, padding: Text) -> Text:
+    """Filled up on the left, or cut, to a length."""
+    answers = by_row(lambda t, n, p: _padding(t, n, p) + t[: max(n, 0)], text, width, padding)
+    return text_of(answers, text, width, padding)
+
+
+def pad_right(text: Text, width: Operand, padding: Text) -> Text:
+    """Filled up on the right, or cut, to a length."""
+    answers = by_row(lambda t, n, p: t[: max(n, 0)] + _padding(t, n, p), text, width, padding)
+    return text_of(answers, text, width, padding)
+
+
+def _padding(text: str, width: int, padding: str) -> str:
+    missing = width - len(text)
+    if missing <= 0 or not padding:
+        return ""
+    return (padding * (missing // len(padding) + 1))[:missing]
+
+
+def split_part(text: Text, separator: Text, number: Operand) -> Text:
+    """The part of this number between separators; there is no part 0."""
+    answers = by_row(_part, text, separator, number)
+    fails = number.data == 0
+    given = valid(text, separator, number)
+    own = fault_where(fails if given is None else fails & given, Fault.INVALID_INDEX_OF_ZERO)
+    made = text_of(answers, text, separator, number)
+    return Text(made.data, first_of(made.faults, own))
+
+
+def _part(text: str, separator: str, number: int) -> str:
+    parts = text.split(separator) if separator else [text]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""

@@ -1,0 +1,146 @@
+"""The inner join of two relations, by keys: a step probes with its new elements, nothing else.
+
+New left with old and new right, old left with new right. Two elements meet from the later start to
+the earlier end, with the product of their weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.kernels.aggregate import element_schema
+from millpond.kernels.columns import flat, integers
+from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
+
+PAIRS = 1_000_000
+"""So many pairs are looked at in one go; a join without keys may have many more."""
+
+
+@dataclass(frozen=True)
+class JoinKernel:
+    """Elements ``_ts``, ``_te``, ``_w``, keys ``k0…`` and row ``c0…`` in; pairs of rows out.
+
+    Both sides' keys have the same types. Without keys all elements meet.
+    """
+
+    key_types: tuple[pa.DataType, ...]
+    left_types: tuple[pa.DataType, ...]
+    right_types: tuple[pa.DataType, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the key columns."""
+        return [f"k{i}" for i in range(len(self.key_types))]
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The pairs: the left side's columns, then the right side's, numbered through."""
+        return element_schema(self.left_types + self.right_types)
+
+    def run_schema(self, side: int) -> pa.Schema:
+        """The runs of the left (0) or right (1) side."""
+        return run_schema(self.key_types, (self.left_types, self.right_types)[side])
+
+    def index(self, side: int) -> RunIndex:
+        """The index of a side before anything came."""
+        return RunIndex(self.run_schema(side))
+
+    def new_run(self, elements: pa.Table) -> pa.Table:
+        """The new elements of a side as a run: what ``run`` probes with and an index takes."""
+        return as_run(elements, len(self.key_types))
+
+    def run(
+        self, left: pa.Table, right: pa.Table, left_index: RunIndex, right_index: RunIndex
+    ) -> pa.Table:
+        """The pairs of which one began in the step; ``left`` and ``right`` are its new runs."""
+        pages = self.pages(left, right, left_index, right_index)
+        return pa.concat_tables([self.output_schema.empty_table(), *pages])
+
+    def pages(
+        self, left: pa.Table, right: pa.Table, left_index: RunIndex, right_index: RunIndex
+    ) -> Iterator[pa.Table]:
+        """The same pairs in pages, each made of a bounded number of pairs that were looked at."""
+        news = Run.of(left), Run.of(right)
+        for side, runs in ((0, (*right_index.runs, news[1])), (1, left_index.runs)):
+            for probes, parts in _meetings(news[side], runs):
+                yield self._pairs(news[side], probes, parts, side)
+
+    def _pairs(self, new: Run, probes: Ints, parts: list[Part], side: int) -> pa.Table:
+        """The pairs of rows of a new run with rows of some others, in their order."""
+        start = np.concatenate([run.start[at] for run, at in parts])
+        end = np.concatenate([run.end[at] for run, at in parts])
+        ours = _taken(new, probes)
+        theirs = pa.concat_tables([_taken(run, at) for run, at in parts])
+        left, right = (theirs, ours) if side else (ours, theirs)
+        columns = [
+            pa.array(np.maximum(start, new.start[probes])),
+            pa.array(np.minimum(end, new.end[probes])),
+            pa.array(integers(left["_w"]) * integers(right["_w"])),
+            *(left[f"c{i}"] for i in range(len(self.left_types))),
+            *(right[f"c{i}"] for i in range(len(self.right_types))),
+        ]
+        pairs = pa.Table.from_arrays(columns, schema=self.output_schema)
+        equal = _equal(ours, theirs, self.keys)
+        return pairs if equal.all() else pairs.filter(pa.array(equal))
+
+
+Part = tuple[Run, Ints]
+"""Some rows of a run, by their places."""
+
+
+def _meetings(new: Run, runs: Sequence[Run]) -> Iterator[tuple[Ints, list[Part]]]:
+    """Rows of the new run and those of the others that have the same hash while they are there.
+
+    Many are given in several goes.
+    """
+    probes: list[Ints] = []
+    parts: list[Part] = []
+    for run in runs:
+        for probe, at in _candidates(new, run):
+            together = np.maximum(new.start[probe], run.start[at]) < np.minimum(
+                new.end[probe], run.end[at]
+            )
+            if together.any():
+                probes.append(probe[together])
+                parts.append((run, at[together]))
+            if sum(map(len, probes)) >= PAIRS:
+                yield np.concatenate(probes), parts
+                probes, parts = [], []
+    if parts:
+        yield np.concatenate(probes), parts
+
+
+def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
+    """The places of rows with the same hash, found among a bounded number of pairs at a time."""
+    first, end = run.places(new.hashes)
+    total = np.append(0, np.cumsum(end - first))
+    for low in range(0, int(total[-1]), PAIRS):
+        number = np.arange(low, min(low + PAIRS, int(total[-1])))
+        probe = np.searchsorted(total, number, "right") - 1
+        at = number + (first - total[:-1])[probe]
+        same = run.hashes[at] == new.hashes[probe]
+        if same.any():
+            yield probe[same], at[same]
+
+
+def _taken(run: Run, at: Ints) -> pa.Table:
+    """Weight, keys and row of some places."""
+    return run.table.select(range(3, run.table.num_columns)).take(pa.array(at))
+
+
+def _equal(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Bools:
+    """Whether the keys of each pair are equal and not only their hashes."""
+    equal = np.ones(left.num_rows, dtype=np.bool_)
+    for name in keys:
+        one, other = flat(left[name]), flat(right[name])
+        same = np.asarray(pc.equal(one, other)).astype(np.bool_)
+        if pa.types.is_floating(one.type):
+            same |= np.isnan(np.asarray(one)) & np.isnan(np.asarray(other))
+        equal &= same
+    return equal

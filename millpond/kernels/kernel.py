@@ -1,0 +1,52 @@
+"""What all keyed kernels look like, and how one runs on one bucket of an operator's state."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+
+class Kernel(Protocol):
+    """A keyed operator as a function of tables."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of its key columns."""
+        ...
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        """The columns of its state."""
+        ...
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns it puts out."""
+        ...
+
+    def run(
+        self, events: pa.Table, state: pa.Table, after: int, until: int
+    ) -> tuple[pa.Table, pa.Table]:
+        """The output of a step and the new state of the keys it touched."""
+        ...
+
+
+class Known(Protocol):
+    """State rows that can be asked by key."""
+
+    def query(self, keys: pa.Table) -> pa.Table:
+        """The rows of those of these keys that are known."""
+        ...
+
+    def all(self) -> pa.Table:
+        """The rows of all keys."""
+        ...
+
+
+def run_bucket(
+    kernel: Kernel, events: pa.Table, known: Known, after: int, until: int
+) -> tuple[pa.Table, pa.Table]:
+    """The output of a step and the rows it changes; what is known stays as it is."""
+    state = known.query(events) if kernel.keys else known.all()
+    return kernel.run(events, state, after, until)

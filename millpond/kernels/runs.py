@@ -1,0 +1,149 @@
+"""One side of a join, indexed: sorted runs, probed by the keys of the other side's new elements.
+
+A run is a table sorted by a 64-bit hash of the keys. New elements make a new run; runs of similar
+size are merged, which drops what has ended and sums up what is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.kernels.columns import flat, integers
+from millpond.kernels.groups import Ints
+from millpond.kernels.hashing import SEED, murmur3
+from millpond.kernels.levels import parts_to_merge
+from millpond.kernels.snapshots import still_open
+from millpond.schema import BEGINNING
+
+HASH = "_h"
+
+
+def run_schema(key_types: Sequence[pa.DataType], types: Sequence[pa.DataType]) -> pa.Schema:
+    """Hash, times, weight, keys ``k0…`` and row ``c0…``."""
+    numbers = [pa.field(name, pa.int64()) for name in (HASH, "_ts", "_te", "_w")]
+    keys = [pa.field(f"k{i}", t) for i, t in enumerate(key_types)]
+    return pa.schema(numbers + keys + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
+
+
+def as_run(elements: pa.Table, key_count: int) -> pa.Table:
+    """The elements that can meet others, sorted by the hash of their keys.
+
+    A NULL is equal to nothing, so an element with one in its keys is left out.
+    """
+    keys = [elements[f"k{i}"] for i in range(key_count)]
+    if any(column.null_count for column in keys):
+        known = np.logical_and.reduce([np.asarray(column.is_valid()) for column in keys])
+        elements = elements.filter(pa.array(known))
+        keys = [elements[f"k{i}"] for i in range(key_count)]
+    if not keys:
+        hashes = np.zeros(elements.num_rows, dtype=np.int64)
+        return elements.add_column(0, HASH, pa.array(hashes))
+    hashes = _hash(keys)
+    order = np.argsort(hashes, kind="stable")
+    return elements.take(pa.array(order)).add_column(0, HASH, pa.array(hashes[order]))
+
+
+def _hash(keys: list[pa.ChunkedArray]) -> Ints:
+    """Two hashes of 32 bits; equal for keys that are equal, NaN being so to itself."""
+    high, low = murmur3(keys, SEED).astype(np.int64), murmur3(keys, ~SEED & 0xFFFF).astype(np.int64)
+    return high << np.int64(32) | low
+
+
+def merged_runs(runs: Sequence[pa.Table], until: int) -> pa.Table:
+    """One run that means the same after a time: without what has ended, equal ones summed up."""
+    together = pa.concat_tables(runs)
+    hashes, lasting = integers(together[HASH]), integers(together["_te"]) > until
+    order = np.argsort(hashes, kind="stable")
+    order = order[lasting[order]]
+    hashes = hashes[order]
+    follows = np.append(False, hashes[1:] == hashes[:-1])[: len(hashes)]
+    alike = follows | np.append(follows[1:], False)[: len(hashes)]
+    if not alike.any():
+        return together.take(pa.array(order)).combine_chunks()
+    names = [name for name in together.column_names if name[0] in "kc"]
+    summed = still_open(together.take(pa.array(order[alike])), names, until)
+    merged = pa.concat_tables([together.take(pa.array(order[~alike])), summed])
+    order = np.argsort(integers(merged[HASH]), kind="stable")
+    return merged.take(pa.array(order)).combine_chunks()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, what is looked at first as numbers, and the versions whose elements it holds."""
+
+    table: pa.Table
+    hashes: Ints
+    start: Ints
+    end: Ints
+    last_end: int
+    directory: Ints
+    """Where the hashes begin that have the same first bits."""
+    first: int
+    last: int
+
+    @staticmethod
+    def of(table: pa.Table, first: int = 0, last: int = 0) -> Run:
+        """The run of a table that ``as_run`` or ``merged_runs`` made."""
+        table = table.combine_chunks()
+        hashes, start, end = (flat(table[name]).to_numpy() for name in (HASH, "_ts", "_te"))
+        bits = max(len(hashes).bit_length() - 1, 1)
+        sizes = np.bincount(_first_bits(hashes, bits), minlength=2**bits)
+        directory = np.append(0, np.cumsum(sizes))
+        last_end = int(end.max(initial=BEGINNING))
+        return Run(table, hashes, start, end, last_end, directory, first, last)
+
+    def places(self, hashes: Ints) -> tuple[Ints, Ints]:
+        """For each hash, where those with the same first bits begin and end."""
+        bits = (len(self.directory) - 1).bit_length() - 1
+        page = _first_bits(hashes, bits)
+        return self.directory[page], self.directory[page + 1]
+
+
+def _first_bits(hashes: Ints, bits: int) -> Ints:
+    """From zero for the least hash there can be."""
+    return (hashes >> np.int64(64 - bits)) + np.int64(1 << (bits - 1))
+
+
+@dataclass(frozen=True)
+class RunIndex:
+    """The runs of one side; never changed, only succeeded by another."""
+
+    schema: pa.Schema
+    runs: tuple[Run, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(run.table.num_rows for run in self.runs)
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the runs."""
+        return sum(run.table.nbytes for run in self.runs)
+
+    def with_run(self, table: pa.Table, until: int) -> RunIndex:
+        """The index with one run more, merged with those of its size; true after a time."""
+        lasting = tuple(run for run in self.runs if run.last_end > until)
+        merged = parts_to_merge([run.table.num_rows for run in lasting], table.num_rows)
+        last = self.runs[-1].last + 1 if self.runs else 1
+        if not merged:
+            return RunIndex(self.schema, lasting).succeeded(table, last, last)
+        old = lasting[-merged:]
+        run = merged_runs([*(run.table for run in old), table], until)
+        return RunIndex(self.schema, lasting).succeeded(run, old[0].first, last)
+
+    def succeeded(self, table: pa.Table, first: int, last: int) -> RunIndex:
+        """The index with a run in place of all those from a version on."""
+        kept = tuple(run for run in self.runs if run.last < first)
+        new = (Run.of(table, first, last),) if table.num_rows else ()
+        return RunIndex(self.schema, kept + new)
+
+    def only(self, versions: Collection[int]) -> RunIndex:
+        """The index without the runs that end with other versions."""
+        return RunIndex(self.schema, tuple(run for run in self.runs if run.last in versions))
+
+    def all(self) -> pa.Table:
+        """The elements of all runs."""
+        return pa.concat_tables([self.schema.empty_table(), *(run.table for run in self.runs)])

@@ -1,0 +1,30 @@
+"""What the papers' words mean as numbers: one meaning each, for all experiments alike.
+
+The papers say "much", "almost" and "about" and print few numbers. A limit chosen for one figure is
+chosen after a look at it; these were fixed together, and the seeds of all runs are newer.
+"""
+
+from __future__ import annotations
+
+SAME = 0.01
+"""Within 1 %: "identical", "almost identical", "nearly the same"."""
+ABOUT = 0.1
+"""Within 10 % of a printed number: "about 260 s", "almost 5 times"."""
+CLEARLY = 1.2
+"""By a fifth at least: "significantly". What is nearer is "almost as good", "a little more"."""
+MUCH = 2.0
+"""Twice at least: "much better", "much smoother", "badly"."""
+HUGE = 3.0
+"""Three times at least: "a huge margin", "vastly"."""
+FEW = 0.1
+"""A tenth at most: "very few"."""
+
+
+def about(measured: float, expected: float, tolerance: float = ABOUT) -> bool:
+    """Whether a number lies within a relative tolerance of the expected one."""
+    return abs(measured - expected) <= tolerance * abs(expected)
+
+
+def nearly(measured: float, other: float) -> bool:
+    """Whether two measures are alike: neither is clearly above the other."""
+    return other / CLEARLY < measured < other * CLEARLY

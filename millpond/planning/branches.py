@@ -1,0 +1,79 @@
+"""Branches: a fragment flattened, and what an operator wants of it.
+
+A tree of filters, projections, windows and signed sums becomes one branch for each queue read, each
+with one condition and one select list over the queue's own columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from millpond.cql.algebra import Filter, Project, RangeWindow, Sample
+from millpond.cql.expressions import Expression
+from millpond.cql.node import Node
+from millpond.errors import MillpondError
+from millpond.planning.nodes import Combine
+from millpond.planning.physical import QueueRead
+from millpond.planning.predicates import all_columns, conjoin, conjuncts, substitute
+from millpond.planning.window_times import WindowTimes
+
+ELEMENT = ("_ts", "_te", "_w")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One way from a queue to the top of a fragment; expressions see the queue's columns."""
+
+    leaf: QueueRead
+    expressions: tuple[Expression, ...]
+    predicate: Expression | None = None
+    window: WindowTimes | None = None
+    sample: Sample | None = None
+    sign: int = 1
+
+
+def branches(node: Node) -> list[Branch]:
+    """The branches of a fragment."""
+    match node:
+        case QueueRead():
+            return [Branch(node, all_columns(node))]
+        case RangeWindow():
+            return [replace(b, window=WindowTimes.of(node)) for b in branches(node.input)]
+        case Sample():
+            return [replace(b, sample=node) for b in branches(node.input)]
+        case Combine():
+            right = [replace(b, sign=b.sign * node.sign) for b in branches(node.right)]
+            return branches(node.left) + right
+        case Filter():
+            return [_filtered(b, node.predicate) for b in branches(node.input)]
+        case Project():
+            return [
+                replace(
+                    b, expressions=tuple(substitute(e, b.expressions) for e in node.expressions)
+                )
+                for b in branches(node.input)
+            ]
+        case _:
+            raise MillpondError(f"internal: {node.label()} is not linear")
+
+
+def _filtered(branch: Branch, predicate: Expression) -> Branch:
+    part = substitute(predicate, branch.expressions)
+    return replace(branch, predicate=conjoin([*conjuncts(branch.predicate), part]))
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What an operator wants of each row: expressions over the fragment's columns, with names.
+
+    ``names`` are those of start, end and weight (or, over a stream, time and order).
+    """
+
+    expressions: tuple[tuple[Expression, str], ...]
+    names: tuple[str, ...] = ELEMENT
+
+    @staticmethod
+    def all_of(node: Node, names: tuple[str, ...] = ELEMENT, first: int = 0) -> Outputs:
+        """Every column of the fragment, as c0… or from another number on."""
+        columns = all_columns(node)
+        return Outputs(tuple((c, f"c{first + i}") for i, c in enumerate(columns)), names)

@@ -1,0 +1,90 @@
+"""Strategies as users write them: a name, or a name with settings, `threshold(beta = 0.8)`.
+
+The one place that reads `SET strategy`, `--strategy` and an engine's settings, and that refuses
+what cannot drive Spark before any data flows.
+"""
+
+from __future__ import annotations
+
+import re
+from inspect import signature
+from typing import NamedTuple
+
+from millpond.errors import StrategyError
+from millpond.scheduling.registry import find, make, names
+from millpond.scheduling.strategy import Strategy, simulator_only
+
+_WHOLE = re.compile(r"\s*([^\s()=,'\"][^()=,'\"]*?)\s*(?:\((.*)\)\s*)?", re.DOTALL)
+_SETTING = re.compile(r"\s*(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|[^\s,'\"()=]+)\s*(?:,|$)")
+_WORDS: dict[str, object] = {"none": None, "null": None, "true": True, "false": False}
+
+
+class StrategyText(NamedTuple):
+    """The name and the settings of a strategy."""
+
+    name: str
+    settings: dict[str, object]
+
+
+def parse_strategy(text: str) -> StrategyText:
+    """Take a strategy's text apart.
+
+    >>> parse_strategy("gts(strategy = chain, max_tuples = 1_000)")
+    StrategyText(name='gts', settings={'strategy': 'chain', 'max_tuples': 1000})
+    """
+    whole = _WHOLE.fullmatch(text)
+    if whole is None:
+        raise _misspelt(text)
+    name, inside = whole[1], whole[2] or ""
+    settings: dict[str, object] = {}
+    place = 0
+    while inside[place:].strip():
+        found = _SETTING.match(inside, place)
+        if found is None:
+            raise _misspelt(text)
+        key, place = found[1], found.end()
+        if key in settings:
+            raise StrategyError(f'strategy "{name}": {key} is given twice; give it once')
+        settings[key] = _value(found[2])
+    return StrategyText(name, settings)
+
+
+def engine_strategy(text: str, budget_bytes: float) -> Strategy:
+    """The strategy of that text, able to drive Spark, with the budget as its memory if it has one.
+
+    >>> engine_strategy("threshold(beta = 0.8)", budget_bytes=1e9).memory_bytes
+    1000000000.0
+    """
+    name, settings = parse_strategy(text)
+    if "memory_bytes" in signature(find(str(settings.get("inner", name)))).parameters:
+        settings.setdefault("memory_bytes", budget_bytes)
+    strategy = make(name, **settings)
+    reason = simulator_only(strategy)
+    if reason:
+        raise StrategyError(f'strategy "{name}" cannot drive Spark: {reason}')
+    return strategy
+
+
+def driving_spark() -> tuple[str, ...]:
+    """The names of all strategies that can drive Spark, in alphabetical order."""
+    return tuple(name for name in names() if simulator_only(make(name)) is None)
+
+
+def _value(written: str) -> object:
+    if written[0] in "'\"":
+        return written[1:-1]
+    if written.lower() in _WORDS:
+        return _WORDS[written.lower()]
+    for number in (int, float):
+        try:
+            return number(written)
+        except ValueError:
+            continue
+    return written
+
+
+def _misspelt(text: str) -> StrategyError:
+    return StrategyError(
+        f'strategy "{text.strip()}" cannot be read; write a name, or a name with settings: '
+        "threshold(beta = 0.8, max_tuples = 1000)"
+    )

@@ -1,0 +1,223 @@
+"""The interfaces of Spark that are not public: nobody else in Millpond touches them.
+
+Those that make a step quick, by 10 to 30 ms, have a plain way beside them, for a Spark that lacks
+the private one, and for tests that set ``MILLPOND_PLAIN_SPARK=1``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.sql import Column, DataFrame, SparkSession, SQLContext
+from pyspark.sql.classic import column as classic
+
+PLAIN_VARIABLE = "MILLPOND_PLAIN_SPARK"
+"""Set to 1 in the environment, only public interfaces are used."""
+
+
+class Plan(Protocol):
+    """A query over files that is run again and again, whenever the files have changed."""
+
+    def frame(self) -> DataFrame:
+        """The query over the files that there are now."""
+        ...
+
+
+class PlainPlan:
+    """A plan that is built and analysed anew whenever it runs."""
+
+    def __init__(self, build: Callable[[], DataFrame]) -> None:
+        self._build = build
+
+    def frame(self) -> DataFrame:
+        return self._build()
+
+
+class ReusedPlan:
+    """A plan that is built and analysed once; running it lists its files anew, and nothing else."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._session = frame.sparkSession
+        self._analysed = analysed_of(frame)
+        self._listings = listings(self._analysed)
+        rerun(self._session, self._analysed)  # fails here if it can not be done
+
+    def frame(self) -> DataFrame:
+        for listing in self._listings:
+            listing.refresh()
+        self._analysed.invalidateStatsCache()
+        return rerun(self._session, self._analysed)
+
+
+def plan(build: Callable[[], DataFrame]) -> Plan:
+    """A plan for a query over files, reused if this Spark can do that."""
+    if is_plain():
+        return PlainPlan(build)
+    frame = build()
+    try:
+        return ReusedPlan(frame)
+    except Py4JNetworkError:
+        raise
+    except _MISSING as error:
+        _warn_of_the_plain_way(frame.sparkSession, error)
+        return PlainPlan(build)
+
+
+def is_plain() -> bool:
+    """Whether only public interfaces are to be used."""
+    return os.environ.get(PLAIN_VARIABLE) == "1"
+
+
+def analysed_of(frame: DataFrame) -> Any:
+    """The analysed logical plan of a frame, in the JVM."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def listings(analysed: Any) -> list[Any]:
+    """The lists of files that an analysed plan reads."""
+    leaves = analysed.collectLeaves()
+    return [leaves.apply(i).relation().location() for i in range(leaves.size())]
+
+
+def rerun(session: SparkSession, analysed: Any) -> DataFrame:
+    """A frame over an analysed plan: planned anew, not analysed."""
+    dataset = jvm(session).org.apache.spark.sql.classic.Dataset
+    return DataFrame(dataset.ofRows(java_session(session), analysed), session)
+
+
+def select_prepared(
+    session: SparkSession, columns: Sequence[Column]
+) -> Callable[[DataFrame], DataFrame]:
+    """``select`` of these columns, which are handed to the JVM once and not with every use."""
+    if is_plain():
+        return lambda frame: frame.select(*columns)
+    try:
+        prepared = classic._to_seq(session.sparkContext, [column._jc for column in columns])
+    except AttributeError as error:
+        _warn_of_the_plain_way(session, error)
+        return lambda frame: frame.select(*columns)
+    return lambda frame: DataFrame(frame._jdf.select(prepared), session)
+
+
+def collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
+    """The rows of a frame in the driver, cast to a schema where Spark's differs."""
+    collect: Any = getattr(type(frame), "_collect_as_arrow", None)
+    if is_plain() or collect is None:
+        table = frame.toArrow()
+    else:
+        batches = collect(frame)
+        if not batches:
+            return schema.empty_table()
+        table = pa.Table.from_batches(batches)
+    return table if table.schema == schema else table.cast(schema)
+
+
+def jvm(session: SparkSession) -> Any:
+    """The classes of the driver's JVM."""
+    return session._jvm
+
+
+def java_session(session: SparkSession) -> Any:
+    """The session in the JVM."""
+    return session._jsparkSession
+
+
+def java_context(session: SparkSession) -> Any:
+    """The Spark context in the JVM; None after it was stopped from Python."""
+    java = session.sparkContext._jsc
+    return None if java is None else java.sc()
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Whether jobs can be run: the JVM is there, and its Spark context is not stopped."""
+    gateway: Any = session.sparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return False
+    try:
+        context = java_context(session)
+        return context is not None and not context.isStopped()
+    except (Py4JError, OSError):
+        return False
+
+
+def running_session() -> SparkSession | None:
+    """The session of this process, or None; what is left of a dead one is cleared away."""
+    if SparkContext._active_spark_context is None:
+        return None
+    session = SparkSession._instantiatedSession
+    if session is None:  # a context without a session: getOrCreate makes one
+        return None
+    if is_alive(session):
+        return SparkSession.getActiveSession() or session
+    _forget(session)
+    return None
+
+
+def _forget(session: SparkSession) -> None:
+    """Makes PySpark start anew: a stopped context is let go, and its JVM too if that has died."""
+    gateway: Any = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None or process.poll() is None:
+        with contextlib.suppress(Py4JError, OSError):
+            session.stop()
+            return
+    context = session.sparkContext
+    context._jsc = None
+    context.stop()
+    gateway.close()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+
+
+def die_quietly(session: SparkSession) -> None:
+    """Keeps PySpark from printing a stack when the JVM goes away: who waits for it is told."""
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    tell = server.handle_error
+
+    def handle_error(*request: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            tell(*request)
+
+    server.handle_error = handle_error
+
+
+def master_of(session: SparkSession) -> str:
+    """Where the tasks of a session run."""
+    return str(session.sparkContext.master)
+
+
+def temporary_directory(session: SparkSession) -> Path:
+    """A directory that the driver removes when it ends."""
+    return Path(str(session.sparkContext._temp_dir))
+
+
+def executor_count(session: SparkSession) -> int:
+    """How many executors the cluster has given, the driver not counted."""
+    return len(java_context(session).statusTracker().getExecutorInfos()) - 1
+
+
+_MISSING = (Py4JError, AttributeError, TypeError)
+"""What is raised where a private interface is not there or looks different."""
+
+
+def _warn_of_the_plain_way(session: SparkSession, error: Exception) -> None:
+    first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    warnings.warn(
+        f"Spark {session.version} lacks an interface that makes steps quick ({first_line}): "
+        "plans are built anew in each step",
+        RuntimeWarning,
+        stacklevel=3,
+    )

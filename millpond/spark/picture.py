@@ -1,0 +1,100 @@
+"""What strategies see of the running operators: the plan with what was measured, and its queues."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from millpond.planning.physical import Graph, OutputOperator
+from millpond.snapshot import (
+    InputSnapshot,
+    OperatorSnapshot,
+    OperatorState,
+    PlanSnapshot,
+    QueryShare,
+)
+from millpond.spark.operators.running import RunningOperator
+from millpond.spark.statistics import Statistics
+
+
+class Picture:
+    """The running operators as strategies see them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.running: dict[str, RunningOperator] = {}
+        self.statistics: dict[str, Statistics] = {}
+        self.weights: dict[str, float] = {}
+        self.began = time.monotonic()
+        self._graph = graph
+
+    def plan(self, version: int) -> PlanSnapshot:
+        """The running operators with their measured averages."""
+        return PlanSnapshot(tuple(map(self._snapshot, self.running)), version)
+
+    def _snapshot(self, identity: str) -> OperatorSnapshot:
+        operator, measured = self._graph.operators[identity], self.statistics[identity]
+        inputs = tuple(
+            InputSnapshot(
+                number(queue) if queue in self.running else queue,
+                measured.cost_seconds,
+                measured.selectivity,
+                measured.input_bytes,
+            )
+            for queue in operator.queues()
+        )
+        return OperatorSnapshot(
+            number(identity),
+            operator.label(),
+            inputs,
+            tuple(map(number, self._graph.readers(identity))),
+            tuple(QueryShare(q, self.weights.get(q, 1.0)) for q in self.queries(identity)),
+            measured.output_bytes,
+            measured.step_seconds,
+            isinstance(operator, OutputOperator),
+        )
+
+    def queries(self, identity: str) -> list[str]:
+        """The queries that depend on an operator."""
+        operator = self._graph.operators[identity]
+        if isinstance(operator, OutputOperator):
+            return [operator.query]
+        found: dict[str, None] = {}
+        for reader in self._graph.readers(identity):
+            found.update(dict.fromkeys(self.queries(reader)))
+        return list(found)
+
+    def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
+        """The queues of some operators now."""
+        busy = set(under_way)
+        return [self._state(identity, identity in busy) for identity in identities]
+
+    def _state(self, identity: str, is_busy: bool) -> OperatorState:
+        running = self.running[identity]
+        until = running.horizon
+        waiting = running.waiting(running.claimed, until)
+        arrived = min(queue.oldest_arrival(running.claimed) for queue, _ in running.subscriptions)
+        is_ready = not (is_busy and running.keeps_state) and running.has_work(until)
+        return OperatorState(
+            number(identity),
+            float(waiting),
+            waiting * self.statistics[identity].input_bytes,
+            arrived - self.began,
+            is_ready,
+            is_busy and not is_ready,
+        )
+
+    def place_of(self, identity: str) -> str:
+        """What an error in an operator is called after: its queries, and what it does there."""
+        operator, queries = self._graph.operators[identity], ", ".join(self.queries(identity))
+        word = "query" if "," not in queries else "queries"
+        is_output = isinstance(operator, OutputOperator)
+        return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")
+
+
+def number(identity: str) -> int:
+    """The number by which strategies know an operator.
+
+    >>> number("op12")
+    12
+    """
+    return int(identity.removeprefix("op"))

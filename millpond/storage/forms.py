@@ -1,0 +1,138 @@
+"""How a bucket's deltas become the state an operator works with, and how deltas are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.kernels.columns import integers
+from millpond.kernels.groups import encode
+from millpond.kernels.runs import Run, RunIndex, merged_runs
+from millpond.schema import FOREVER
+from millpond.storage.state import Delta
+from millpond.storage.synopses import GroupSynopsis
+
+State = TypeVar("State")
+
+INDEX_BYTES = 150
+"""What a synopsis's index takes for each group, about."""
+
+
+class Form(Protocol[State]):
+    """A kind of state: what is kept of deltas in memory."""
+
+    def empty(self) -> State:
+        """A bucket without rows."""
+        ...
+
+    def applied(
+        self, state: State, delta: Delta, rows: pa.Table, changes: pa.Table | None
+    ) -> State:
+        """The state with a delta's rows.
+
+        ``changes`` are the rows of the delta's last version alone, where these are known and the
+        state is the one before that version.
+        """
+        ...
+
+    def everything(self, state: State) -> pa.Table:
+        """All rows, as a base holds them."""
+        ...
+
+    def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
+        """One delta's rows instead of several's, true from a time on."""
+        ...
+
+    def only(self, state: State, deltas: Sequence[Delta]) -> State:
+        """The state without what deltas brought that are no longer named, where that matters."""
+        ...
+
+    def last_end(self, rows: pa.Table) -> int:
+        """When a delta of these rows may be forgotten, as none of them says anything any more."""
+        ...
+
+    def live_rows(self, state: State) -> int:
+        """How many rows a base would hold."""
+        ...
+
+    def bytes(self, state: State) -> int:
+        """The memory it takes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """One row a group, the latest counts; ``_n`` = 0 says that the group is gone."""
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+
+    def empty(self) -> GroupSynopsis:
+        return GroupSynopsis(self.schema, list(self.keys))
+
+    def applied(
+        self, state: GroupSynopsis, delta: Delta, rows: pa.Table, changes: pa.Table | None
+    ) -> GroupSynopsis:
+        state.insert(rows if changes is None else changes)
+        return state
+
+    def everything(self, state: GroupSynopsis) -> pa.Table:
+        return state.all()
+
+    def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
+        rows = pa.concat_tables(parts)
+        codes = encode([rows[name] for name in self.keys], rows.num_rows)
+        last = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
+        last[codes] = np.arange(len(codes))
+        if is_base and self.keys:
+            last = last[integers(rows["_n"])[last] != 0]
+        return rows.take(pa.array(np.sort(last)))
+
+    def only(self, state: GroupSynopsis, deltas: Sequence[Delta]) -> GroupSynopsis:
+        return state
+
+    def last_end(self, rows: pa.Table) -> int:
+        return FOREVER
+
+    def live_rows(self, state: GroupSynopsis) -> int:
+        return len(state)
+
+    def bytes(self, state: GroupSynopsis) -> int:
+        return state.bytes + INDEX_BYTES * len(state)
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """One side of a join: each delta is a run of elements."""
+
+    schema: pa.Schema
+
+    def empty(self) -> RunIndex:
+        return RunIndex(self.schema)
+
+    def applied(
+        self, state: RunIndex, delta: Delta, rows: pa.Table, changes: pa.Table | None
+    ) -> RunIndex:
+        return state.succeeded(rows, delta.first, delta.last)
+
+    def everything(self, state: RunIndex) -> pa.Table:
+        return state.all()
+
+    def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
+        return merged_runs(parts, until)
+
+    def only(self, state: RunIndex, deltas: Sequence[Delta]) -> RunIndex:
+        return state.only({delta.last for delta in deltas})
+
+    def last_end(self, rows: pa.Table) -> int:
+        return Run.of(rows).last_end
+
+    def live_rows(self, state: RunIndex) -> int:
+        return len(state)
+
+    def bytes(self, state: RunIndex) -> int:
+        return state.bytes

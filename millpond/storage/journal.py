@@ -1,0 +1,66 @@
+"""The journal of an engine: notes of what happened, written to the store's log in groups.
+
+Nothing is deleted from a store before the notes that make it garbage are in the log. A store in
+memory has no log: its notes go nowhere, and files are deleted at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from millpond.storage.log import CommitLog, Record
+from millpond.storage.store import Store
+
+
+class Journal:
+    """Takes notes, and sees to it that they are in the log before anybody relies on them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._log = CommitLog(store.path("commits.log")) if store.is_durable else None
+        self._notes: list[Record] = []
+        self.is_replaying = False
+        """Whether the notes of an earlier run are being acted on: they are not taken again."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether notes survive the process."""
+        return self._log is not None
+
+    def note(self, kind: str, **facts: Any) -> Record:
+        """Adds a note; it counts from the next ``flush`` on, and may be completed until then."""
+        record: Record = {"kind": kind, **facts}
+        if self._log is not None and not self.is_replaying:
+            self._notes.append(record)
+        return record
+
+    @property
+    def length(self) -> int:
+        """How many notes wait to be written."""
+        return len(self._notes)
+
+    def take_back(self, length: int) -> None:
+        """Drops the notes taken since there were so many: what they speak of did not happen."""
+        del self._notes[length:]
+
+    def flush(self) -> None:
+        """Writes the notes taken since, as one; then deletes what they have made garbage."""
+        if self._log is None or self.is_replaying:
+            return
+        if self._notes:
+            self._log.append(self._notes)
+            self._notes = []
+        self._store.sweep()
+
+    def records(self) -> Iterator[Record]:
+        """What earlier runs have noted."""
+        if self._log is not None:
+            yield from self._log.read()
+
+    def close(self) -> None:
+        """Writes what is left."""
+        if self._log is not None:
+            self.flush()
+            self._log.close()
+            self._log = None

@@ -1,0 +1,115 @@
+"""Who reads a queue, how far each has come, and which pages that still holds.
+
+Readers that need a page until the same time are one kind, so a page costs as much bookkeeping as
+there are kinds (lengths of windows, say), however many readers there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field
+
+from millpond.planning.window_times import WindowTimes
+from millpond.storage.pages import Page
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Until when a reader needs a page: it may go when the reader's cursor has reached ``until``.
+
+    ``window`` is that of the reader, over a stream. ``comes_back``: it reads a tuple again while
+    the tuple is in the window, or when it leaves. ``ends``: it reads an element again at its end.
+    """
+
+    window: WindowTimes | None = None
+    comes_back: bool = False
+    ends: bool = False
+
+    def until(self, page: Page) -> int:
+        """The time the reader's cursor must reach before the page may go."""
+        if self.window is not None:
+            return self.window.leave(page.last) if self.comes_back else self.window.enter(page.last)
+        if self.ends and page.last_end is not None:
+            return max(page.last, page.last_end)
+        return page.last
+
+
+@dataclass(eq=False)
+class Reader:
+    """One reader's place: it has read everything up to ``cursor``.
+
+    ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
+    pages there are, so few large ones are better.
+    """
+
+    cursor: int
+    retention: Retention = Retention()
+    needs_content: bool = False
+    scans: bool = False
+
+
+@dataclass
+class ReaderKind:
+    """All readers of a queue that need pages equally long, and the pages they need."""
+
+    retention: Retention
+    needs_content: bool
+    scans: bool = False
+    readers: set[Reader] = field(default_factory=set)
+    unsummed: list[Page] = field(default_factory=list)
+    """Pages whose changes are not yet summed up, where readers need the content."""
+    _held: list[tuple[int, int, Page]] = field(default_factory=list)
+    _cursors: list[tuple[int, int, Reader]] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def add(self, reader: Reader) -> None:
+        """One reader more."""
+        self.readers.add(reader)
+        heapq.heappush(self._cursors, (reader.cursor, next(self._numbers), reader))
+
+    @property
+    def least_cursor(self) -> int:
+        """How far the slowest reader is."""
+        while True:
+            cursor, number, reader = self._cursors[0]
+            if reader not in self.readers:
+                heapq.heappop(self._cursors)
+            elif reader.cursor != cursor:
+                heapq.heapreplace(self._cursors, (reader.cursor, number, reader))
+            else:
+                return cursor
+
+    def hold(self, page: Page) -> None:
+        """Keeps a page until the slowest reader has passed it."""
+        page.holders += 1
+        if self.needs_content:
+            self.unsummed.append(page)
+        else:
+            self._push(page)
+
+    def summed(self, until: int) -> None:
+        """The changes up to a time are summed up: their pages are needed like others' now."""
+        done = [page for page in self.unsummed if page.last <= until]
+        self.unsummed = [page for page in self.unsummed if page.last > until]
+        for page in done:
+            self._push(page)
+
+    def _push(self, page: Page) -> None:
+        heapq.heappush(self._held, (self.retention.until(page), next(self._numbers), page))
+
+    def let_go(self) -> list[Page]:
+        """The pages that this kind was the last to hold and needs no more."""
+        cursor, gone = self.least_cursor, []
+        while self._held and self._held[0][0] <= cursor:
+            page = heapq.heappop(self._held)[2]
+            page.holders -= 1
+            gone += [page] if page.holders == 0 else []
+        return gone
+
+    def let_go_all(self) -> list[Page]:
+        """The pages nobody holds once this kind is gone."""
+        held = self.unsummed + [page for _, _, page in self._held]
+        for page in held:
+            page.holders -= 1
+        return [page for page in held if page.holders == 0]

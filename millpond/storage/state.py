@@ -1,0 +1,103 @@
+"""The versions of an operator's keyed state: hash buckets, each a list of deltas in files.
+
+A step writes the rows it touched; a version says which files hold the state at a time. Files are
+never changed, so a version stays true until its files are deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millpond.kernels.levels import parts_to_merge
+from millpond.schema import BEGINNING, FOREVER
+
+COMPACT_ROWS = 4_096
+"""Replaced rows are tolerated up to this many beyond twice the live ones."""
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A file with the changes that the versions from ``first`` to ``last`` made to a bucket."""
+
+    path: str
+    """Within the store's directory, or absolute."""
+    rows: int
+    bytes: int
+    first: int
+    last: int
+    last_end: int = FOREVER
+    """The time from which on it says nothing any more."""
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it holds the whole bucket."""
+        return self.first == 0
+
+    def to_json(self) -> list[Any]:
+        """The delta as plain data."""
+        return [self.path, self.rows, self.bytes, self.first, self.last, self.last_end]
+
+    @staticmethod
+    def from_json(data: Sequence[Any]) -> Delta:
+        """The delta that ``to_json`` gave."""
+        return Delta(*data)
+
+
+@dataclass(frozen=True)
+class StateVersion:
+    """The state of an operator at a time; the versions of one operator form one line."""
+
+    number: int
+    buckets: tuple[tuple[Delta, ...], ...]
+
+    @staticmethod
+    def empty(buckets: int) -> StateVersion:
+        """The version before the first step."""
+        return StateVersion(0, ((),) * buckets)
+
+    def after(self, new: Mapping[int, Delta], until: int = BEGINNING) -> StateVersion:
+        """The next version: a new delta takes the place of those whose changes it includes.
+
+        Deltas that say nothing after the time ``until`` are left out.
+        """
+        buckets = (_with(d, new.get(bucket)) for bucket, d in enumerate(self.buckets))
+        kept = (tuple(delta for delta in d if delta.last_end > until) for d in buckets)
+        return StateVersion(self.number + 1, tuple(kept))
+
+    def first_of_next(self, bucket: int, rows: int, live_rows: int) -> int:
+        """From which version on the bucket's next delta, of so many rows, includes the changes.
+
+        Zero asks for a base: all there is.
+        """
+        deltas = self.buckets[bucket]
+        sizes = [delta.rows for delta in deltas]
+        if sum(sizes) + rows > 2 * live_rows + COMPACT_ROWS:
+            return 0
+        merged = parts_to_merge(sizes, rows)
+        if merged == len(deltas):
+            return 0
+        return deltas[-merged].first if merged else self.number + 1
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files it needs."""
+        return frozenset(delta.path for deltas in self.buckets for delta in deltas)
+
+    def to_json(self) -> dict[str, Any]:
+        """The version as plain data."""
+        buckets = [[delta.to_json() for delta in deltas] for deltas in self.buckets]
+        return {"number": self.number, "buckets": buckets}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> StateVersion:
+        """The version that ``to_json`` gave."""
+        buckets = (tuple(map(Delta.from_json, deltas)) for deltas in data["buckets"])
+        return StateVersion(data["number"], tuple(buckets))
+
+
+def _with(deltas: tuple[Delta, ...], new: Delta | None) -> tuple[Delta, ...]:
+    if new is None:
+        return deltas
+    return (*(delta for delta in deltas if delta.last < new.first), new)

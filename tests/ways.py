@@ -1,0 +1,90 @@
+"""The ways to run a case that must not matter: places, processors, stores, deaths, repetitions."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import tempfile
+import threading
+from dataclasses import dataclass
+
+from millpond import Engine
+from millpond.spark.operators.running import RunningOperator
+from tests.crashing import Mortal
+
+PROCESSORS = (1, 2, 3, 4)
+DRIVER_ROWS = (50_000, 0, 3)
+STORES = ("memory", "directory", "dying")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an engine runs: nothing of this may change an answer."""
+
+    seed: int
+    processors: int = 2
+    driver_rows: int = 50_000
+    store: str = "memory"
+    repeats: float = 0.0
+    """Which part of the steps is executed twice, the first time for nothing."""
+
+    @staticmethod
+    def drawn(seed):
+        """One of the ways; seeds in a row meet all pairs of settings soon."""
+        rng = random.Random(seed)
+        return Way(
+            seed,
+            PROCESSORS[seed % len(PROCESSORS)],
+            DRIVER_ROWS[seed // 2 % len(DRIVER_ROWS)],
+            rng.choice(STORES),
+            rng.choice((0.0, 0.5)),
+        )
+
+    def engines(self, spark, **more):
+        """Makes engines of this way, for ``fuzz.check``."""
+
+        @contextlib.contextmanager
+        def made(settings):
+            rng = random.Random(self.seed)
+            settings = settings | more
+            settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
+            directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
+
+            def make():
+                return Engine(settings, spark, store=directory)
+
+            with repeated(rng, self.repeats):
+                dies = (lambda: rng.random() < 0.25) if self.store == "dying" else lambda: False
+                engine = make() if directory is None else Mortal(make, dies)
+                try:
+                    with engine as open_engine:
+                        yield open_engine
+                finally:
+                    if directory is not None:
+                        shutil.rmtree(directory, ignore_errors=True)
+
+        return made
+
+
+@contextlib.contextmanager
+def repeated(rng, share):
+    """Executes some steps twice: what the first execution wrote is thrown away."""
+    execute, lock = RunningOperator.execute, threading.Lock()
+
+    def twice(self, step):
+        with lock:
+            again = rng.random() < share
+        if again:
+            outcome = execute(self, step)
+            if outcome.output is not None:
+                outcome.output.free()
+            if self.state is not None:
+                self.state.give_up(outcome.state)
+        return execute(self, step)
+
+    RunningOperator.execute = twice
+    try:
+        yield
+    finally:
+        RunningOperator.execute = execute
