@@ -88,6 +88,11 @@ class ResultLog:
         weights = integers(page.table["_w"])
         self.came += int(weights[weights > 0].sum())
 
+    def restore(self, pages: list[Page], until: int, rows: int, came: int, position: int) -> None:
+        """Takes what an earlier run has put out."""
+        self.complete_until, self.rows, self.came, self.position = until, rows, came, position
+        self._pages = pages
+
     @property
     def pages(self) -> list[Page]:
         """The pages that are remembered."""
