@@ -113,8 +113,7 @@ class Deliveries:
     def note_sink(self, log: ResultLog) -> None:
         """Notes how far a sink is."""
         if log.sink is not None:
-            query, mark = log.entry.name.lower(), log.sink.mark()
-            self._journal.note("sink", query=query, position=log.sink_position, mark=mark)
+            self._journal.note(**log.sink_note())
 
     def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
         """Has an executor write a page to a Parquet sink, if that is where its rows are."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from millpond.arguments import as_text
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
+from millpond.checkpoint import checkpoint
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
 from millpond.connectors.sinks import NamedSink
@@ -43,7 +44,7 @@ from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
-from millpond.memory import StatementMemory, noted
+from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
@@ -247,7 +248,7 @@ class Engine:
             self.deliveries.add(replace(self._log_of(aside, None), counts_coming=True))
         self.deliveries.add(self._log_of(entry, sink))
         if entry.active:
-            self._activate(entry, plan)
+            self._activate(entry, plan, self.inputs.epoch())
 
     def _aside(self, entry: QueryEntry) -> QueryEntry | None:
         """What a query with ON ERROR SKIP leaves out, as a query beside it that nobody sees."""
@@ -261,8 +262,8 @@ class Engine:
         tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
         return ResultLog(entry, tick, in_timestamps, sink, self._keep_results)
 
-    def _activate(self, entry: QueryEntry, plan: Node) -> None:
-        epoch, aside = self.inputs.epoch(), self._aside(entry)
+    def _activate(self, entry: QueryEntry, plan: Node, epoch: int) -> None:
+        aside = self._aside(entry)
         self._outputs[entry.name.lower()] = self.graph.add_query(entry.name, plan, epoch)
         if aside is not None:
             output = self.graph.add_query(aside.name, optimise(aside.plan), epoch)
@@ -317,7 +318,7 @@ class Engine:
     def _restart(self, entry: QueryEntry) -> None:
         self._failures.forget(entry.name)
         self.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate(entry, optimise(entry.plan, entry.on_error))
+        self._activate(entry, optimise(entry.plan, entry.on_error), self.inputs.epoch())
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -349,9 +350,11 @@ class Engine:
         elif changed.active and self._failures.of(changed.name) is not None:
             self._restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, optimise(changed.plan, changed.on_error))
+            self._activate(changed, optimise(changed.plan, changed.on_error), self.inputs.epoch())
 
     def _set(self, action: SetOption) -> None:
+        if self._journal.is_replaying and action.key.lower() == "store":
+            return  # the store is where it is found
         settings = self.settings.with_option(action.key, str(action.value))
         if not self._journal.is_replaying:
             refuse_late_change(action.key, self._session is not None, self._runtime is not None)
@@ -686,6 +689,8 @@ class Engine:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
             self._journal.flush()
+            if self._journal.is_long:
+                self.compact_log()
         self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------
@@ -709,7 +714,8 @@ class Engine:
         self._failures.told()
         self.memory.recovered()
         self.store.run = replay.runs + 1
-        self._journal.note("open", run=self.store.run, **replay.given)
+        self.opened = {"run": self.store.run, **replay.given}
+        self._journal.note("open", **self.opened)
         self.store.remove_garbage(self._file_names())
         for key, entry in self.catalog.entries.items():
             match entry:
@@ -719,6 +725,8 @@ class Engine:
                     self.deliveries.of(key).sink = self._sink_of(entry, replay.marks.get(key))
                     self.deliveries.has_news(key)
         self._journal.flush()
+        if self._journal.is_long:
+            self.compact_log()
 
     def _resume_source(self, key: str, entry: StreamEntry | RelationEntry) -> None:
         is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
@@ -731,6 +739,27 @@ class Engine:
         running = () if self._runtime is None else self._runtime.running.values()
         states = {name for each in running if each.state for name in each.state.names}
         return self.inputs.file_names() | self.deliveries.file_names() | states
+
+    def register_again(self, entry: QueryEntry, declared: Declaration, epoch: int | None) -> None:
+        """Registers a query of an earlier run as it was; without an epoch it does not run."""
+        self.catalog.add(entry)
+        self.memory.declare(declared)
+        plan = optimise(entry.plan, entry.on_error)
+        self._add_query(replace(entry, active=False), plan, None)
+        self.deliveries.of(entry.name).entry = entry
+        if epoch is not None:
+            self._activate(entry, plan, epoch)
+
+    def epoch_of(self, query: str) -> int | None:
+        """When a query began that runs."""
+        output = self._outputs.get(query.lower())
+        return None if output is None else self.graph.epochs[output]
+
+    def compact_log(self) -> None:
+        """Has the log of the store begin anew, with all there is."""
+        with self._lock:
+            self._journal.flush()
+            self._journal.begin_anew(checkpoint(self) if self._journal.is_durable else None)
 
     # -- results ---------------------------------------------------------------------------
 

@@ -167,6 +167,33 @@ class Inputs:
                 intake.queues.append(self._from_now_on(intake))
         return self._epoch
 
+    def epochs(self) -> dict[str, Any]:
+        """The epochs, as plain data."""
+        return {
+            "epoch": self._epoch,
+            "moved": self._moved,
+            "since": {str(epoch): times for epoch, times in self.since.items()},
+            "queues": {
+                key: [queue.name for queue in intake.queues[1:]]
+                for key, intake in self.relations.items()
+            },
+        }
+
+    def restore_epochs(
+        self,
+        epoch: int,
+        moved: bool,
+        since: dict[str, dict[str, int]],
+        queues: dict[str, list[str]],
+    ) -> None:
+        """Takes what ``epochs`` gave."""
+        self._epoch, self._moved = epoch, moved
+        self.since.update({int(number): times for number, times in since.items()})
+        for key, names in queues.items():
+            intake = self.relations[key]
+            suffixes = [name.removeprefix(intake.queue.name) for name in names]
+            intake.queues += [self._relation_queue(intake.entry, suffix) for suffix in suffixes]
+
     def _from_now_on(self, intake: RelationIntake) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
         queue = self._relation_queue(intake.entry, f"@{self._epoch}")
@@ -225,15 +252,7 @@ class Inputs:
         self._arrived([intake.queue])
 
     def _note_stream(self, key: str, intake: StreamIntake, late: str | None) -> None:
-        self._journal.note(
-            "stream",
-            name=key,
-            largest=intake.largest,
-            arrived=intake.arrived,
-            late_count=intake.late_count,
-            late=late,
-            heartbeat=intake.queue.heartbeat,
-        )
+        self._journal.note(**intake.noted(key), late=late)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -258,12 +277,7 @@ class Inputs:
     def _change(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
         for queue, page in intake.change(rows, times, weights):
             self._note_page(queue, page)
-        self._journal.note(
-            "relation",
-            name=intake.entry.name.lower(),
-            last_change=intake.last_change,
-            changed_rows=intake.changed_rows,
-        )
+        self._journal.note(**intake.noted(intake.entry.name.lower()))
 
     def _beat(self, queue: Queue, heartbeat: int) -> None:
         if heartbeat > queue.heartbeat:

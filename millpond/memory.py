@@ -68,7 +68,8 @@ class StatementMemory:
         self.count(statement.text)
         match statement.action:
             case Create(entry):
-                self.declare(entry.name, kind_of(entry), statement.text, statement.position)
+                text, position = statement.text, statement.position
+                self.declare(Declaration(entry.name, kind_of(entry), text, position))
             case SetOption(key):
                 self.settings[key.lower()] = statement.text, statement.position
 
@@ -76,9 +77,9 @@ class StatementMemory:
         """A statement was executed, which changes rows."""
         self.executed[_digest(text)] += 1
 
-    def declare(self, name: str, kind: str, text: str, position: Position) -> None:
+    def declare(self, declaration: Declaration) -> None:
         """A name is declared."""
-        self.declarations.append(Declaration(name, kind, text, position))
+        self.declarations.append(declaration)
 
     def forget(self, name: str) -> None:
         """A name was dropped: it may be declared anew."""

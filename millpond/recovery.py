@@ -6,13 +6,14 @@ taken from the log. Steps are deterministic and what was not committed is invisi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from millpond.checkpoint import entry_again
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
-from millpond.planning.physical import Graph
+from millpond.memory import Declaration
+from millpond.planning.physical import Graph, form
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 
 def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
     """The canonical plans of operators, shortened: what the log's names of them stand for."""
-    return {
-        identity: hashlib.sha256(
-            f"{graph.operators[identity]!r}@{graph.epochs[identity]}".encode()
-        ).hexdigest()[:16]
-        for identity in identities
-    }
+    return {each: form(graph.operators[each], graph.epochs[each]) for each in identities}
 
 
 class Replay:
@@ -68,10 +64,7 @@ class Replay:
             self._engine.execute_again(text, Position(*at))
         graph = self._engine.graph
         if form and form_of(graph, form.keys() & graph.operators.keys()) != form:
-            raise StateError(
-                f"the store was written by a version of Millpond that plans this differently:\n"
-                f"  {text}\nopen it with that version, or begin anew with another store"
-            )
+            raise _planned_otherwise(text)
 
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
@@ -147,5 +140,60 @@ class Replay:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
         self._engine.fail(found, StateError(found[0].error))
 
+    # -- a log that begins with a checkpoint -----------------------------------------------
+
+    def _epochs(self, **facts: Any) -> None:
+        self._engine.inputs.restore_epochs(**facts)
+
+    def _graph(self, operators: dict[str, str], next: int) -> None:  # noqa: A002
+        self._engine.graph.restore_numbers(operators, next)
+
+    def _query(
+        self, name: str, text: str, at: list[int], weight: float, active: bool, epoch: int | None
+    ) -> None:
+        declared = Declaration(name, "query", text, Position(*at))
+        try:
+            entry = entry_again(self._engine, declared, weight, active)
+            self._engine.register_again(entry, declared, epoch)
+        except StateError:
+            raise _planned_otherwise(text) from None
+
+    def _late(self, name: str, files: list[str]) -> None:
+        self._engine.inputs.streams[name].late_names = files
+
+    def _queue(
+        self,
+        name: str,
+        heartbeat: int,
+        pages: list[tuple[dict[str, Any], int]],
+        base: dict[str, Any] | None,
+        base_time: int,
+    ) -> None:
+        referred = [(self._referred(page), floor) for page, floor in pages]
+        base_page = None if base is None else self._referred(base)
+        self._engine.inputs.queues[name].restore(heartbeat, referred, base_page, base_time)
+        for relation in self._engine.inputs.relations.values():
+            relation.reader.cursor = relation.queue.heartbeat
+
+    def _operator(self, name: str, cursor: int, state: Any) -> None:
+        self._engine.runtime.replay(name, cursor, None, state)
+
+    def _results(self, query: str, pages: list[dict[str, Any]], **facts: Any) -> None:
+        self._engine.deliveries.of(query).restore([self._referred(page) for page in pages], **facts)
+
+    def _restored(self, executed: dict[str, int]) -> None:
+        self._engine.memory.restore(executed)
+        try:
+            self._engine.graph.restored()
+        except StateError as error:
+            raise _planned_otherwise(str(error)) from None
+
     def _referred(self, reference: dict[str, Any]) -> Page:
         return Page.referred(self._engine.store, reference)
+
+
+def _planned_otherwise(text: str) -> StateError:
+    return StateError(
+        f"the store was written by a version of Millpond that plans this differently:\n  {text}\n"
+        "open it with that version, or begin anew with another store"
+    )
