@@ -12,7 +12,7 @@ import pyarrow as pa
 from millpond.catalog import QueryEntry
 from millpond.cli.faults import STDIN_SCRIPT, Script
 from millpond.cli.notices import say_what_has_no_end, warn_of_late_tuples, warn_of_silence
-from millpond.cli.progress import ProgressDisplay, waiting_for
+from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import Printer, make_printer, text_table
 from millpond.engine import Engine
 from millpond.reading import ReadLimits
@@ -50,10 +50,8 @@ def print_results(engine: Engine, printer: Printer, limits: ReadLimits = UNLIMIT
     display = ProgressDisplay()
     for query in _queries(engine):
         engine.subscribe(query.name, partial(display.printing(printer), query.name))
-    if _queries(engine):
-        with waiting_for("Spark"):
-            _ = engine.spark
-    with display.shown() as progress:
+    engine.while_spark_starts = partial(display.waiting_for, "Spark")
+    with ended_by_printing(), display.shown() as progress:
         engine.finish(progress, limits.seconds, limits.rows)
 
 
