@@ -8,7 +8,8 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,8 @@ class Engine:
         self._session = spark
         self._lock = threading.RLock()
         self._starting = threading.Lock()
+        self.while_spark_starts: Callable[[], AbstractContextManager[Any]] = nullcontext
+        """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark)
@@ -483,7 +486,8 @@ class Engine:
 
         with self._starting:
             if self._session is None:
-                self._session = create_session(self.settings)
+                with self.while_spark_starts():
+                    self._session = create_session(self.settings)
             return self._session
 
     @property
@@ -813,6 +817,8 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
+        if stage not in ("logical", "physical"):
+            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical')
         return Plan(entry.name, stage, self._plan_text(entry, stage))
 
     def _explain(self, action: Explain, text: str) -> Plan:
@@ -833,7 +839,7 @@ class Engine:
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
         with self._lock:
-            return shown(self, kind.lower())
+            return shown(self, as_text(kind, "what to show").lower())
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()

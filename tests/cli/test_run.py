@@ -141,6 +141,26 @@ def test_a_pipe_sees_results_only_and_ctrl_c_is_quiet(tmp_path: Path) -> None:
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.spark
+def test_a_run_ends_when_its_reader_has_gone(tmp_path: Path) -> None:
+    script = tmp_path / "endless.cql"
+    script.write_text(
+        "CREATE STREAM S (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(1000); SELECT a FROM S;"
+    )
+    command = [sys.executable, "-m", "millpond", "run", str(script), "--format", "csv"]
+    process = subprocess.Popen(
+        [*command, "--set", "page_rows=2000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline() == b"query,ts,weight,a\n"
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=120) == 1
+    assert b"Traceback" not in err
+    process.stderr.close()
+
+
 ENDLESS = """\
 CREATE STREAM S (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(1000);
 CREATE STREAM Unread (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(1000);
