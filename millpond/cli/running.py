@@ -40,9 +40,9 @@ def run_script(
         if limits == UNLIMITED:
             say_what_has_no_end(engine, WAY_OUT)
         print_results(engine, printer_for(engine, output), limits)
+        say_which_way(engine)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
-        say_which_way(engine)
 
 
 def printer_for(engine: Engine, output: str) -> Printer:
