@@ -35,8 +35,8 @@ demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic
 test: $(STAMP) ## all tests
 	$(BIN)/pytest
 
-test-fast: $(STAMP) ## the tests that need no JVM, under a minute
-	$(BIN)/pytest -m 'not spark' -n 2 --dist loadfile
+test-fast: $(STAMP) ## the quick tests that need no JVM, under a minute
+	$(BIN)/pytest -m 'not spark and not slow' -n 2 --dist loadfile
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from millpond.spark.session import default_hadoop_options, hadoop_options, set_hadoop_options
+from millpond.spark.hadoop import default_hadoop_options, hadoop_options, set_hadoop_options
 
 Build = Callable[..., DataFrame]
 """Makes the query's DataFrame of one streaming DataFrame for each input."""

@@ -1,9 +1,28 @@
-"""Millpond: a data stream management system on Spark."""
+"""Millpond: a data stream management system on Spark.
 
-from millpond.display import Plan, Query
-from millpond.engine import Engine
+What is named here is loaded when it is asked for: Spark's workers, which import this package too,
+need the kernels and nothing of the engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from millpond.errors import MillpondError
+
+if TYPE_CHECKING:
+    from millpond.display import Plan, Query
+    from millpond.engine import Engine
 
 __version__ = "0.1.0"
 
 __all__ = ["Engine", "MillpondError", "Plan", "Query", "__version__"]
+
+_HOMES = {"Engine": "engine", "Plan": "display", "Query": "display"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -20,7 +20,6 @@ from millpond.storage.queues import Queue
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
-    from millpond.results import ResultLog
 
 
 def checkpoint(engine: Engine) -> list[Record] | None:
@@ -162,12 +161,13 @@ def _queue(queue: Queue) -> Record:
 
 def _operators(engine: Engine) -> Iterator[Record]:
     for identity, running in sorted(engine.runtime.running.items()):
-        state = None if running.state is None else running.state.version.to_json()
+        state = None if running.state is None else running.state.present()
         yield {"kind": "operator", "name": identity, "cursor": running.cursor, "state": state}
 
 
 def _results(engine: Engine) -> Iterator[Record]:
-    for key, log in engine.result_logs():
+    for log in engine.deliveries:
+        key = log.entry.name.lower()
         yield {
             "kind": "results",
             "query": key,
@@ -178,13 +178,7 @@ def _results(engine: Engine) -> Iterator[Record]:
             "pages": [page.reference() for page in log.pages],
         }
         if log.sink is not None:
-            yield sink_note(key, log)
-
-
-def sink_note(key: str, log: ResultLog) -> Record:
-    """How much of a query's results its sink has."""
-    mark = None if log.sink is None else log.sink.mark()
-    return {"kind": "sink", "query": key, "position": log.sink_position, "mark": mark}
+            yield log.sink_note()
 
 
 def entry_again(engine: Engine, declared: Declaration, weight: float, active: bool) -> QueryEntry:

@@ -8,7 +8,8 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,9 @@ import pyarrow as pa
 
 from millpond.arguments import as_text
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
-from millpond.checkpoint import checkpoint, sink_note
+from millpond.checkpoint import checkpoint
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
-from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import NamedSink
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
@@ -39,10 +39,11 @@ from millpond.cql.statements import (
     Statement,
     Update,
 )
+from millpond.deliveries import ASIDE, Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
-from millpond.inputs import Inputs, Report
+from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
@@ -51,7 +52,7 @@ from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits
 from millpond.recovery import Replay, form_of
-from millpond.results import Callback, ResultLog, deliver
+from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
@@ -68,15 +69,6 @@ if TYPE_CHECKING:
     from millpond.spark.runtime import SparkRuntime
     from millpond.spark.steps import Step
     from millpond.spark.surroundings import Limits
-
-
-ASIDE = "#left_out"
-"""What stands behind the name of a query in the name of what it leaves out."""
-
-
-def _nothing_left_out() -> pa.Table:
-    fields = [("ts", pa.int64()), ("weight", pa.int64())]
-    return pa.schema([*fields, ("expression", pa.string()), ("row", pa.string())]).empty_table()
 
 
 class Engine:
@@ -110,14 +102,14 @@ class Engine:
         self._session = spark
         self._lock = threading.RLock()
         self._starting = threading.Lock()
+        self.while_spark_starts: Callable[[], AbstractContextManager[Any]] = nullcontext
+        """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
+        self.deliveries = Deliveries(self._lock, lambda: self.spark)
         self._open_store(self.settings.store)
         self._operation = Operation(self._lock, self._work, self._read_source)
         self._failures = Failures()
-        self._logs: dict[str, ResultLog] = {}
-        self._news: set[str] = set()
-        """The queries that have put out what was not yet handed on."""
         self._outputs: dict[str, str] = {}
         self.graph = Graph()
         self._runtime: SparkRuntime | None = None
@@ -130,6 +122,7 @@ class Engine:
         self.store = Store(location)
         self._journal = Journal(self.store)
         self.memory = StatementMemory()
+        self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
 
     # -- statements ------------------------------------------------------------------------
@@ -255,8 +248,8 @@ class Engine:
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
         aside = self._aside(entry)
         if aside is not None:
-            self._add_log(aside, None).counts_coming = True
-        self._note_sink(self._add_log(entry, sink))
+            self.deliveries.add(replace(self._log_of(aside, None), counts_coming=True))
+        self.deliveries.add(self._log_of(entry, sink))
         if entry.active:
             self._activate(entry, plan, self.inputs.epoch())
 
@@ -268,16 +261,9 @@ class Engine:
         name = entry.name + ASIDE
         return None if plan is None else replace(entry, name=name, plan=plan, sink=None)
 
-    def _add_log(self, entry: QueryEntry, sink: Any) -> ResultLog:
-        log = ResultLog(
-            entry,
-            self.catalog.tick_microseconds,
-            self._in_timestamps(entry.plan),
-            sink,
-            self._keep_results,
-        )
-        self._logs[entry.name.lower()] = log
-        return log
+    def _log_of(self, entry: QueryEntry, sink: Any) -> ResultLog:
+        tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
+        return ResultLog(entry, tick, in_timestamps, sink, self._keep_results)
 
     def _activate(self, entry: QueryEntry, plan: Node, epoch: int) -> None:
         aside = self._aside(entry)
@@ -317,9 +303,7 @@ class Engine:
         if isinstance(entry, QueryEntry):
             self._deactivate(key)
             self._failures.forget(key)
-            for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
-                if log is not None:
-                    log.close()
+            self.deliveries.remove(key)
         self.inputs.drop(key)
         self.claims.release(key)
 
@@ -336,7 +320,7 @@ class Engine:
 
     def _restart(self, entry: QueryEntry) -> None:
         self._failures.forget(entry.name)
-        self._logs[entry.name.lower()].sink_failed = False
+        self.deliveries.of(entry.name.lower()).sink_failed = False
         self._activate(entry, optimise(entry.plan, entry.on_error), self.inputs.epoch())
 
     def failures(self) -> list[Failure]:
@@ -361,7 +345,7 @@ class Engine:
         entry = self.query_entry(action.name)
         apply(action, self.catalog)
         changed = self.query_entry(action.name)
-        self._logs[action.name.lower()].entry = changed
+        self.deliveries.of(action.name.lower()).entry = changed
         if self._runtime is not None:
             self._runtime.set_weight(changed.name, changed.weight)
         if entry.active and not changed.active:
@@ -404,6 +388,7 @@ class Engine:
         """Tells the running operators the settings that may change at any time."""
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
+        limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or cores(self.settings.spark_master)
 
     # -- relations -------------------------------------------------------------------------
@@ -501,7 +486,8 @@ class Engine:
 
         with self._starting:
             if self._session is None:
-                self._session = create_session(self.settings)
+                with self.while_spark_starts():
+                    self._session = create_session(self.settings)
             return self._session
 
     @property
@@ -602,11 +588,33 @@ class Engine:
             reading = self.inputs.next_reading(names)
         if reading is None:
             return False
-        page = reading.page()
+        line = self._read_elsewhere(reading)
+        page = reading.page() if line is None else None
         with self._lock:
-            self.inputs.take(reading, page, report)
+            if line is None:
+                self.inputs.take(reading, page, report)
+            else:
+                self.inputs.take_line(reading, line, report)
             self._journal.flush()
         return True
+
+    def _read_elsewhere(self, reading: SourceReading) -> dict[str, Any] | None:
+        """Has the executors read a page that is too large for the driver, if files can be."""
+        intake, settings = self.inputs.streams.get(reading.name), self.settings_now
+        is_large = settings.page_rows > settings.driver_rows
+        if intake is None or not is_large or not reading.can_be_elsewhere:
+            return None
+        from millpond.spark.sources import read_page
+
+        with self._lock:
+            work = {
+                "admission": intake.admission,
+                "settings": settings,
+                "directory": str(self._directory.absolute()),
+                "rows": self.inputs.read_rows.get(reading.name, 0),
+                "now": intake.now_ticks(),
+            }
+        return read_page(self.spark, self.store, work)
 
     def _work(self) -> None:
         """One round of the loop: everything that can be done now."""
@@ -630,24 +638,18 @@ class Engine:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        log = self._logs[query.lower()]
-        log.add(page, until)
-        if page is not None:
-            self._news.add(query.lower())
-            if log.counts_coming and not self._journal.is_replaying:
-                log.count_coming(page)
-                self._journal.note("came", query=query.lower(), elements=log.came)
+        self.deliveries.put_out(query, page, until)
 
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         if step.outcome is not None and self._journal.is_durable:
-            page, state = step.outcome.output, step.outcome.state
+            page, state = step.outcome.output, step.running.state
             self._journal.note(
                 "step",
                 operator=identity,
                 until=step.reached,
                 page=None if page is None else page.reference(),
-                state=None if state is None else state.to_json(),
+                state=None if state is None else state.reference(step.outcome.state),
             )
 
     def skipped(self, identity: str, until: int) -> None:
@@ -670,7 +672,10 @@ class Engine:
         label = self.graph.operators[identity].label()
         served = self.runtime.picture.queries(identity)
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
-        found = [Failure(query, label, str(error), step.after, step.until) for query in queries]
+        found = [
+            Failure(query, label, str(error), step.after, step.until, step.offenders)
+            for query in queries
+        ]
         self.fail(found, error)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:
@@ -680,28 +685,17 @@ class Engine:
         for failure in failures:
             self._deactivate(failure.query.lower())
 
+    def lost_spark(self) -> None:
+        """Spark has died; the next step asks for another one."""
+        self._session = None
+
     def after_commit(self) -> None:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
             self._journal.flush()
             if self._journal.is_long:
                 self.compact_log()
-            logs = [self._logs[name] for name in self._news if name in self._logs]
-            self._news = set()
-        for log in logs:
-            deliver(log, self._lock, self._sink_told)
-
-    def _sink_told(self, log: ResultLog, error: Exception | None) -> None:
-        if error is None:
-            self._note_sink(log)
-            self._journal.flush()
-            return
-        at = log.complete_until
-        self.fail([Failure(log.entry.name, f"INTO {log.entry.sink}", str(error), at, at)], error)
-
-    def _note_sink(self, log: ResultLog) -> None:
-        if log.sink is not None:
-            self._journal.note(**sink_note(log.entry.name.lower(), log))
+        self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------
 
@@ -732,9 +726,8 @@ class Engine:
                 case StreamEntry() | RelationEntry():
                     self._resume_source(key, entry)
                 case QueryEntry():
-                    log = self._logs[key]
-                    log.sink = self._sink_of(entry, replay.marks.get(key))
-                    self._news.add(key)
+                    self.deliveries.of(key).sink = self._sink_of(entry, replay.marks.get(key))
+                    self.deliveries.has_news(key)
         self._journal.flush()
         if self._journal.is_long:
             self.compact_log()
@@ -747,10 +740,9 @@ class Engine:
             self.inputs.resume(key, source)
 
     def _file_names(self) -> set[str]:
-        results = {name for log in self._logs.values() for page in log.pages for name in page.names}
         running = () if self._runtime is None else self._runtime.running.values()
-        states = {name for each in running if each.state for name in each.state.version.paths}
-        return self.inputs.file_names() | results | states
+        states = {name for each in running if each.state for name in each.state.names}
+        return self.inputs.file_names() | self.deliveries.file_names() | states
 
     def register_again(self, entry: QueryEntry, declared: Declaration, epoch: int | None) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run."""
@@ -758,7 +750,7 @@ class Engine:
         self.memory.declare(declared)
         plan = optimise(entry.plan, entry.on_error)
         self._add_query(replace(entry, active=False), plan, None)
-        self._logs[entry.name.lower()].entry = entry
+        self.deliveries.of(entry.name).entry = entry
         if epoch is not None:
             self._activate(entry, plan, epoch)
 
@@ -773,20 +765,6 @@ class Engine:
             self._journal.flush()
             self._journal.begin_anew(checkpoint(self) if self._journal.is_durable else None)
 
-    def result_logs(self) -> list[tuple[str, ResultLog]]:
-        """What all queries have put out, and what they have left out, by their keys."""
-        return list(self._logs.items())
-
-    def result_log(self, query: str) -> ResultLog:
-        """What a query has put out, by its key."""
-        return self._logs[query]
-
-    def sink_has_taken(self, query: str, position: int) -> None:
-        """The sink of a query had taken so many pages when an earlier run ended."""
-        log = self._logs[query]
-        log.sink_position = position
-        log.forget()
-
     # -- results ---------------------------------------------------------------------------
 
     def results(self, query: str, form: str = "arrow") -> Any:
@@ -794,32 +772,13 @@ class Engine:
 
         Columns are ts (in ticks; NULL at the beginning), weight, and the query's own.
         """
-        with self._lock:
-            log = self._log(query)
-            pages = list(log.pages)
-            for page in pages:
-                page.pin()
-        try:
-            table = log.table(pages)
-        finally:
-            with self._lock:
-                for page in pages:
-                    page.unpin()
-        match form:
-            case "arrow":
-                return table
-            case "pandas":
-                return to_pandas(table)
-            case "spark":
-                return self.spark.createDataFrame(table)
-            case "rows":
-                return python_rows(table)
-        raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
+        return self.deliveries.results(query, form)
 
     def left_out(self, query: str) -> pa.Table:
         """What a query with ON ERROR SKIP has left out: when, how often, why and which row."""
         entry = self.query_entry(query)
-        return self.results(entry.name + ASIDE) if self._aside(entry) else _nothing_left_out()
+        aside = self.deliveries.aside(entry.name)
+        return nothing_left_out() if aside is None else self.results(aside.entry.name)
 
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""
@@ -827,32 +786,26 @@ class Engine:
             raise StateError(f"subscribe needs a function of one table, not {callback!r}")
         with self._lock:
             self._check_open()
-            self._log(query).subscribe(callback)
+            self.deliveries.of(query).subscribe(callback)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
         """A result's time as people read it."""
-        return self._log(query).format_time(ts)
-
-    def _log(self, query: str) -> ResultLog:
-        if as_text(query, "a name").lower() not in self._logs:
-            known = ", ".join(log.entry.name for log in self._logs.values()) or "none"
-            raise StateError(f'no query "{query}"; known: {known}')
-        return self._logs[query.lower()]
+        return self.deliveries.of(query).format_time(ts)
 
     def result_count(self, query: str) -> int:
         """How many elements a query has put out so far, kept or not."""
-        return self._log(query).rows
+        return self.deliveries.of(query).rows
 
     def left_out_count(self, query: str) -> int:
         """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
-        log = self._logs.get(query.lower() + ASIDE)
+        log = self.deliveries.aside(query)
         return 0 if log is None else log.came
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(as_text(name, "a name"))
         if not isinstance(entry, QueryEntry):
-            return self._log(name).entry
+            return self.deliveries.of(name).entry
         return entry
 
     def query(self, name: str) -> Query:
@@ -864,6 +817,8 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
+        if stage not in ("logical", "physical"):
+            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical')
         return Plan(entry.name, stage, self._plan_text(entry, stage))
 
     def _explain(self, action: Explain, text: str) -> Plan:
@@ -884,7 +839,7 @@ class Engine:
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
         with self._lock:
-            return shown(self, kind.lower())
+            return shown(self, as_text(kind, "what to show").lower())
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()
@@ -907,8 +862,7 @@ class Engine:
             self._runtime.close()
         with self._lock:
             self._journal.flush()
-            for log in self._logs.values():
-                log.close_sink()
+            self.deliveries.close()
             self._journal.close()
             self.store.close()
 

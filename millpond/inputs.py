@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
 from millpond.connectors import Progress, Source, to_arrow
+from millpond.connectors.admission import stream_page_schema
 from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
@@ -24,7 +25,6 @@ from millpond.intake import (
     StreamIntake,
     refuse_ended,
     relation_page_schema,
-    stream_page_schema,
 )
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
@@ -49,6 +49,14 @@ class SourceReading:
     name: str
     source: Source
     pages: Iterator[pa.Table]
+
+    is_limited: bool = False
+    """Whether only part of the source is wanted."""
+
+    @property
+    def can_be_elsewhere(self) -> bool:
+        """Whether it reads files that every host sees, to their end."""
+        return getattr(self.source, "reads_files", False) and not self.is_limited
 
     def page(self) -> pa.Table | None:
         """The page, or None at the source's end."""
@@ -76,6 +84,7 @@ class Inputs:
         """How many rows of each source were taken; -1 at its end."""
         self._epoch = 0
         self._moved = False
+        self._is_limited = False
 
     # -- which there are -------------------------------------------------------------------
 
@@ -230,22 +239,20 @@ class Inputs:
         self.change(relation, table, self.change_time(relation), 1)
 
     def _accept(self, key: str, intake: StreamIntake, table: pa.Table) -> None:
-        late = intake.late_count
+        late, name = intake.late_count, None
         page = intake.accept(table)
         if page is not None:
             self._note_page(intake.queue, page)
-        if self._journal.is_durable:
-            self._note_stream(key, intake, has_late=intake.late_count > late)
-        self._arrived([intake.queue])
-
-    def _note_stream(self, key: str, intake: StreamIntake, has_late: bool) -> None:
-        name = None
-        if has_late:
+        if self._journal.is_durable and intake.late_count > late:
             name = self._store.new_name("pages", ".late.parquet")
             self._store.write(intake.late, name)
             intake.late_names.append(name)
             intake.late_tables.clear()
-        self._journal.note(**intake.noted(key), late=name)
+        self._note_stream(key, intake, name)
+        self._arrived([intake.queue])
+
+    def _note_stream(self, key: str, intake: StreamIntake, late: str | None) -> None:
+        self._journal.note(**intake.noted(key), late=late)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -309,6 +316,7 @@ class Inputs:
         """From now on the sources end at these limits."""
         if limits == ReadLimits():
             return
+        self._is_limited = True
         for name, (source, pages) in self.sources.items():
             self.sources[name] = (source, limits.apply(source, pages))
 
@@ -320,7 +328,7 @@ class Inputs:
     def next_reading(self, names: Iterable[str]) -> SourceReading | None:
         """Of some sources the one furthest behind, to be read without the lock."""
         name = min(names, key=self._reached, default=None)
-        return None if name is None else SourceReading(name, *self.sources[name])
+        return None if name is None else SourceReading(name, *self.sources[name], self._is_limited)
 
     def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
@@ -342,6 +350,33 @@ class Inputs:
             weights = np.asarray(page["weight"]).astype(np.int64)
             rows = page.select(page.column_names[2:])
             self._apply(self.relations[name], rows, times, weights)
+
+    def take_line(
+        self, reading: SourceReading, line: dict[str, Any], report: Report | None
+    ) -> None:
+        """Takes a page of a stream's source that was read and written elsewhere."""
+        name = reading.name
+        if name not in self.sources or self.sources[name][1] is not reading.pages:
+            return  # dropped meanwhile
+        if report is not None:
+            report(self._catalog.entries[name].name, Progress(*line["progress"]))
+        self.read_rows[name] = line["taken"]
+        self._journal.note("source", name=name, rows=line["taken"])
+        if line["taken"] < 0:
+            del self.sources[name]
+            self._advance(name, END)
+            return
+        intake = self.streams[name]
+        if "name" in line:
+            page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
+            intake.queue.add(page)
+            self._note_page(intake.queue, page)
+        if "late" in line:
+            intake.late_names.append(line["late"])
+            intake.late_count += line["late_rows"]
+        intake.has_come(line["largest"], line["arrived"], line["heartbeat"])
+        self._note_stream(name, intake, line.get("late"))
+        self._arrived([intake.queue])
 
     def _reached(self, name: str) -> int:
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from millpond.catalog import RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.rows import row_place
-from millpond.connectors.times import times_of
+from millpond.connectors.admission import Admission
 from millpond.errors import InputError, StateError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.groups import Ints
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
 from millpond.storage.pages import Page, concatenated
@@ -38,19 +37,9 @@ def refuse_ended(name: str, queue: Queue) -> None:
         )
 
 
-def stream_page_schema(schema: Schema) -> pa.Schema:
-    """Pages of a base stream: time, order of arrival, then the declared columns as c0…"""
-    numbers = [pa.field("_ts", pa.int64()), pa.field("_seq", pa.int64())]
-    return pa.schema(numbers + _numbered(schema))
-
-
 def relation_page_schema(schema: Schema) -> pa.Schema:
     """Pages of a base relation: elements."""
     return element_schema([f.type for f in arrow_schema(schema)])
-
-
-def _numbered(schema: Schema) -> list[pa.Field]:
-    return [pa.field(f"c{i}", f.type) for i, f in enumerate(arrow_schema(schema))]
 
 
 @dataclass
@@ -72,45 +61,26 @@ class StreamIntake:
         """Takes tuples in order of arrival; the table has the declared columns."""
         if table.num_rows == 0:
             return None
-        self.last_arrival_seconds = time.monotonic()
-        times = self._times(table)
-        late = self._lateness(times)
-        if late.any():
-            self.late_count += int(late.sum())
-            self.late_tables.append(table.filter(pa.array(late)))
-            table, times = table.filter(pa.array(~late)), times[~late]
-        return self._append(table, times)
+        admitted = self.admission.admit(table, self.now_ticks())
+        if admitted.late is not None:
+            self.late_tables.append(admitted.late)
+            self.late_count += admitted.late.num_rows
+        page = None if admitted.page is None else self.queue.append(admitted.page, is_sorted=True)
+        self.has_come(admitted.largest, admitted.arrived, admitted.heartbeat)
+        return page
 
-    def _append(self, table: pa.Table, times: Ints) -> Page | None:
-        if len(times) == 0:
-            return None
-        numbers = np.arange(self.arrived, self.arrived + len(times))
-        self.arrived += len(times)
-        columns = [pa.array(times), pa.array(numbers), *table.columns]
-        page = pa.Table.from_arrays(columns, schema=stream_page_schema(self.entry.schema))
-        if np.any(times[1:] < times[:-1]):
-            page = page.take(pa.array(np.argsort(times, kind="stable")))
-        added = self.queue.append(page, is_sorted=True)
-        self.largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
-        self.queue.advance(self.largest - self.entry.delay_ticks - 1)
-        return added
-
-    def _times(self, table: pa.Table) -> Ints:
-        position = self.entry.timestamp_column
-        if position is None:
-            now = max(self.now_ticks(), self.queue.heartbeat + 1, self.largest or BEGINNING)
-            return np.full(table.num_rows, now, dtype=np.int64)
-        column, name = table.column(position), self.entry.schema[position].name
-        return times_of(
-            column, name, self.tick_microseconds, row_place(f"stream {self.entry.name}")
+    @property
+    def admission(self) -> Admission:
+        """How far the stream is."""
+        return Admission(
+            self.entry, self.tick_microseconds, self.largest, self.arrived, self.queue.heartbeat
         )
 
-    def _lateness(self, times: Ints) -> Bools:
-        """Later than the delay allows, or at or before what was promised by ``advance``."""
-        first = BEGINNING if self.largest is None else self.largest
-        before = np.maximum.accumulate(np.append(first, times))[:-1]
-        late: Bools = times < before - self.entry.delay_ticks
-        return late | (times <= self.queue.heartbeat)
+    def has_come(self, largest: int | None, arrived: int, heartbeat: int) -> None:
+        """Tuples have come, and the stream is this far now."""
+        self.last_arrival_seconds = time.monotonic()
+        self.largest, self.arrived = largest, arrived
+        self.queue.advance(heartbeat)
 
     def now_ticks(self) -> int:
         """The wall clock in ticks."""

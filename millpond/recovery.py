@@ -129,10 +129,12 @@ class Replay:
 
     def _sink(self, query: str, position: int, mark: Any) -> None:
         self.marks[query] = mark
-        self._engine.sink_has_taken(query, position)
+        log = self._engine.deliveries.of(query)
+        log.sink_position = position
+        log.forget()
 
     def _came(self, query: str, elements: int) -> None:
-        self._engine.result_log(query).came = elements
+        self._engine.deliveries.of(query).came = elements
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
@@ -177,7 +179,7 @@ class Replay:
         self._engine.runtime.replay(name, cursor, None, state)
 
     def _results(self, query: str, pages: list[dict[str, Any]], **facts: Any) -> None:
-        self._engine.result_log(query).restore([self._referred(page) for page in pages], **facts)
+        self._engine.deliveries.of(query).restore([self._referred(page) for page in pages], **facts)
 
     def _restored(self, executed: dict[str, int]) -> None:
         self._engine.memory.restore(executed)

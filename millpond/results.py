@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
@@ -19,9 +19,7 @@ from millpond.connectors import arrow_schema
 from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.kernels.columns import integers
-from millpond.kernels.counts import net_of
-from millpond.kernels.groups import encode
-from millpond.kernels.timeline import Changes
+from millpond.kernels.results import named
 from millpond.schema import BEGINNING, Schema
 from millpond.storage.pages import Page, concatenated
 
@@ -65,6 +63,8 @@ class ResultLog:
     """How many of them the sink has taken."""
     sink_failed: bool = False
     counts_coming: bool = False
+    write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
+    """Writes a page to the sink where the page lies, if that can be done."""
     _pages: list[Page] = field(default_factory=list)
 
     @property
@@ -103,6 +103,12 @@ class ResultLog:
     def subscribe(self, callback: Callback) -> None:
         """From now on, calls back with every table of new results."""
         self.subscribers.append(Subscriber(callback, self.position))
+
+    def sink_note(self) -> dict[str, Any]:
+        """How much of the results the sink has, as the log of a store says it."""
+        mark = None if self.sink is None else self.sink.mark()
+        key = self.entry.name.lower()
+        return {"kind": "sink", "query": key, "position": self.sink_position, "mark": mark}
 
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
@@ -155,20 +161,20 @@ class ResultLog:
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:
         """Everything kept so far, in order of time; names that repeat get a number."""
-        columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
-        types = [f.type for f in arrow_schema(self.schema)]
-        schema = pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
-        whole = concatenated(self._pages if pages is None else pages, schema)
+        whole = concatenated(self._pages if pages is None else pages, self.page_schema)
         named = self.named(whole)
         return named.rename_columns(unique_names(named.column_names))
 
+    @property
+    def page_schema(self) -> pa.Schema:
+        """The columns of the pages: time, weight, then the query's as c0…"""
+        columns = [pa.field("_ts", pa.int64()), pa.field("_w", pa.int64())]
+        types = [f.type for f in arrow_schema(self.schema)]
+        return pa.schema(columns + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
+
     def named(self, page: pa.Table) -> pa.Table:
         """Rows summed up and in order of time, with the names of the query's columns."""
-        page = summed(page)
-        times = integers(page["_ts"])
-        ts = pa.array(times, mask=times == BEGINNING)
-        columns = [ts, page["_w"], *page.columns[2:]]
-        return pa.Table.from_arrays(columns, names=["ts", "weight", *self.schema.names])
+        return named(page, ["ts", "weight", *self.schema.names])
 
     def format_time(self, ts: int | None) -> int | str | None:
         """A time as people read it: the number of ticks, or a timestamp where inputs have those."""
@@ -205,7 +211,8 @@ def _feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
         page.pin()
     error: Exception | None = None
     try:
-        sink.write(log.named(page.table))
+        if not log.write_elsewhere(log, page):
+            sink.write(log.named(page.table))
     except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
         error = raised
     with lock:
@@ -236,12 +243,3 @@ def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bo
         log.called(subscriber, error)
         log.forget()
     return True
-
-
-def summed(page: pa.Table) -> pa.Table:
-    """Equal rows of one instant in one, in order of time."""
-    columns = page.column_names[2:]
-    codes = encode([page[name] for name in columns], page.num_rows)
-    rows = np.arange(page.num_rows)
-    changes = Changes.ordered(rows, codes, integers(page["_ts"]), integers(page["_w"]))
-    return net_of(changes, page, columns)

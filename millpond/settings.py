@@ -153,6 +153,22 @@ class Change(StrEnum):
     NOT_IN_FORCE = "not in force yet"
 
 
+AUTO = "auto"
+"""The value of a setting that is worked out, or left to Spark."""
+
+
+def _or_auto(parse: Callable[[str], Any]) -> Callable[[str], str]:
+    def parse_or_auto(text: str) -> str:
+        if text.strip().lower() == AUTO:
+            return AUTO
+        try:
+            return str(parse(text))
+        except ValueError as error:
+            raise ValueError(f"{AUTO} or {error}") from None
+
+    return parse_or_auto
+
+
 @dataclass(frozen=True)
 class _Option:
     key: str
@@ -235,6 +251,12 @@ class Settings:
         _whole_number(0),
         "steps of at most so many rows end in the driver, larger ones on the executors",
     )
+    small_steps: str = _option(
+        "small_steps",
+        "driver",
+        _one_of("driver", "spark"),
+        "who evaluates the expressions of steps that end in the driver",
+    )
     processors: int = _option(
         "processors",
         0,
@@ -255,6 +277,27 @@ class Settings:
         "2048m",
         _memory_of_jvm,
         "the heap of Spark's driver process",
+        change=Change.BEFORE_SPARK,
+    )
+    driver_host: str = _option(
+        "driver_host",
+        AUTO,
+        _or_auto(_word),
+        "the address of this machine that Spark's workers reach; auto: the one towards the master",
+        change=Change.BEFORE_SPARK,
+    )
+    executor_memory: str = _option(
+        "executor_memory",
+        AUTO,
+        _or_auto(_memory_of_jvm),
+        "the heap of each executor on a cluster; auto: as Spark is configured",
+        change=Change.BEFORE_SPARK,
+    )
+    executor_cores: str = _option(
+        "executor_cores",
+        AUTO,
+        _or_auto(_whole_number(1)),
+        "how many tasks an executor on a cluster runs at once; auto: as Spark is configured",
         change=Change.BEFORE_SPARK,
     )
 

@@ -7,11 +7,11 @@ keeps it consistent. ``str(case)`` is a Python script that repeats it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime
+from functools import cached_property
 
 from tests import reference
-
-EPOCH = datetime(1970, 1, 1)
+from tests.history import History
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,16 @@ class Stream:
 
 @dataclass(frozen=True)
 class Relation:
-    """A declared relation; its content and its changes are pushed."""
+    """A declared relation; its changes have times, or take effect when they are made."""
 
     name: str
     schema: tuple[tuple[str, str], ...]
+    timed: bool = True
 
     def ddl(self):
         """The CREATE statement."""
-        return (
-            f"CREATE RELATION {self.name} ({columns(self.schema)}) FROM push() "
-            "WITH (changes = true);"
-        )
+        changes = " WITH (changes = true)" if self.timed else ""
+        return f"CREATE RELATION {self.name} ({columns(self.schema)}) FROM push(){changes};"
 
 
 def columns(schema):
@@ -49,12 +48,23 @@ def columns(schema):
     return ", ".join(f"{name} {type_name}" for name, type_name in schema)
 
 
-# Actions. ``call`` names the engine's method and its arguments.
+def literal(value):
+    """A value as it is written in a statement."""
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.isoformat(' ')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+# Actions. ``call`` names the engine's method and its arguments; ``happen`` says what that means.
 
 
 @dataclass(frozen=True)
 class Push:
-    """Tuples arrive on a stream, in this order."""
+    """Tuples arrive on a stream, in this order; or rows are added to a relation now."""
 
     target: str
     rows: tuple[tuple, ...]
@@ -63,6 +73,13 @@ class Push:
         """The call on the engine."""
         names = case.names(self.target)
         return "push", (self.target, [dict(zip(names, row, strict=True)) for row in self.rows])
+
+    def happen(self, history):
+        """What it does."""
+        if self.target in history.arrivals:
+            history.arrive(self.target, self.rows)
+        else:
+            history.change_now(self.target, 1, self.rows)
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,73 @@ class Change:
         rows = [(ts, op, dict(zip(names, row, strict=True))) for ts, op, row in self.rows]
         return "push_changes", (self.target, rows)
 
+    def happen(self, history):
+        """What it does: the changes come in order of time, so all before the last is promised."""
+        for ts, op, row in self.rows:
+            history.change(self.target, ts, 1 if op == "+" else -1, row)
+        last = max((ts for ts, _, _ in self.rows if ts is not None), default=None)
+        if last is not None:
+            history.promise(self.target, last - 1)
+
+
+@dataclass(frozen=True)
+class Insert:
+    """INSERT INTO a relation."""
+
+    target: str
+    rows: tuple[tuple, ...]
+
+    def call(self, case):
+        """The call on the engine."""
+        rows = ", ".join(f"({', '.join(map(literal, row))})" for row in self.rows)
+        return "execute", (f"INSERT INTO {self.target} VALUES {rows}",)
+
+    def happen(self, history):
+        """What it does."""
+        history.change_now(self.target, 1, self.rows)
+
+
+@dataclass(frozen=True)
+class Delete:
+    """DELETE FROM a relation."""
+
+    target: str
+    predicate: str = ""
+
+    def call(self, case):
+        """The call on the engine."""
+        where = f" WHERE {self.predicate}" if self.predicate else ""
+        return "execute", (f"DELETE FROM {self.target}{where}",)
+
+    def happen(self, history):
+        """What it does."""
+        gone = history.selected(self.target, "*", self.predicate)
+        history.change_now(self.target, -1, gone)
+
+
+@dataclass(frozen=True)
+class Update:
+    """UPDATE of one column of a relation."""
+
+    target: str
+    column: str
+    value: str
+    predicate: str = ""
+
+    def call(self, case):
+        """The call on the engine."""
+        where = f" WHERE {self.predicate}" if self.predicate else ""
+        return "execute", (f"UPDATE {self.target} SET {self.column} = {self.value}{where}",)
+
+    def happen(self, history):
+        """What it does: the old rows go and the new ones come at the same time."""
+        names = history.case.names(self.target)
+        new = ", ".join(self.value if name == self.column else name for name in names)
+        gone = history.selected(self.target, "*", self.predicate)
+        come = history.selected(self.target, new, self.predicate)
+        history.change_now(self.target, -1, gone)
+        history.change_now(self.target, 1, come)
+
 
 @dataclass(frozen=True)
 class Advance:
@@ -90,6 +174,10 @@ class Advance:
         """The call on the engine."""
         return "advance", (self.target, self.ts)
 
+    def happen(self, history):
+        """What it does."""
+        history.advance(self.target, self.ts)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -98,6 +186,39 @@ class Run:
     def call(self, case):
         """The call on the engine."""
         return "run_until_idle", ()
+
+    def happen(self, history):
+        """What it does."""
+        history.run()
+
+
+@dataclass(frozen=True)
+class Register:
+    """A query comes while data flows."""
+
+    query: str
+
+    def call(self, case):
+        """The call on the engine."""
+        return "execute", (case.create(self.query),)
+
+    def happen(self, history):
+        """What it does."""
+        history.register(self.query)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A query goes; what it has put out by then is part of its answer."""
+
+    query: str
+
+    def call(self, case):
+        """The call on the engine."""
+        return "drop", (self.query,)
+
+    def happen(self, history):
+        """Nothing: other queries must not notice."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +229,7 @@ class Case:
     relations: tuple[Relation, ...]
     views: dict[str, str]
     queries: dict[str, str]
-    schedule: tuple[Push | Change | Advance | Run, ...]
+    schedule: tuple
     strategy: str = "fifo"
     tick_microseconds: int = 1
     title: str = field(default="", compare=False)
@@ -123,63 +244,61 @@ class Case:
         return "\n".join((tick if self.tick_microseconds != 1 else []) + declared + views)
 
     def query_ddl(self):
-        """The statements that register the queries."""
-        return [self.create(name) for name in self.queries]
+        """The statements that register the queries that are there from the start."""
+        return [self.create(name) for name in self.queries if name not in self.latecomers]
 
     def create(self, query):
         """The statement that registers a query."""
         policy = " ON ERROR SKIP" if query in self.skipping else ""
         return f"CREATE QUERY {query}{policy} AS {self.queries[query]};"
 
+    @property
+    def latecomers(self):
+        """The queries that are registered while data flows."""
+        return [action.query for action in self.schedule if isinstance(action, Register)]
+
+    @property
+    def dropped(self):
+        """The queries that are dropped while data flows."""
+        return [action.query for action in self.schedule if isinstance(action, Drop)]
+
     def names(self, target):
         """The column names of a stream or relation."""
         (entry,) = (e for e in self.streams + self.relations if e.name == target)
         return [name for name, _ in entry.schema]
 
-    def ticks(self, value):
-        """A timestamp value as a count of ticks."""
-        if isinstance(value, datetime):
-            return (value - EPOCH) // timedelta(microseconds=1) // self.tick_microseconds
-        return value
+    @cached_property
+    def history(self):
+        """What the schedule comes to."""
+        return History(self)
 
     def admitted(self, stream):
-        """(elements, late tuples) of a stream, from the schedule."""
-        arrivals = []
-        for action in self.schedule:
-            if getattr(action, "target", None) == stream.name:
-                if isinstance(action, Advance):
-                    arrivals.append(("advance", action.ts))
-                else:
-                    arrivals += [("tuple", self.ticks(row[0]), row) for row in action.rows]
-        return reference.admit(arrivals, stream.delay)
+        """(elements, late tuples) of a stream."""
+        return self.history.admitted(stream)
 
     def late(self):
         """The late tuples of each stream."""
         return {s.name: [row for _, row in self.admitted(s)[1]] for s in self.streams}
 
     def expected(self, query):
-        """What the reference evaluator says a query's output is."""
+        """What the reference evaluator says a query's output is, if it is never dropped."""
         policy = "skip" if query in self.skipping else "stop"
-        return reference.evaluate(self.queries[query], *self.reference_arguments(), policy)
+        return reference.evaluate(self.queries[query], *self.reference_arguments(query), policy)
 
     def left_out(self, query):
         """What the reference evaluator says a query with ON ERROR SKIP leaves out."""
-        return reference.left_out(self.queries[query], *self.reference_arguments())
+        return reference.left_out(self.queries[query], *self.reference_arguments(query))
 
-    def reference_arguments(self):
+    def reference_arguments(self, query=None):
         """The arguments of ``reference.evaluate`` after the text."""
-        streams = {s.name: (s.schema, self.admitted(s)[0]) for s in self.streams}
-        relations = {r.name: (r.schema, self.changes(r)) for r in self.relations}
+        elements, changes = self.history.seen_by(query)
+        streams = {s.name: (s.schema, elements[s.name]) for s in self.streams}
+        relations = {r.name: (r.schema, changes[r.name]) for r in self.relations}
         return streams, relations, self.views, self.tick_microseconds
 
     def changes(self, relation):
-        """The changes of a relation as (ts or None, +1 or -1, row), from the schedule."""
-        return [
-            (ts, 1 if op == "+" else -1, row)
-            for action in self.schedule
-            if isinstance(action, Change) and action.target == relation.name
-            for ts, op, row in action.rows
-        ]
+        """The changes of a relation as (ts or None, +1 or -1, row)."""
+        return self.history.changes[relation.name]
 
     def with_schedule(self, schedule):
         """The same case under another schedule."""
@@ -187,7 +306,15 @@ class Case:
 
     def only(self, query):
         """The same case with one of its queries."""
-        return replace(self, queries={query: self.queries[query]})
+        return self.without([name for name in self.queries if name != query])
+
+    def without(self, queries):
+        """The same case without some of its queries."""
+        return replace(
+            self,
+            queries={n: text for n, text in self.queries.items() if n not in queries},
+            schedule=tuple(a for a in self.schedule if getattr(a, "query", None) not in queries),
+        )
 
     def __str__(self):
         lines = [f"# {self.title}"] if self.title else []
@@ -197,8 +324,11 @@ class Case:
         statements = self.ddl().splitlines() + self.query_ddl()
         lines += ['    e.execute("""', *("        " + s for s in statements), '    """)']
         for action in self.schedule:
+            if isinstance(action, Drop):
+                lines.append(f"    print(e.results({action.query!r}).to_pylist())")
             method, arguments = action.call(self)
             lines.append(f"    e.{method}({', '.join(map(repr, arguments))})")
         lines.append("    e.finish()")
-        lines += [f"    print(e.results({name!r}).to_pylist())" for name in self.queries]
+        kept = [name for name in self.queries if name not in self.dropped]
+        lines += [f"    print(e.results({name!r}).to_pylist())" for name in kept]
         return "\n".join(lines)

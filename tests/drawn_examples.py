@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 TIMES = int(os.environ.get("MILLPOND_EXAMPLES", "0"))
 USUAL = 100
+SUPPRESSED = [HealthCheck.too_slow]
+"""Says more of the machine than of the test."""
 
 settings.register_profile(
     "fixed",
@@ -19,7 +21,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],  # says more of the machine than of the test
+    suppress_health_check=SUPPRESSED,
 )
 settings.register_profile(
     "drawn",
@@ -34,6 +36,7 @@ def load_profile() -> None:
     settings.load_profile("drawn" if TIMES else "fixed")
 
 
-def examples(count: int) -> settings:
+def examples(count: int, *suppressed: HealthCheck) -> settings:
     """Decorates a test whose examples are dearer than usual: so many, where others try 100."""
-    return settings(max_examples=count * max(1, TIMES))
+    times = max(1, TIMES)
+    return settings(max_examples=count * times, suppress_health_check=[*SUPPRESSED, *suppressed])

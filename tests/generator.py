@@ -8,14 +8,35 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 from hypothesis import strategies
 
-from tests.cases import Advance, Case, Change, Push, Relation, Run, Stream
-from tests.query_generator import STRINGS, TYPES, QueryGenerator, Table
+from millpond.scheduling.registry import BUILT_IN
+from tests import reference
+from tests.cases import (
+    Advance,
+    Case,
+    Change,
+    Delete,
+    Drop,
+    Insert,
+    Push,
+    Register,
+    Relation,
+    Run,
+    Stream,
+    Update,
+)
+from tests.query_generator import DATES, EPOCH, STRINGS, TIMESTAMPS, TYPES, QueryGenerator, Table
+from tests.query_generator import Column as QueryColumn
 
 LAST_TIME = 30
-STRATEGIES = ("fifo", "round-robin")
+MOST_WORK = 300_000
+QUICK = ("fifo", "round-robin")
+"""Strategies that take all that waits in one step."""
+STRATEGIES = tuple(name for name in BUILT_IN if name not in ("di", "hmts"))
+"""Those that run on Spark."""
 
 
 def cases(queries=1, late=False):
@@ -33,13 +54,19 @@ def random_case(rng, queries=1, late=False, title=""):
     usual = {name: rng.choice(TYPES) for name in "abcd"}
     streams = tuple(random_stream(rng, f"S{i}", usual) for i in range(1, rng.randint(1, 3) + 1))
     relations = tuple(
-        Relation(f"R{i}", random_columns(rng, usual)) for i in range(1, rng.randint(0, 2) + 1)
+        Relation(f"R{i}", random_columns(rng, usual), timed=rng.random() < 0.5)
+        for i in range(1, rng.randint(0, 2) + 1)
     )
     tracks = [stream_track(rng, stream, late) for stream in streams]
     tracks += [relation_track(rng, relation) for relation in relations]
     schedule = with_runs(rng, interleaved(rng, tracks))
-    case = Case(streams, relations, {}, {}, schedule, rng.choice(STRATEGIES), title=title)
-    return with_queries(rng, case, tracks, queries)
+    case = Case(streams, relations, {}, {}, schedule, random_strategy(rng), title=title)
+    return with_latecomers(rng, with_queries(rng, case, tracks, queries))
+
+
+def random_strategy(rng):
+    """Any that runs on Spark, often a quick one."""
+    return rng.choice(QUICK if rng.random() < 0.4 else STRATEGIES)
 
 
 def with_queries(rng, case, tracks, queries):
@@ -52,30 +79,49 @@ def with_queries(rng, case, tracks, queries):
             for e, track in entries
         ],
     )
-    for number in range(1, rng.choice([0, 0, 1, 2]) + 1):
+    for number in range(1, rng.choice([0, 0, 1, 2, 3, 4]) + 1):
         name, query = f"V{number}", telling_query(rng, case, generator)
         case = replace(case, views=case.views | {name: query.text})
-        table = Table(name, query.schema, query.becomes_stream(), query.rows)
+        table = Table(name, query.schema, query.becomes_stream(), query.rows, is_view=True)
         generator.tables.append(table)
     texts = [telling_query(rng, case, generator).text for _ in range(queries)]
     return replace(case, queries={f"q{i}": text for i, text in enumerate(texts, 1)})
 
 
+def with_latecomers(rng, case):
+    """The case with some queries registered, and some dropped, while data flows.
+
+    The first query is there from the start to the end.
+    """
+    schedule = list(case.schedule)
+    for name in list(case.queries)[1:] if rng.random() < 0.5 else ():
+        first = 0
+        if rng.random() < 0.4:
+            first = rng.randint(0, len(schedule))
+            schedule.insert(first, Register(name))
+        if rng.random() < 0.15:
+            schedule.insert(rng.randint(first + 1, len(schedule) + 1), Drop(name))
+    return case.with_schedule(schedule)
+
+
 def telling_query(rng, case, generator):
     """A query with several result elements, in most cases: an empty answer tells little."""
-    drawn = [generator.top_level()]
-    sizes = [answer_size(case, drawn[0])]
-    for _ in range(rng.choice([0, 3, 3, 3, 3])):
-        if sizes[-1] >= 5:
-            break
+    drawn, sizes = [], []
+    draws = rng.choice([1, 4, 4, 4, 4])
+    while len(drawn) < draws or max(sizes) < 0:
         drawn.append(generator.top_level())
         sizes.append(answer_size(case, drawn[-1]))
+        if sizes[-1] >= 5:
+            break
     return drawn[sizes.index(max(sizes))]
 
 
 def answer_size(case, query):
-    """How many elements the reference finds."""
-    return len(replace(case, queries={"q": query.text}).expected("q"))
+    """How many elements the reference finds, -1 if that takes it too long."""
+    try:
+        return len(reference.evaluate(query.text, *case.reference_arguments(), most_work=MOST_WORK))
+    except reference.TooMuchWorkError:
+        return -1
 
 
 def row_count(track):
@@ -91,7 +137,8 @@ def random_columns(rng, usual):
 
 def random_stream(rng, name, usual):
     """A stream with a random schema and delay."""
-    schema = (("t", rng.choice(["INT", "BIGINT"])), *random_columns(rng, usual))
+    time_type = rng.choice(["INT", "BIGINT", "BIGINT", "TIMESTAMP"])
+    schema = (("t", time_type), *random_columns(rng, usual))
     return Stream(name, schema, rng.choice([0, 0, 1, 3, 8]))
 
 
@@ -103,7 +150,8 @@ def random_value(rng, type_name):
         return rng.choice([0, 1, 1, 2, 2, 3, -1])
     if type_name == "DOUBLE":
         return rng.choice([0.0, 0.5, 1.0, 1.5, 2.0, -0.5])
-    return rng.choice(STRINGS if type_name == "STRING" else [True, False])
+    domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
+    return rng.choice(domains[type_name])
 
 
 def random_row(rng, schema, known):
@@ -131,7 +179,21 @@ def stream_track(rng, stream, late):
     )]  # fmt: skip
     if late:
         rows = with_late_rows(rng, stream, rows)
-    return cut(rng, stream.name, rows, Push)
+    track = cut(rng, stream.name, rows, Push)
+    return [in_timestamps(action) for action in track] if is_timestamped(stream) else track
+
+
+def is_timestamped(stream):
+    """Whether a stream's time is a moment, not a number."""
+    return stream.schema[0][1] == "TIMESTAMP"
+
+
+def in_timestamps(action):
+    """The push with its times as moments; one tick is a microsecond."""
+    if not isinstance(action, Push):
+        return action
+    moments = tuple((EPOCH + timedelta(microseconds=ts), *row) for ts, *row in action.rows)
+    return replace(action, rows=moments)
 
 
 def with_late_rows(rng, stream, rows):
@@ -144,6 +206,33 @@ def with_late_rows(rng, stream, rows):
 
 
 def relation_track(rng, relation):
+    """What happens to a relation."""
+    return timed_track(rng, relation) if relation.timed else statement_track(rng, relation)
+
+
+def statement_track(rng, relation):
+    """Rows that are pushed and statements that change them, none with a time of its own."""
+    columns = tuple(QueryColumn(relation.name, *column) for column in relation.schema)
+    generator = QueryGenerator(rng, ())
+    track = []
+    for number in range(rng.randint(0, 7)):
+        rows = tuple(random_row(rng, relation.schema, []) for _ in range(rng.randint(1, 4)))
+        predicate = generator.predicate(columns, 1) if rng.random() < 0.9 else ""
+        column = rng.choice(columns)
+        actions = [Push(relation.name, rows), Insert(relation.name, rows)]
+        if number:
+            value = generator.expression(column.type, columns, 1)
+            actions += [
+                Insert(relation.name, rows),
+                Delete(relation.name, predicate),
+                Update(relation.name, column.name, value, predicate),
+                Update(relation.name, column.name, value, predicate),
+            ]
+        track.append(rng.choice(actions))
+    return track
+
+
+def timed_track(rng, relation):
     """The content at the beginning and the changes, in the order of time."""
     held, changes = [], []
     for _ in range(rng.randint(0, 6)):

@@ -7,13 +7,20 @@ the naive evaluator stays quick. Numbers stay exactly representable except in pl
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 
 NUMBERS = ("INT", "BIGINT", "DOUBLE")
-TYPES = ("INT", "BIGINT", "DOUBLE", "STRING", "BOOLEAN")
+TYPES = (*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP")
 STRINGS = ("", "a", "b", "ab", "B")
+DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")))
+TIMESTAMPS = tuple(
+    map(datetime.fromisoformat, ("2023-12-31 23:59:59", "2024-01-01 00:00:00.000012"))
+)
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 MAX_PAIRS = 2000
+EPOCH = datetime(1970, 1, 1)
+VALUES = {"DATE": DATES, "TIMESTAMP": TIMESTAMPS}
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,12 @@ class Table:
     schema: tuple[tuple[str, str], ...]
     is_stream: bool
     rows: int
+    is_view: bool = False
+
+    @property
+    def liking(self):
+        """How often it is drawn: streams and views are where things happen."""
+        return 1 + self.is_stream + self.is_view
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ class QueryGenerator:
     def __init__(self, random, tables):
         self.random = random
         self.tables = list(tables)
-        self.aliases = self.outputs = 0
+        self.aliases = self.outputs = self.nested = 0
 
     def chance(self, probability):
         return self.random.random() < probability
@@ -198,7 +211,7 @@ class QueryGenerator:
             argument = self.argument(self.type_of(columns), columns)
             opening = {"distinct": "count(DISTINCT "}.get(kind, f"{kind}(")
             return f"{opening}{argument})", "BIGINT"
-        types = ("INT", "BIGINT", "DOUBLE", "STRING") if kind in ("min", "max") else NUMBERS
+        types = TYPES if kind in ("min", "max") else NUMBERS
         type_name = self.type_of(columns, NUMBERS if numeric else types)
         argument = self.argument(type_name, columns)
         if kind == "percentile":
@@ -332,7 +345,7 @@ class QueryGenerator:
         """One item of FROM, with about ``most_rows`` rows at most."""
         kind = self.weighted(table=10, relation=1, windowed=1, stream=1) if depth > 0 else "table"
         if kind == "table":
-            table = self.random.choices(self.tables, [1 + t.is_stream for t in self.tables])[0]
+            table = self.random.choices(self.tables, [t.liking for t in self.tables])[0]
         elif kind == "relation":
             query = self.relation(depth - 1)
             table = Table(f"({query.text})", query.schema, False, query.rows)
@@ -432,7 +445,10 @@ class QueryGenerator:
             column = self.random.choice(columns)
         type_name, subject = column.type, self.written(column, columns)
         if column.name == "t":
-            return f"{subject} {self.random.choice(COMPARISONS[1:])} {self.random.randint(3, 25)}"
+            time = self.random.randint(3, 25)
+            if type_name == "TIMESTAMP":
+                time = self.moment(EPOCH + timedelta(microseconds=time))
+            return f"{subject} {self.random.choice(COMPARISONS[1:])} {time}"
         kind = self.weighted(compare=5, null=1, list=1, between=1, special=1)
         if kind == "null":
             return f"{subject} IS {self.random.choice(['', 'NOT '])}NULL"
@@ -455,6 +471,8 @@ class QueryGenerator:
         symbol = self.random.choice(COMPARISONS[1:] if self.chance(0.6) else COMPARISONS)
         if type_name in NUMBERS:
             type_name = self.random.choice(NUMBERS)
+        elif type_name in ("DATE", "TIMESTAMP") and self.chance(0.2):
+            return f"{subject} {symbol} '{self.random.choice(VALUES[type_name])}'"
         return f"{subject} {symbol} {self.expression(type_name, columns, 1)}"
 
     # Subqueries in expressions.
@@ -486,10 +504,14 @@ class QueryGenerator:
             near = [c.type for c in source.columns if c.type in NUMBERS]
             type_name = self.random.choice(near) if near else type_name
         item = self.simple(type_name, source.columns)
-        if self.chance(0.15) and type_name != "BOOLEAN":
+        if self.chance(0.15):
             column = self.random.choice(source.columns)
             key = self.written(column, source.columns)
             return f"SELECT max({item}) FROM {source.text}{where} GROUP BY {key}"
+        if self.chance(0.15):
+            call = "count(*)" if type_name in NUMBERS and self.chance(0.4) else f"min({item})"
+            having = " HAVING count(*) > 1" if self.chance(0.2) else ""
+            return f"SELECT {call} FROM {source.text}{where}{having}"
         distinct = "DISTINCT " if self.chance(0.1) else ""
         return f"SELECT {distinct}{item} FROM {source.text}{where}"
 
@@ -500,13 +522,16 @@ class QueryGenerator:
         return f"(SELECT {call} FROM {source.text}{where})", type_name
 
     def inner(self, outer):
-        """(FROM, WHERE) of a subquery, correlated by an equality in about half the cases."""
+        """(FROM, WHERE) of a subquery, correlated by one or two equalities in most cases."""
         source = self.source(0, most=1 if self.chance(0.85) else 2)
-        conjuncts = []
-        if self.chance(0.55):
-            conjuncts.append(self.correlation(source.columns, outer))
+        count = self.random.choice([0, 0, 0, 1, 1, 1, 1, 2])
+        conjuncts = [self.correlation(source.columns, outer) for _ in range(count)]
         if self.chance(0.35):
             conjuncts.append(self.predicate(source.columns, 1))
+        if self.nested < 1 and self.chance(0.12):
+            self.nested += 1
+            conjuncts.append(self.with_subquery(source.columns))
+            self.nested -= 1
         self.random.shuffle(conjuncts)
         conjuncts = [c for c in conjuncts if c]
         return source, " WHERE " + " AND ".join(conjuncts) if conjuncts else ""
@@ -521,7 +546,8 @@ class QueryGenerator:
         ]
         if not pairs:
             return None
-        i, o = self.random.choice(pairs)
+        mixed = [(i, o) for i, o in pairs if i.type != o.type]
+        i, o = self.random.choice(mixed if mixed and self.chance(0.4) else pairs)
         left, right = f"{i.qualifier}.{i.name}", f"{o.qualifier}.{o.name}"
         if i.type in NUMBERS and self.chance(0.15):
             left = f"{left} + 1"
@@ -541,7 +567,16 @@ class QueryGenerator:
             return str(self.random.choice([-0.5, 0.0, 0.5, 1.0, 1.5, 2.5]))
         if type_name == "STRING":
             return f"'{self.random.choice(STRINGS)}'"
-        return self.random.choice(["TRUE", "FALSE"])
+        if type_name == "BOOLEAN":
+            return self.random.choice(["TRUE", "FALSE"])
+        return self.moment(self.random.choice(VALUES[type_name]))
+
+    def moment(self, value):
+        """A date or timestamp written out."""
+        word = "TIMESTAMP" if isinstance(value, datetime) else "DATE"
+        if self.chance(0.2):
+            return f"CAST('{value}' AS {word})"
+        return f"{word} '{value}'"
 
     def expression(self, type_name, columns, depth):
         """An expression of a type (a BIGINT may be written as an INT)."""
@@ -552,7 +587,9 @@ class QueryGenerator:
             return self.literal(type_name)
         if self.chance(0.25):
             return self.conditional(type_name, columns, depth - 1)
-        draw = {"STRING": self.text, "BOOLEAN": self.truth}.get(type_name, self.number)
+        draw = {
+            "STRING": self.text, "BOOLEAN": self.truth, "DATE": self.day, "TIMESTAMP": self.time,
+        }.get(type_name, self.number)  # fmt: skip
         return draw(type_name, columns, depth - 1)
 
     def conditional(self, type_name, columns, depth):
@@ -568,7 +605,7 @@ class QueryGenerator:
 
     def number(self, type_name, columns, depth):
         left = self.expression(type_name, columns, depth)
-        shape = self.weighted(binary=4, remainder=1, scaled=2, function=2, quotient=1)
+        shape = self.weighted(binary=4, remainder=1, scaled=2, function=4, quotient=1)
         if shape == "binary":
             right = self.expression(type_name, columns, depth)
             return f"({left} {self.random.choice('+-')} {right})"
@@ -590,6 +627,10 @@ class QueryGenerator:
         if type_name == "INT":
             choices.append(f"length({self.expression('STRING', columns, 0)})")
             choices.append(f"CAST({self.expression('DOUBLE', columns, 0)} AS INT)")
+            day, time = (self.expression(word, columns, 0) for word in ("DATE", "TIMESTAMP"))
+            choices.append(f"{self.random.choice(['year', 'month', 'day'])}({day})")
+            choices.append(f"{self.random.choice(['hour', 'second', 'dayofweek'])}({time})")
+            choices.append(f"datediff({day}, {self.literal('DATE')})")
         else:
             choices.append(f"floor({self.expression('DOUBLE', columns, 0)})")
             choices.append(f"ceil({self.expression('DOUBLE', columns, 0)})")
@@ -604,9 +645,22 @@ class QueryGenerator:
                 f"({operand} || {self.expression('STRING', columns, 0)})",
                 f"substring({operand}, {self.random.choice([1, 2])}, 1)",
                 f"CAST({self.expression('INT', columns, 0)} AS STRING)",
+                f"CAST({self.expression('DATE', columns, 0)} AS STRING)",
                 f"trim({operand})",
             ]
         )
+
+    def day(self, type_name, columns, depth):
+        operand = self.expression("DATE", columns, depth)
+        if self.chance(0.4):
+            return f"CAST({self.expression('TIMESTAMP', columns, 0)} AS DATE)"
+        return f"{self.random.choice(['date_add', 'date_sub'])}({operand}, {self.literal('INT')})"
+
+    def time(self, type_name, columns, depth):
+        operand = self.expression("TIMESTAMP", columns, depth)
+        if self.chance(0.4):
+            return f"CAST({self.expression('DATE', columns, 0)} AS TIMESTAMP)"
+        return f"date_trunc('{self.random.choice(['year', 'day', 'second'])}', {operand})"
 
     def truth(self, type_name, columns, depth):
         return f"({self.predicate(columns, depth)})"

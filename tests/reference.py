@@ -18,13 +18,27 @@ BEGINNING = -math.inf
 METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
 
 
-def evaluate(query_text, streams, relations=None, views=None, tick_microseconds=1, on_error="stop"):
+class TooMuchWorkError(Exception):
+    """More rows were looked at than the caller allows."""
+
+
+def evaluate(
+    query_text,
+    streams,
+    relations=None,
+    views=None,
+    tick_microseconds=1,
+    on_error="stop",
+    most_work=math.inf,
+):
     """The signed output of a query to the end of time: sorted (ts or None, weight, row).
 
     ``streams``: name -> (schema, [(ts, seq, row)]); ``relations``: name -> (schema,
     [(ts or None, +1 or -1, row)]); ``views``: name -> text; a schema is [(column, type)].
     """
-    database = Database(streams, relations or {}, views or {}, tick_microseconds, on_error)
+    database = Database(
+        streams, relations or {}, views or {}, tick_microseconds, on_error, most_work
+    )
     plan = database.top_level(query_text)
     output = Counter()
     if plan.is_stream:
@@ -207,8 +221,8 @@ class Windowed(Judge):
 
     is_stream = False
 
-    def __init__(self, stream, window, keep, partition, skip):
-        self.stream = stream
+    def __init__(self, stream, window, keep, partition, skip, spend):
+        self.stream, self.spend = stream, spend
         self.columns = stream.columns
         self.window = window
         self.partition = partition
@@ -232,6 +246,7 @@ class Windowed(Judge):
 
     def content(self, instant):
         """The positions (in kept) of the elements in the window."""
+        self.spend(len(self.kept))
         cut = self.range_content if self.window.kind == "range" else self.rows_content
         return [] if instant == BEGINNING else cut(instant)
 
@@ -284,9 +299,9 @@ class Joined(Judge):
 
     is_stream = False
 
-    def __init__(self, kind, left, right, condition, skip):
+    def __init__(self, kind, left, right, condition, skip, spend):
         self.kind, self.left, self.right, self.condition = kind, left, right, condition
-        self.skip = skip
+        self.skip, self.spend = skip, spend
         self.columns = list(left.columns)
         if kind not in ("semi", "anti"):
             self.columns += right.columns
@@ -298,6 +313,7 @@ class Joined(Judge):
         """(rows, what is left out)."""
         lefts, rights = self.left.rows(instant, outer), self.right.rows(instant, outer)
         aside = []
+        self.spend(len(lefts) * len(rights))
         matches = [
             (i, j)
             for i, left in enumerate(lefts)
@@ -336,8 +352,9 @@ class Selected(Judge):
 
     is_stream = False
 
-    def __init__(self, source, subqueries, skip):
-        self.source, self.subqueries, self.skip = source, subqueries, skip
+    def __init__(self, source, subqueries, skip, spend):
+        self.source, self.subqueries = source, subqueries
+        self.skip, self.spend = skip, spend
         self.columns, self.outputs = [], []
         self.arguments = []  # of the aggregate functions
         self.where = self.having = None
@@ -351,6 +368,7 @@ class Selected(Judge):
         """(rows, what is left out)."""
         aside = []
         found = [Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)]
+        self.spend(len(found))
         if self.where:
             found = [e for e in found if self.holds(self.where, e, "WHERE", aside)]
         if self.keys is not None:
@@ -454,13 +472,22 @@ class Named:
 class Database:
     """Turns syntax into plans, knowing the declared streams, relations and views."""
 
-    def __init__(self, streams, relations, views, tick_microseconds, on_error="stop"):
+    def __init__(
+        self, streams, relations, views, tick_microseconds, on_error="stop", most_work=math.inf
+    ):
         self.tick_microseconds = tick_microseconds
         self.skip = on_error == "skip"
         self.judges = []
+        self.work_left = most_work
         self.stored = {n.lower(): StoredStream(*s) for n, s in streams.items()}
         self.stored |= {n.lower(): StoredRelation(*r) for n, r in relations.items()}
         self.views = {name.lower(): text for name, text in views.items()}
+
+    def spend(self, rows):
+        """Counts the rows that are looked at."""
+        self.work_left -= rows + 1
+        if self.work_left < 0:
+            raise TooMuchWorkError
 
     def top_level(self, text):
         """The plan of a query or view, with the default Istream."""
@@ -507,7 +534,7 @@ class Database:
         source = self.source(query.source)
         scope = Scope(source.columns, outer)
         subqueries = []
-        plan = self.judge(Selected(source, subqueries, self.skip))
+        plan = self.judge(Selected(source, subqueries, self.skip, self.spend))
         compiler = Compiler(self, scope, subqueries, plan.arguments)
         plan.distinct = query.distinct
         if is_aggregation(query):
@@ -526,10 +553,10 @@ class Database:
             return Named(self.table(item), item.alias)
         left, right = self.source(item.left), self.source(item.right)
         if item.on is None:
-            return Joined(item.kind, left, right, lambda environment: True, self.skip)
+            return Joined(item.kind, left, right, lambda environment: True, self.skip, self.spend)
         scope = Scope(left.columns + right.columns)
         condition = Compiler(self, scope, None).compile(item.on)
-        return self.judge(Joined(item.kind, left, right, condition, self.skip))
+        return self.judge(Joined(item.kind, left, right, condition, self.skip, self.spend))
 
     def judge(self, plan):
         """The plan, noted as one whose clauses may fail."""
@@ -551,7 +578,7 @@ class Database:
         where = compiler.compile(window.where or ("literal", True))
         keys = [compiler.on_row(column) for column in window.partition]
         parts = lambda row: tuple(key(row) for key in keys)  # noqa: E731
-        return self.judge(Windowed(plan, window, where, parts, self.skip))
+        return self.judge(Windowed(plan, window, where, parts, self.skip, self.spend))
 
     def table_source(self, item):
         if not isinstance(item.source, str):

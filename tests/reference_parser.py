@@ -437,6 +437,9 @@ class Parser:
         if self.peek() == "cast" and self.peek(1) == "(":
             self.position += 1
             return self.parenthesised(self.cast)
+        if self.peek() in ("date", "timestamp") and self.tokens[self.position + 1][0] == "string":
+            type_name = self.name().upper()
+            return ("cast", self.primary(), type_name)
         if self.peek(1) == "(":
             return self.call()
         name = self.name()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
@@ -154,6 +154,10 @@ def converted(value, type_name):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if type_name == "BOOLEAN":
         return bool(value)
+    if isinstance(value, date):
+        day = (value.year, value.month, value.day)
+        same = isinstance(value, datetime) == (type_name == "TIMESTAMP")
+        return value if same else date(*day) if type_name == "DATE" else datetime(*day)
     return {"TIMESTAMP": datetime, "DATE": date}[type_name].fromisoformat(value)
 
 
@@ -199,6 +203,11 @@ def substring(text, start, length=None):
     return text[max(begin, 0) : max(end, 0)]
 
 
+SMALL = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0}
+TRUNCATED = {
+    "second": {"microsecond": 0}, "day": SMALL, "year": SMALL | {"day": 1, "month": 1},
+}  # fmt: skip
+
 # Functions that are NULL if an argument is NULL.
 STRICT = {
     "abs": lambda x: whole(abs(x)),
@@ -235,6 +244,11 @@ STRICT = {
     "hour": lambda d: d.hour,
     "minute": lambda d: d.minute,
     "second": lambda d: d.second,
+    "dayofweek": lambda d: d.isoweekday() % 7 + 1,
+    "date_add": lambda d, days: d + timedelta(days=days),
+    "date_sub": lambda d, days: d - timedelta(days=days),
+    "datediff": lambda d, other: (d - other).days,
+    "date_trunc": lambda unit, d: d.replace(**TRUNCATED[unit]),
 }
 
 

@@ -1,5 +1,6 @@
 """Generated cases are repeatable, keep their promises, and reach every construct."""
 
+import random
 import re
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -7,9 +8,22 @@ from types import SimpleNamespace
 import pytest
 
 from tests import reference
-from tests.cases import Advance, Change
+from tests.cases import (
+    Advance,
+    Case,
+    Change,
+    Delete,
+    Drop,
+    Insert,
+    Push,
+    Register,
+    Relation,
+    Run,
+    Stream,
+    Update,
+)
 from tests.fuzz import check, shrink, valid
-from tests.generator import seeded_case
+from tests.generator import STRATEGIES, random_strategy, seeded_case
 
 SEEDS = range(90)
 CONSTRUCTS = [
@@ -20,6 +34,8 @@ CONSTRUCTS = [
     r"RIGHT JOIN", r"FULL JOIN", r"CROSS JOIN", r"LEFT SEMI JOIN", r"LEFT ANTI JOIN", r"GROUP BY",
     r"HAVING", r"count\(\*\)", r"count\(DISTINCT", r"sum\(", r"avg\(", r"min\(", r"max\(",
     r"stddev\(", r"variance\(", r"percentile\(", r"approx_count_distinct\(", r"SELECT DISTINCT",
+    r"DATE '", r"TIMESTAMP '", r"AS DATE", r"AS TIMESTAMP", r"date_(add|sub)\(", r"date_trunc\(",
+    r"year\(", r"hour\(", r"datediff\(", r"FROM V3", r"HAVING count\(\*\) > 1\)",
     r"UNION SELECT", r"UNION ALL", r"EXCEPT SELECT", r"EXCEPT ALL", r"INTERSECT SELECT",
     r"INTERSECT ALL", r"FROM \(SELECT", r"FROM V1", r" IN \(SELECT", r"NOT IN \(SELECT",
     r" EXISTS \(", r"NOT EXISTS \(", r"[<>=] ALL \(", r"[<>=] ANY \(", r"= \(SELECT",
@@ -56,7 +72,7 @@ def test_relations_change_in_order_of_time_and_after_their_heartbeats(some_cases
         for relation in case.relations:
             promised = latest = reference.BEGINNING
             for action in case.schedule:
-                if getattr(action, "target", None) != relation.name:
+                if getattr(action, "target", None) != relation.name or not relation.timed:
                     continue
                 if isinstance(action, Advance):
                     promised = max(promised, action.ts)
@@ -67,6 +83,55 @@ def test_relations_change_in_order_of_time_and_after_their_heartbeats(some_cases
                     assert time >= latest
                     assert time > promised or time == reference.BEGINNING
                     latest = time
+
+
+def test_every_action_and_strategy_is_drawn(some_cases):
+    drawn = {type(action) for case in some_cases for action in case.schedule}
+    assert drawn >= {Push, Change, Advance, Run, Insert, Delete, Update, Register, Drop}
+    assert {random_strategy(random.Random(seed)) for seed in range(500)} == set(STRATEGIES)
+
+
+def test_a_latecomer_misses_what_was_promised_and_finds_relations_as_they_are():
+    case = Case(
+        streams=(Stream("S", (("t", "BIGINT"), ("a", "INT")), delay=2),),
+        relations=(Relation("R", (("k", "INT"),), timed=False), Relation("C", (("k", "INT"),))),
+        views={},
+        queries={"s": "SELECT a FROM S", "r": "SELECT k FROM R", "c": "SELECT k FROM C"},
+        schedule=(
+            Push("R", ((7,),)),
+            Push("S", ((1, 10), (5, 50), (4, 40))),
+            Change("C", ((3, "+", (1,)), (6, "+", (2,)))),
+            Update("R", "k", "k + 1"),
+            *map(Register, "src"),
+            Push("S", ((3, 30), (2, 20))),
+            Insert("R", ((0,),)),
+        ),
+    )
+    assert case.expected("s") == [(3, 1, (30,)), (4, 1, (40,)), (5, 1, (50,))]
+    assert case.late() == {"S": [(2, 20)]}
+    assert case.expected("r") == [(None, 1, (7,)), (5, 1, (0,)), (5, -1, (7,)), (5, 1, (8,))]
+    assert case.expected("c") == [(None, 1, (1,)), (6, 1, (2,))]
+
+
+def test_a_run_puts_later_changes_after_it():
+    case = Case(
+        streams=(Stream("S", (("t", "BIGINT"), ("a", "INT"))),),
+        relations=(Relation("R", (("k", "INT"),), timed=False),),
+        views={},
+        queries={"r": "SELECT k FROM R", "late": "SELECT k FROM R"},
+        schedule=(
+            Insert("R", ((1,),)),
+            Run(),
+            Insert("R", ((2,),)),
+            Push("S", ((9, 0),)),
+            Delete("R", "k = 1"),
+            Run(),
+            Register("late"),
+            Insert("R", ((3,),)),
+        ),
+    )
+    assert case.expected("r") == [(None, 1, (1,)), (0, 1, (2,)), (9, -1, (1,)), (10, 1, (3,))]
+    assert case.expected("late") == [(None, 1, (2,)), (10, 1, (3,))]
 
 
 def test_most_queries_have_an_answer(some_cases):

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from millpond import Engine
-from millpond.results import MOST_FAILURES, ResultLog, deliver, summed
+from millpond.kernels.results import summed
+from millpond.results import MOST_FAILURES, ResultLog, deliver
 from millpond.schema import BEGINNING
 from millpond.storage.pages import Page
 from millpond.storage.store import Store

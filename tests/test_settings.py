@@ -3,7 +3,14 @@ import dataclasses
 import pytest
 
 from millpond.errors import CqlError
-from millpond.settings import Settings, format_bytes, format_duration, parse_bytes
+from millpond.settings import (
+    Settings,
+    format_bytes,
+    format_duration,
+    parse_bytes,
+    parse_duration_microseconds,
+    refuse_late_change,
+)
 
 
 def test_a_setting_is_read_from_text() -> None:
@@ -73,3 +80,41 @@ def test_memory_and_time_print_in_their_largest_whole_unit() -> None:
         "1 minute",
     ]
     assert parse_bytes("4g") == 4 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("key", "has_spark", "has_stepped", "is_refused"),
+    [
+        ("seed", True, False, False),
+        ("seed", True, True, True),
+        ("spark_master", False, False, False),
+        ("spark_master", True, False, True),
+        ("driver-memory", True, True, True),
+        ("strategy", True, True, False),
+        ("step_rows", True, True, False),
+    ],
+)
+def test_a_setting_in_use_is_not_changed(
+    key: str, has_spark: bool, has_stepped: bool, is_refused: bool
+) -> None:
+    if not is_refused:
+        refuse_late_change(key, has_spark, has_stepped)
+        return
+    with pytest.raises(CqlError, match=r"can be changed only before .*; it is in use"):
+        refuse_late_change(key, has_spark, has_stepped)
+
+
+def test_the_listing_says_when_a_setting_may_change() -> None:
+    changes = {key: change for key, _, _, change in Settings().listing()}
+    assert changes["tick"] == "before the first stream"
+    assert changes["seed"] == "before the first step"
+    assert changes["budget"] == "not in force yet"
+    assert changes["strategy"] == "at any time"
+
+
+@pytest.mark.parametrize(
+    ("text", "microseconds"),
+    [("30s", 30_000_000), ("5 min", 300_000_000), ("2h", 7_200_000_000), ("7us", 7), ("2ms", 2000)],
+)
+def test_units_of_time_may_be_short(text: str, microseconds: int) -> None:
+    assert parse_duration_microseconds(text) == microseconds

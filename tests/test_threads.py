@@ -253,3 +253,12 @@ def test_a_sink_that_cannot_write_fails_its_own_query(spark, tmp_path):
             engine.finish()
         assert [failure.query for failure in engine.failures()] == ["lost"]
     assert (tmp_path / "fine.csv").read_text().splitlines() == ["ts,weight,a", "1,1,2"]
+
+
+def test_a_failure_shows_the_rows_that_caused_it(engine):
+    engine.execute("CREATE QUERY huge AS SELECT t + 9223372036854775800 AS x FROM S WHERE a > 1")
+    engine.push("S", [(1, 2), (100, 3), (101, 1)])
+    with pytest.raises(MillpondError, match=r"query huge: a number leaves the range"):
+        engine.finish()
+    (failure,) = engine.failures()
+    assert "100, 3" in failure.rows

@@ -18,6 +18,26 @@ ShowProgress: TypeAlias = Callable[[str, SourceProgress], None]
 """Called with a source's name and how far it has been read."""
 
 
+class PrintingFailed(BaseException):
+    """Results cannot be printed, as their reader has gone for instance: the run is to end.
+
+    It is no ``Exception``: an engine goes on when a subscriber raises one of those.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def ended_by_printing() -> Iterator[None]:
+    """Lets what printing raised out of a run, as it was."""
+    try:
+        yield
+    except PrintingFailed as failed:
+        raise failed.error from None
+
+
 class ProgressDisplay:
     """Bars at the foot of a terminal that make way for results."""
 
@@ -52,24 +72,34 @@ class ProgressDisplay:
         finally:
             self._bars.start()
 
+    @contextmanager
+    def waiting_for(self, what: str) -> Iterator[None]:
+        """Says on a terminal what takes a while, until it is there; from any thread."""
+        text = f"starting {what} ..."
+        bars = self._bars
+        if bars is not None:
+            task = bars.add_task(text, total=None, amount="")
+            try:
+                yield
+            finally:
+                bars.remove_task(task)
+        elif sys.stderr.isatty():
+            with Console(file=sys.stderr).status(text):
+                yield
+        else:
+            yield
+
     def printing(self, printer: Printer) -> Callable[[str, pa.Table], None]:
         """What writes results of a query where the bars are not."""
 
         def write(query: str, table: pa.Table) -> None:
-            with self.aside():
-                printer.write(query, table)
+            try:
+                with self.aside():
+                    printer.write(query, table)
+            except Exception as error:
+                raise PrintingFailed(error) from error
 
         return write
-
-
-@contextmanager
-def waiting_for(what: str) -> Iterator[None]:
-    """Says on a terminal what takes a while, until it is there."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    with Console(file=sys.stderr).status(f"starting {what} ..."):
-        yield
 
 
 def amount(progress: SourceProgress) -> str:

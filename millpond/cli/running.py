@@ -17,7 +17,7 @@ from millpond.cli.notices import (
     warn_of_late_tuples,
     warn_of_silence,
 )
-from millpond.cli.progress import ProgressDisplay, waiting_for
+from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import Printer, make_printer, text_table
 from millpond.engine import Engine
 from millpond.reading import ReadLimits
@@ -40,9 +40,9 @@ def run_script(
         if limits == UNLIMITED:
             say_what_has_no_end(engine, WAY_OUT)
         print_results(engine, printer_for(engine, output), limits)
+        say_which_way(engine)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
-        say_which_way(engine)
 
 
 def printer_for(engine: Engine, output: str) -> Printer:
@@ -56,10 +56,8 @@ def print_results(engine: Engine, printer: Printer, limits: ReadLimits = UNLIMIT
     display = ProgressDisplay()
     for query in _queries(engine):
         engine.subscribe(query.name, partial(display.printing(printer), query.name))
-    if _queries(engine):
-        with waiting_for("Spark"):
-            _ = engine.spark
-    with display.shown() as progress:
+    engine.while_spark_starts = partial(display.waiting_for, "Spark")
+    with ended_by_printing(), display.shown() as progress:
         engine.finish(progress, limits.seconds, limits.rows)
 
 

@@ -19,14 +19,13 @@ from millpond.cli.describing import describe_entry, list_entries
 from millpond.cli.faults import Script, describe_fault, report
 from millpond.cli.feeding import pages_of
 from millpond.cli.notices import say_what_has_no_end
-from millpond.cli.progress import ProgressDisplay, waiting_for
+from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import TablePrinter
 from millpond.cli.running import print_answers, print_results
 from millpond.cli.typed import Typed
 from millpond.cli.words import fed, words_for
 from millpond.cql import check_statement, split_statements
 from millpond.cql.statements import (
-    AlterQuery,
     Create,
     Delete,
     Drop,
@@ -40,7 +39,6 @@ from millpond.cql.statements import (
 from millpond.engine import Engine
 from millpond.errors import InputError, MillpondError, Position
 from millpond.settings import Settings, parse_seconds
-from millpond.storage.store import MEMORY
 
 HELP = """\
   statement;          run it; it may take several lines
@@ -89,10 +87,8 @@ class Shell:
         """Runs what was typed: a command or statements; faults are printed."""
         start = time.perf_counter()
         try:
-            if text.strip().startswith("\\"):
-                self._command(text.strip())
-            else:
-                self._statements(text)
+            with ended_by_printing():
+                self._command_or_statements(text)
         except MillpondError as error:
             sys.stderr.write(describe_fault(error, Script("<shell>", text)) + "\n")
         except KeyboardInterrupt:
@@ -104,6 +100,12 @@ class Shell:
         if self._timing:
             _say(f"time: {time.perf_counter() - start:.3f} s")
 
+    def _command_or_statements(self, text: str) -> None:
+        if text.strip().startswith("\\"):
+            self._command(text.strip())
+        else:
+            self._statements(text)
+
     def close(self) -> None:
         """Stops the engine."""
         if self._engine is not None:
@@ -112,9 +114,13 @@ class Shell:
     def _opened(self) -> Engine:
         if self._engine is None:
             self._engine = Engine(self._settings)
-            self._engine.claims.keep_stdin("the shell")
+            self._prepare(self._engine)
             self._take_up(self._engine)
         return self._engine
+
+    def _prepare(self, engine: Engine) -> None:
+        engine.claims.keep_stdin("the shell")
+        engine.while_spark_starts = partial(self._display.waiting_for, "Spark")
 
     def _take_up(self, engine: Engine) -> None:
         """What the store has from earlier, bare SELECTs see too; what is typed again is meant."""
@@ -143,8 +149,6 @@ class Shell:
     def _execute(self, statement: Statement) -> None:
         """Runs a statement on the lasting engine; new results of registered queries show."""
         engine, action = self._opened(), statement.action
-        if isinstance(action, Delete | Update):
-            self._start_spark()
         print_answers(engine.execute(_placed(statement)), sys.stdout)
         if isinstance(action, Show | Explain):
             return
@@ -153,7 +157,7 @@ class Shell:
             name = action.entry.name
             engine.subscribe(name, partial(self._display.printing(self._printer), name))
         _say(words_for(action, engine))
-        self._work()
+        engine.run_until_idle()
 
     def _remember(self, statement: Statement) -> None:
         """For the bare SELECTs to come; registered queries are none of their business."""
@@ -163,37 +167,22 @@ class Shell:
                 self._typed.declare(text, action.entry.name)
             case Drop():
                 self._typed.forget(action.name)
-            case SetOption():
-                if action.key.lower() != "store":
-                    self._typed.declare(text)
+            case SetOption() if action.key != "store":
+                self._typed.declare(text)
             case Insert() | Delete() | Update():
                 self._typed.feed(action.relation, lambda engine: _execute_again(engine, text))
-            case AlterQuery():
-                pass
-
-    def _work(self) -> None:
-        """Lets registered queries answer; the first time Spark has to start for that."""
-        engine = self._opened()
-        if any(entry.active for entry in engine.catalog.of_kind(QueryEntry)):
-            self._start_spark()
-        engine.run_until_idle()
-
-    def _start_spark(self) -> None:
-        with waiting_for("Spark"):
-            _ = self._opened().spark
 
     def _select(self, statement: Statement) -> None:
         """Runs a query in an engine of its own, so that it sees its streams from their start."""
-        self._start_spark()
-        settings = self._settings.with_option("store", MEMORY)
-        with Engine(settings, spark=self._opened().spark) as engine:
-            engine.claims.keep_stdin("the shell")
+        with Engine(self._settings, store="memory") as engine:
+            self._prepare(engine)
             self._typed.replay(engine, _placed(statement))
             say_what_has_no_end(engine, WAY_OUT)
             print_results(engine, TablePrinter(engine.format_time))
             (query,) = engine.catalog.of_kind(QueryEntry)
             count = engine.result_count(query.name)
-        results = f"{count or 'no'} result{'' if count == 1 else 's'}"
+        earlier = " over what this shell was given" if self._opened().store.is_durable else ""
+        results = f"{count or 'no'} result{'' if count == 1 else 's'}{earlier}"
         _say(f"({results}; the query is not registered: CREATE QUERY name AS … does that)")
 
     def _describe(self, name: str) -> None:
@@ -211,7 +200,6 @@ class Shell:
         seconds = _seconds(time_text) if time_text else None
         if seconds is None:
             say_what_has_no_end(engine, f"{WAY_OUT}, \\run 30s would end it")
-        self._start_spark()
         with self._display.shown() as progress:
             engine.run_sources(progress, seconds)
 
@@ -227,7 +215,7 @@ class Shell:
             count += page.num_rows
             self._typed.feed(name, partial(_push_again, name=name, page=page))
         _say(fed(engine, name, count))
-        self._work()
+        engine.run_until_idle()
 
     def _advance(self, arguments: str) -> None:
         name, _, time_text = arguments.partition(" ")
@@ -236,9 +224,10 @@ class Shell:
             _say("\\advance NAME TIME: up to when? a number of ticks or a timestamp")
             return
         moment: int | str = int(when) if when.lstrip("-").isdecimal() else when
-        self._opened().advance(name, moment)
-        self._typed.feed(name, lambda engine: engine.advance(name, moment))
-        self._work()
+        engine = self._opened()
+        engine.advance(name, moment)
+        self._typed.feed(name, lambda again: again.advance(name, moment))
+        engine.run_until_idle()
 
     def _switch_timing(self, _: str) -> None:
         self._timing = not self._timing

@@ -51,7 +51,7 @@ def positions(names: list[str], schema: Schema, place: Place) -> list[int]:
     lower = [name.lower() for name in names]
     missing = [field.name for field in schema.fields if field.name.lower() not in lower]
     if missing:
-        columns = ", ".join(names) or "none"
+        columns = shortened(", ".join(names)) or "none"
         raise InputError(f"{place(0)}: no column {', '.join(missing)}; columns here: {columns}")
     for name in schema.names:
         if lower.count(name.lower()) > 1:
@@ -158,12 +158,24 @@ def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:
     return low
 
 
+def shortened(text: str) -> str:
+    """A text as long as a message can bear.
+
+    >>> len(shortened("x" * 1000))
+    121
+    """
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+_SHOWN_CHARACTERS = 120
+
+
 def in_words(value: pa.Scalar) -> str:
     """A value as messages show it, also if Python cannot hold it."""
     try:
-        return repr(value.as_py())
+        return shortened(repr(value.as_py()))
     except UnicodeDecodeError:
-        return repr(value.as_buffer().to_pybytes())
+        return shortened(repr(value.as_buffer().to_pybytes()))
     except (ValueError, OverflowError):  # a time outside of Python's range
         return f"{value.value} ({value.type})"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,8 +105,6 @@ class CsvSource(TextFiles):
         """The block; of a file's first one without its header, which names the columns."""
         if not block.is_first:
             return block
-        if block.content.startswith((BOM_UTF16_BE, BOM_UTF16_LE)):
-            raise not_utf8(f"{block.name}, line 1", block.content)
         self._names = []
         first = next(self._form.records(block.content), None)
         if first is None:

@@ -16,6 +16,12 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
+def refuse_utf16(file: str, beginning: bytes) -> None:
+    """Refuses a file that begins as UTF-16 does, before each of its lines looks odd."""
+    if beginning.startswith((BOM_UTF16_BE, BOM_UTF16_LE)):
+        raise InputError(f"{file}, line 1: this is UTF-16, not UTF-8 (see iconv)")
+
+
 def not_utf8(place: str, text: bytes) -> InputError:
     """The refusal of a piece of text.
 
@@ -23,8 +29,6 @@ def not_utf8(place: str, text: bytes) -> InputError:
     "x.csv, line 3, column a: b'caf\\\\xe9' is not UTF-8; as Latin-1 it is 'café' (see iconv)"
     """
     shown = text if len(text) <= _SHOWN_BYTES else text[:_SHOWN_BYTES]
-    if text.startswith((BOM_UTF16_BE, BOM_UTF16_LE)) or text[1:2] == b"\0":
-        return InputError(f"{place}: this is UTF-16, not UTF-8 (see iconv)")
     return InputError(
         f"{place}: {shown!r} is not UTF-8; as Latin-1 it is {shown.decode('latin-1')!r} (see iconv)"
     )

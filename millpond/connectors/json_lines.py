@@ -53,13 +53,7 @@ class JsonSource(TextFiles):
 
         try:
             return self._read_at_once(block, place), place
-        except (
-            ValueError,
-            AttributeError,
-            RecursionError,
-            pa.ArrowNotImplementedError,
-            InputError,
-        ):
+        except _NOT_AT_ONCE:
             return self._read_by_line(block, place), place  # which takes more, or names the fault
 
     def _read_at_once(self, block: Block, place: Place) -> pa.Table:
@@ -119,6 +113,14 @@ class JsonSink(TextSink):
         self.append_text("".join(f"{line}\n" for line in lines).encode())
 
 
+_NOT_AT_ONCE = (
+    AttributeError,
+    InputError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowNotImplementedError,
+)
 _NULL_LINE = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 """Arrow reads it as an object without keys, and as the first line it ends the process."""
 
@@ -146,22 +148,24 @@ def _object(place: str, line: bytes) -> dict[str, Any]:
         raise InputError(f"{place}: arrays or objects too deep in each other") from None
     except ValueError as error:
         raise InputError(f"{place}: {error}") from None
-    if not isinstance(row, dict):
+    if not isinstance(row, _Object):
         raise InputError(f"{place}: a JSON object is wanted, one a line, not {_kind(row)}")
+    if row.repeated:
+        raise InputError(f"{place}: the key {row.repeated[0]} is there twice")
     return row
 
 
 def _parsed(line: bytes) -> Any:
-    return json.loads(line.decode(), object_pairs_hook=_unambiguous)
+    return json.loads(line.decode(), object_pairs_hook=_Object)
 
 
-def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row = dict(pairs)
-    if len(row) < len(pairs):
+class _Object(dict[str, Any]):
+    """A JSON object that knows which of its keys are there more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice} is there twice")
-    return row
+        self.repeated = [] if len(self) == len(keys) else [k for k in self if keys.count(k) > 1]
 
 
 def _not_utf8(place: str, line: bytes, error: UnicodeDecodeError) -> InputError:

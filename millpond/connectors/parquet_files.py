@@ -46,6 +46,8 @@ class ParquetSource:
 
     ends = True
 
+    reads_files = True
+
     def __init__(self, declaration: Declaration, files: list[Path]) -> None:
         self._declaration, self._files = declaration, files
         self._total_rows: int | None = None
@@ -65,16 +67,24 @@ class ParquetSource:
     def _tables(self, file: Path) -> Iterator[pa.Table]:
         schema, rows = self._declaration.schema, 0
         with _opened(file) as parquet:
-            names = parquet.schema_arrow.names
-            wanted = [names[position] for position in positions(names, schema, lambda _: str(file))]
-            page_rows = self._declaration.settings.page_rows
-            for batch in parquet.iter_batches(batch_size=page_rows, columns=wanted):
+            for batch in self._batches(file, parquet):
                 self._done_rows += batch.num_rows
                 place = row_place(str(file), rows)
                 table = conform(pa.Table.from_batches([batch]), schema, place)
                 check_times(table, self._declaration, place)
                 yield table
                 rows += batch.num_rows
+
+    def _batches(self, file: Path, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+        """The declared columns; what is wrong inside of the file is said in one line."""
+        try:
+            names = parquet.schema_arrow.names
+            places = positions(names, self._declaration.schema, lambda _: str(file))
+            wanted = [names[position] for position in places]
+            page_rows = self._declaration.settings.page_rows
+            yield from parquet.iter_batches(batch_size=page_rows, columns=wanted)
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: damaged ({_first_line(error)})") from None
 
 
 class ParquetSink:
@@ -108,18 +118,26 @@ class ParquetSink:
         is_part = _PART.fullmatch(file.name) is not None
         return is_part and identity(file.parent) == identity(self._directory)
 
+    def next_part(self) -> Path:
+        """Where somebody else may write the next file; ``has_part`` makes it count."""
+        return self._directory / f".part-{self._next:06d}.parquet"
+
+    def has_part(self) -> None:
+        """The next file is written."""
+        unfinished = self.next_part()
+        unfinished.replace(unfinished.with_name(unfinished.name[1:]))
+        self._next += 1
+
     def write(self, table: pa.Table) -> None:
         """Adds one file, written under another name first."""
-        part = self._directory / f"part-{self._next:06d}.parquet"
-        unfinished = part.with_name(f".{part.name}")
+        unfinished = self.next_part()
         try:
             pq.write_table(flat(table, self._results), unfinished)
-            unfinished.replace(part)
+            self.has_part()
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink()
             raise
-        self._next += 1
 
     def close(self) -> None:
         """Nothing is left to do."""
@@ -128,5 +146,9 @@ class ParquetSink:
 def _opened(file: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(file)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{file}: no Parquet file ({error})") from None
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: no Parquet file ({_first_line(error)})") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -13,7 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES, Place, arrow_schema, conform, positions
+from millpond.connectors.arrow import (
+    ARROW_TYPES,
+    Place,
+    arrow_schema,
+    conform,
+    positions,
+    shortened,
+)
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
@@ -164,10 +171,9 @@ def _in_words(value: Any) -> str:
         text = repr(value)
     except Exception:  # noqa: BLE001, a class of the user's
         text = f"an object of {type(value).__name__}"
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return shortened(text)
 
 
-_SHOWN_CHARACTERS = 100
 _REFUSALS = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)
 
 

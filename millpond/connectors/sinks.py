@@ -107,6 +107,16 @@ class NamedSink:
         mark = getattr(self._sink, "mark", None)
         return None if mark is None else mark()
 
+    def next_part(self) -> Path | None:
+        """Where somebody else may write the next results as a file; None if not so."""
+        part = getattr(self._sink, "next_part", None)
+        return None if part is None else part()
+
+    def has_part(self) -> None:
+        """The file of ``next_part`` is written."""
+        with self._naming():
+            getattr(self._sink, "has_part")()  # noqa: B009 (not every sink has it)
+
     def close(self) -> None:
         """Finishes what is written."""
         has_failed = self._has_failed

@@ -9,6 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from millpond.connectors.arrow import Place
+from millpond.connectors.encoding import refuse_utf16
 from millpond.connectors.files import Block, Blocks
 from millpond.connectors.sources import Declaration, Progress, cut_pages
 from millpond.connectors.times import check_times
@@ -24,6 +25,11 @@ class TextFiles:
         self._declaration, self._blocks = declaration, blocks
         self.has_delivered = False
         """Whether any row has been handed out."""
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the rows can be read again, by anybody who sees the files."""
+        return not self._blocks.is_live
 
     def pages(self) -> Iterator[pa.Table]:
         """The rows, in pages; of a pipe those that have come, without waiting for more."""
@@ -51,6 +57,8 @@ class TextFiles:
 
     def _tables(self) -> Iterator[pa.Table]:
         for block in self._blocks:
+            if block.is_first:
+                refuse_utf16(block.name, block.content)
             try:
                 table, place = self._table(block)
                 check_times(table, self._declaration, place)

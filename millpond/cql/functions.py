@@ -199,8 +199,11 @@ OPERATORS = {
 }
 """The functions of ``Call`` that have a syntax of their own."""
 
-SPARK_ONLY = frozenset({"exp", "ln", "log10", "power", "round"})
-"""Functions that ``millpond/kernels/expressions`` lacks, so that steps with them need Spark."""
+SPARK_ONLY: frozenset[str] = frozenset()
+"""Functions that ``millpond/kernels/expressions`` lacks, so that steps with them need Spark.
+
+Of those it has, it leaves to Spark what depends on how Java writes a double, which is not the
+same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before the point."""
 
 TRUNCATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
 

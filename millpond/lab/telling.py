@@ -23,7 +23,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """All three counts in one sentence."""
     found = counts(outcomes)
     parts = [f"{count} {_PLURAL[verdict]}" for verdict, count in found.items()]
-    return f"{len(outcomes)} experiments, {sum(found.values())} claims: {', '.join(parts)}"
+    experiments = "1 experiment" if len(outcomes) == 1 else f"{len(outcomes)} experiments"
+    return f"{experiments}, {sum(found.values())} claims: {', '.join(parts)}"
 
 
 def line(name: str, claim: Claim) -> str:

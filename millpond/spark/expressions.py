@@ -7,14 +7,18 @@ from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.failing import can_fail
+from millpond.cql.moments import TIMESTAMP_TEXT
 from millpond.errors import MillpondError
 from millpond.planning.attempts import FORMS
 from millpond.schema import Type
 from millpond.spark.attempts import attempt, succeeds
 from millpond.spark.types import SPARK
+
+_TIMESTAMP_TEXT = rf"\A(?:{TIMESTAMP_TEXT})\z"
 
 
 def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn:
@@ -70,6 +74,10 @@ def _cast(call: Call, value: SparkColumn) -> SparkColumn:
     source, target = call.arguments[0].type, call.type
     if source is target:
         return value
+    if source is Type.STRING and target is Type.TIMESTAMP:
+        return F.when(
+            value.rlike(_TIMESTAMP_TEXT), value.try_cast(TimestampType()).cast(SPARK[target])
+        )
     if source is Type.STRING:
         return value.try_cast(SPARK[target])
     if source is Type.BOOLEAN and target.is_number:

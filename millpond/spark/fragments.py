@@ -11,20 +11,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
 
-from millpond.cql.expressions import Column
 from millpond.cql.node import Node
-from millpond.kernels.columns import integers
-from millpond.planning.branches import ELEMENT, Branch, Outputs, branches
+from millpond.kernels.branches import ArrowBranch, can_evaluate
+from millpond.planning.attempts import may_fail, success
+from millpond.planning.branches import Branch, Outputs, branches
 from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
-from millpond.schema import FOREVER
 from millpond.spark.branch_columns import BranchColumns
+from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
 from millpond.storage.pages import Page, Span, concatenated, total_rows
+from millpond.storage.portions import Part, Portion
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 
@@ -91,15 +93,30 @@ class Reading:
         """Started elements, and a minus for each earlier element that ended."""
         return union(self.frame(STARTED), self.frame(ENDED))
 
-    def held(self, modes: Sequence[str]) -> pa.Table | None:
-        """The rows of these modes without Spark, if the fragment only renames an operator's output.
+    def evaluated(self, modes: Sequence[str]) -> pa.Table | None:
+        """The rows of these modes without Spark; None if an expression needs Spark."""
+        tables = [
+            branch.evaluated(mode, spans)
+            for mode in modes
+            for branch, spans in zip(self.branches, self.spans[mode], strict=True)
+        ]
+        found = [table for table in tables if table is not None]
+        return pa.concat_tables(found) if len(found) == len(tables) else None
 
-        None for every other fragment.
-        """
-        (branch, *others) = self.branches
-        if others or not branch.only_renames:
-            return None
-        return pa.concat_tables([branch.held(mode, self.spans[mode][0]) for mode in modes])
+    def portions(self, modes: Sequence[str]) -> list[Portion] | None:
+        """What others must know to evaluate these modes without Spark; None if they cannot."""
+        found = [
+            branch.portion(mode, spans)
+            for mode in modes
+            for branch, spans in zip(self.branches, self.spans[mode], strict=True)
+        ]
+        known = [portion for portion in found if portion is not None]
+        return known if len(known) == len(found) else None
+
+    def offending(self) -> Frame | None:
+        """The rows that start on which an expression fails, as they are in their queues."""
+        pairs = zip(self.branches, self.spans[STARTED], strict=True)
+        return union(*(branch.offending(spans) for branch, spans in pairs))
 
 
 class _ReadBranch:
@@ -111,8 +128,19 @@ class _ReadBranch:
         self._branch = branch
         self._since = around.since.get(self.queue.name)
         self._outputs = outputs
-        columns = BranchColumns(branch, outputs, around.limits.seed)
+        self._seed = around.limits.seed
+        columns = BranchColumns(branch, outputs, self._seed)
         self._selections = {ended: Selection(partial(columns.of, ended)) for ended in (False, True)}
+        expressions = [
+            branch.predicate,
+            *(substitute(e, branch.expressions) for e, _ in outputs.expressions),
+        ]
+        self._failing = [e for e in expressions if e is not None and may_fail(e)]
+        self._here = (
+            ArrowBranch(branch, outputs, around.limits.seed)
+            if can_evaluate(branch, outputs)
+            else None
+        )
 
     def spans(self, mode: str, after: int, until: int) -> list[Span]:
         """The parts of the queue's pages that a mode asks for."""
@@ -149,33 +177,32 @@ class _ReadBranch:
             return self.queue.waiting(low, high) if low < high else 0
         return 0 if self.queue.is_stream else self.queue.count_ending(after, until)
 
-    @property
-    def only_renames(self) -> bool:
-        """Whether the branch is an operator's queue with columns picked and renamed."""
-        branch = self._branch
-        plain = all(isinstance(e, Column) for e in branch.expressions)
-        plain = plain and all(isinstance(e, Column) for e, _ in self._outputs.expressions)
-        untouched = branch.predicate is None and branch.window is None and branch.sample is None
-        return plain and untouched and branch.sign == 1 and not branch.leaf.is_base
+    def portion(self, mode: str, spans: list[Span]) -> Portion | None:
+        """The same for whoever has the files."""
+        if self._here is None:
+            return None
+        parts = tuple(part for span in spans for part in Part.of(span))
+        return Portion(self._branch, self._outputs, self._seed, mode == ENDED, parts)
 
-    def held(self, mode: str, spans: list[Span]) -> pa.Table:
-        """The rows of a mode, renamed."""
-        queue, outputs = self.queue, self._outputs
-        rows = concatenated(spans, queue.schema)
-        if mode == ENDED:
-            times = [
-                rows["_te"],
-                pa.array(np.full(rows.num_rows, FOREVER)),
-                pa.array(-integers(rows["_w"])),
-            ]
-        else:
-            times = [rows[name] for name in queue.schema.names if name in ELEMENT]
-        data = [
-            rows[f"c{substitute(e, self._branch.expressions).position}"]  # type: ignore[union-attr]
-            for e, _ in outputs.expressions
-        ]
-        names = [*outputs.names, *(name for _, name in outputs.expressions)]
-        return pa.Table.from_arrays([*times, *data], names=names)
+    def offending(self, spans: list[Span]) -> Frame | None:
+        """The rows on which an expression fails, written as text."""
+        rows = leaf((self, "offending"), self.queue.schema, spans) if self._failing else None
+        return None if rows is None else Selection(self._offenders).of(rows)
+
+    def _offenders(self) -> tuple[list[SparkColumn], SparkColumn]:
+        names = [name for name in self.queue.schema.names if name.startswith("c")]
+        inputs = [F.col(name) for name in names]
+        fails = F.lit(False)
+        for expression in self._failing:
+            fails = fails | ~lower(success(expression), inputs)
+        values = [F.coalesce(column.cast("string"), F.lit("NULL")) for column in inputs]
+        return [F.concat_ws(", ", *values).alias("row")], fails
+
+    def evaluated(self, mode: str, spans: list[Span]) -> pa.Table | None:
+        """The rows of a mode, filtered and projected here, if that gives the same bits."""
+        if self._here is None:
+            return None
+        return self._here.rows(concatenated(spans, self.queue.schema), ended=mode == ENDED)
 
 
 def retention(queue: Queue, window: WindowTimes | None, needs: frozenset[str]) -> Retention:

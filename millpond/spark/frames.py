@@ -177,19 +177,27 @@ class SlotPlan:
 class Frames:
     """Spark and the store, as plans need them; Spark is started when the first step asks for it."""
 
-    def __init__(self, start: Callable[[], SparkSession], store: Store) -> None:
+    def __init__(
+        self,
+        start: Callable[[], SparkSession],
+        store: Store,
+        mark: Callable[[SparkSession], None] = lambda session: None,
+    ) -> None:
         self.store = store
         self._start = start
+        self._mark = mark
         self._session: SparkSession | None = None
         self._guard = threading.Lock()
 
     @property
     def session(self) -> SparkSession:
-        """The session in which steps run."""
+        """The session in which steps run; jobs of the thread that asks are marked as a step's."""
         with self._guard:
             if self._session is None:
                 self._session = self._start()
-            return self._session
+            session = self._session
+        self._mark(session)
+        return session
 
     @property
     def started(self) -> SparkSession | None:

@@ -36,6 +36,7 @@ class Processors:
             context = session.sparkContext
             context.setLocalProperty("spark.scheduler.pool", f"{self._tag}-{next(self._pools)}")
             context.addJobTag(self._tag)
+            context.setInterruptOnCancel(True)  # else tasks run on to their end, for nobody
             self._known.session = session
 
     def cancel(self, session: SparkSession | None) -> None:

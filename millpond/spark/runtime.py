@@ -13,14 +13,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, RunOperator
-from millpond.errors import StateError
+from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
+from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
@@ -33,6 +36,9 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
 from millpond.storage.store import Store
+
+MOST_REPETITIONS = 3
+"""A step during which Spark dies so often fails."""
 
 STATE_BYTES = 2**30
 """How much state the driver holds in memory; the rest it reads again when a step needs it."""
@@ -64,6 +70,10 @@ class Listener(Protocol):
         """A step could not be done; ``error`` names the place and the thing."""
         ...
 
+    def lost_spark(self) -> None:
+        """Spark has died; the next step asks for another one."""
+        ...
+
     def after_commit(self) -> None:
         """Steps were committed; the lock is not held."""
         ...
@@ -90,9 +100,9 @@ class SparkRuntime:
         self._graph = graph
         self._store = store
         self._listener = listener
-        self._frames = Frames(lambda: for_steps(start_spark()), store)
-        self._states = StateCache(STATE_BYTES)
         self._processors = Processors()
+        self._frames = Frames(lambda: for_steps(start_spark()), store, self._processors.mark)
+        self._states = StateCache(STATE_BYTES)
         self._lock = lock
         self._changed_now = threading.Condition(lock)
         self._under_way: dict[str, deque[Step]] = {}
@@ -209,16 +219,27 @@ class SparkRuntime:
         self._processors.submit(lambda: self._execute(identity, step))
 
     def _execute(self, identity: str, step: Step) -> None:
-        outcome, error = None, None
+        outcome, error, lost = None, None, None
         try:
-            self._processors.mark(self._frames.session)
             outcome = step.running.execute(step)
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
-            error = raised
+            error, session = raised, self._frames.started
+            lost = session if session is not None and not is_alive(session) else None
+            if lost is None:
+                step.offenders = self._offenders(step, error)
         with self._lock:
-            step.outcome, step.error = outcome, error
+            step.outcome, step.error, step.lost = outcome, error, lost
             self._finished.append((identity, step))
             self._changed_now.notify_all()
+
+    @staticmethod
+    def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
+        if not isinstance(error, InputError | PySparkException):
+            return ()
+        try:
+            return step.running.offenders(step)
+        except (MillpondError, PySparkException, Py4JError, OSError):
+            return ()  # the failure itself is what matters
 
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
@@ -251,7 +272,11 @@ class SparkRuntime:
         """Commits the finished steps of an operator, in order of time."""
         steps = self._under_way.get(identity, deque())
         while steps and steps[0].is_finished:
-            step = steps.popleft()
+            step = steps[0]
+            if step.lost is not None and step.repetitions < MOST_REPETITIONS:
+                self._repeat(identity, step)
+                return
+            steps.popleft()
             if step.error is not None:
                 self._fail(identity, step)
                 return
@@ -278,6 +303,15 @@ class SparkRuntime:
             self._told = now
             self._version += 1
         self._touch(identity)
+
+    def _repeat(self, identity: str, step: Step) -> None:
+        """Spark has died: it is started again, and the step executed again."""
+        if self._frames.started is step.lost:
+            self._frames.forget_session()
+            self._listener.lost_spark()
+        step.error = step.lost = None
+        step.repetitions += 1
+        self._submit(identity, step)
 
     def _fail(self, identity: str, step: Step) -> None:
         """Gives up what an operator has under way, and says so."""

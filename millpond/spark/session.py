@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from millpond.errors import MachineError, StateError
-from millpond.settings import Settings, cores
+from millpond.errors import MachineError
+from millpond.settings import Settings
+from millpond.spark.cluster import (
+    address_options,
+    cluster_options,
+    cores,
+    is_local,
+    join_cluster,
+    local_cores,
+    worker_python,
+)
+from millpond.spark.hadoop import shorten_hadoop_options
+from millpond.spark.internals import die_quietly, master_of, running_session
 from millpond.spark.java import java_home
 
 
@@ -22,46 +31,73 @@ def create_session(settings: Settings | None = None, **extra: str) -> SparkSessi
     """A Spark session for Millpond, or the one that is already running.
 
     ``extra`` adds Spark options, with ``__`` for each dot: ``spark__ui__enabled="true"``.
+    In the place of one that has died, or that was stopped, a new one is started.
     """
     settings = settings or Settings()
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        _refuse_another_place(active, settings)
-        return active
+    with _STARTING:
+        running = running_session()
+        if running is not None:
+            check_fit(running, settings)
+            return running
+        return _new_session(settings, extra)
+
+
+def check_fit(running: SparkSession, settings: Settings) -> None:
+    """Raises MachineError if the settings ask for another master than the one that runs."""
+    asked, given = settings.spark_master, master_of(running)
+    if asked in (given, Settings().spark_master):
+        return
+    if is_local(asked) and is_local(given) and local_cores(asked) == local_cores(given):
+        return
+    raise MachineError(
+        f'spark_master = "{asked}": this process runs Spark at {given} already, and a process has '
+        "one Spark; leave spark_master out, or stop that one first (engine.spark.stop())"
+    )
+
+
+def _new_session(settings: Settings, extra: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName("millpond").master(settings.spark_master)
-    for key, value in spark_options(settings).items():
+    options = spark_options(settings) | {k.replace("__", "."): v for k, v in extra.items()}
+    for key, value in options.items():
         builder = builder.config(key, value)
-    for name, value in extra.items():
-        builder = builder.config(name.replace("__", "."), value)
     is_ours = SparkContext._active_spark_context is None
-    session = _start(builder)
+    session = _start(builder, settings.spark_master)
     if is_ours:
-        set_hadoop_options(session, _needed(hadoop_options(session)))
+        _prepare(session)
     return session
 
 
-def _refuse_another_place(active: SparkSession, settings: Settings) -> None:
-    """A process has one Spark: a later engine that wants it elsewhere is not to think it has it."""
-    master = active.sparkContext.master
-    if settings.spark_master not in (master, Settings().spark_master):
-        raise StateError(
-            f"spark_master is {settings.spark_master}, but Spark runs at {master} in this process "
-            "already; stop that one first, or leave the setting out"
-        )
+def _prepare(session: SparkSession) -> None:
+    die_quietly(session)
+    shorten_hadoop_options(session)
+    if not is_local(master_of(session)):
+        try:
+            join_cluster(session)
+        except BaseException:
+            session.stop()
+            raise
 
 
 def spark_options(settings: Settings) -> dict[str, str]:
     """The Spark options that Millpond sets, from its own settings."""
-    partitions = str(cores(settings.spark_master))
-    return _LOCAL_NETWORK | {
+    return {
+        **address_options(settings),
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}"',
-        "spark.default.parallelism": partitions,
-        "spark.sql.shuffle.partitions": partitions,
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
+        f"{_LANGUAGE}",
+        "spark.executor.extraJavaOptions": _LANGUAGE,
         **_MANY_SHORT_JOBS,
         **_QUIET,
         **_STEPS,
+        **_where_tasks_run(settings),
     }
+
+
+def _where_tasks_run(settings: Settings) -> dict[str, str]:
+    if not is_local(settings.spark_master):
+        return cluster_options(settings)
+    partitions = str(local_cores(settings.spark_master))
+    return {"spark.default.parallelism": partitions, "spark.sql.shuffle.partitions": partitions}
 
 
 def for_steps(session: SparkSession) -> SparkSession:
@@ -69,7 +105,7 @@ def for_steps(session: SparkSession) -> SparkSession:
 
     A session of the user's own keeps its settings; the sibling shares its Spark.
     """
-    wanted = _STEPS | {"spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)}
+    wanted = _STEPS | {"spark.sql.shuffle.partitions": str(cores(session))}
     if all(session.conf.get(key, None) == value for key, value in wanted.items()):
         return session
     sibling = session.newSession()
@@ -78,58 +114,12 @@ def for_steps(session: SparkSession) -> SparkSession:
     return sibling
 
 
-def hadoop_options(session: SparkSession) -> list[dict[str, Any]]:
-    """Hadoop's configuration in the driver: each entry with key, value and the file it is from."""
-    java: Any = session._jsparkSession
-    java.sessionState().newHadoopConf()  # loads what would be loaded later
-    return _listed(session, _hadoop(session))
+_STARTING = threading.Lock()
 
-
-def default_hadoop_options(session: SparkSession) -> list[dict[str, Any]]:
-    """The configuration as Hadoop brings it."""
-    jvm: Any = session._jvm
-    return _listed(session, jvm.org.apache.hadoop.conf.Configuration())
-
-
-def _listed(session: SparkSession, configuration: Any) -> list[dict[str, Any]]:
-    jvm: Any = session._jvm
-    text = jvm.java.io.StringWriter()
-    jvm.org.apache.hadoop.conf.Configuration.dumpConfiguration(configuration, text)
-    options: list[dict[str, Any]] = json.loads(text.toString())["properties"]
-    return options
-
-
-def set_hadoop_options(session: SparkSession, options: list[dict[str, Any]]) -> None:
-    """Makes these entries the whole configuration."""
-    configuration = _hadoop(session)
-    configuration.clear()
-    for option in options:
-        configuration.set(option["key"], option["value"])
-
-
-def _hadoop(session: SparkSession) -> Any:
-    return session.sparkContext._jsc.hadoopConfiguration()
-
-
-def _needed(options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What Spark and file systems read, without the defaults of YARN, MapReduce and servers.
-
-    Every scan of files sends the whole configuration to its tasks, each entry compressed by itself:
-    16 ms for the usual 1,100 entries, 4 ms for these, in each step.
-    """
-    return [
-        option
-        for option in options
-        if not option["resource"].endswith("-default.xml") or option["key"].startswith("fs.")
-    ]
-
+_LANGUAGE = "-Duser.language=en"
+"""upper and lower follow the language of the JVM: in Turkish, the capital of i has a dot."""
 
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
-
-_LOCAL_NETWORK = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
 
 _MANY_SHORT_JOBS = {
     "spark.scheduler.mode": "FAIR",
@@ -169,8 +159,8 @@ _STEPS = {
 }
 
 
-def _start(builder: SparkSession.Builder) -> SparkSession:
-    with _environment(JAVA_HOME=str(java_home()), PYSPARK_PYTHON=sys.executable):
+def _start(builder: SparkSession.Builder, spark_master: str) -> SparkSession:
+    with _environment(JAVA_HOME=str(java_home()), PYSPARK_PYTHON=worker_python(spark_master)):
         try:
             return builder.getOrCreate()
         except Exception as error:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import SparkSession
+
 from millpond.spark.fragments import Reading
 from millpond.storage.pages import Page
 
@@ -33,6 +35,11 @@ class Step:
     """About how many rows it reads."""
     outcome: Outcome | None = None
     error: BaseException | None = None
+    lost: SparkSession | None = None
+    """The session that died while the step was executed, if one did."""
+    offenders: tuple[str, ...] = ()
+    """Some of the rows that made it fail, where they are known."""
+    repetitions: int = 0
     is_over: bool = False
     """Whether it was committed or thrown away."""
 

@@ -18,6 +18,8 @@ class Limits:
     buckets: int = 2
     processors: int = 1
     seed: int = 0
+    asks_spark: bool = False
+    """Whether Spark evaluates the expressions of small steps too."""
 
 
 @dataclass(frozen=True)

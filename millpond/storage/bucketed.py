@@ -6,16 +6,48 @@ step is committed and the next version names them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from millpond.kernels.hashing import buckets
-from millpond.storage.forms import Keyed
+from millpond.storage.forms import Form
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
 from millpond.storage.store import Store
-from millpond.storage.synopses import GroupSynopsis
+
+
+class KeptState(Protocol):
+    """What an operator keeps between steps; ``version`` is what a step makes of it."""
+
+    def take(self, version: Any) -> None:
+        """From now on this version is the state."""
+        ...
+
+    def give_up(self, version: Any) -> None:
+        """A version that never came to count goes."""
+        ...
+
+    def reference(self, version: Any) -> Any:
+        """What the log says of a version."""
+        ...
+
+    def present(self) -> Any:
+        """What the log says of the present version."""
+        ...
+
+    def restore(self, reference: Any) -> None:
+        """Takes the version that the log speaks of."""
+        ...
+
+    @property
+    def names(self) -> set[str]:
+        """The files of the present version."""
+        ...
+
+    def close(self) -> None:
+        """Gives everything up."""
+        ...
 
 
 class BucketedState:
@@ -26,7 +58,7 @@ class BucketedState:
         store: Store,
         cache: StateCache,
         operator: str,
-        form: Keyed,
+        form: Form[Any],
         columns: list[str],
         count: int,
     ) -> None:
@@ -43,13 +75,13 @@ class BucketedState:
         """The state of the keys that occur in some rows; all there is, without columns."""
         if not self.columns:
             return self.everything()
-        parts = [self._at(bucket).query(part) for bucket, part in self._split(rows).items()]
-        return pa.concat_tables(parts) if parts else self.form.schema.empty_table()
+        parts = [self.at(bucket).query(part) for bucket, part in self.split(rows).items()]
+        return pa.concat_tables(parts) if parts else self.form.everything(self.form.empty())
 
     def everything(self) -> pa.Table:
         """The whole state."""
         return pa.concat_tables(
-            [self._at(bucket).all() for bucket in range(len(self.version.buckets))]
+            [self.at(bucket).all() for bucket in range(len(self.version.buckets))]
         )
 
     def changed(self, changes: pa.Table, until: int) -> StateVersion:
@@ -57,7 +89,7 @@ class BucketedState:
         return self.version.after(
             {
                 bucket: self._write(bucket, part, until)
-                for bucket, part in self._split(changes).items()
+                for bucket, part in self.split(changes).items()
             }
         )
 
@@ -65,13 +97,15 @@ class BucketedState:
         name = self._store.new_name("state")
         return self._cache.write(self._name(bucket), self.form, self.version, rows, name, until)
 
-    def _at(self, bucket: int) -> GroupSynopsis:
+    def at(self, bucket: int) -> Any:
+        """One bucket's state, in the form the operator works with."""
         return self._cache.state_at(self._name(bucket), self.form, self.version)
 
     def _name(self, bucket: int) -> BucketName:
         return BucketName(str(self._store.directory), self._operator, bucket)
 
-    def _split(self, rows: pa.Table) -> dict[int, pa.Table]:
+    def split(self, rows: pa.Table) -> dict[int, pa.Table]:
+        """The rows of each bucket; of those that have any."""
         count = len(self.version.buckets)
         if rows.num_rows == 0:
             return {}
@@ -93,11 +127,75 @@ class BucketedState:
         """A version that never came to count goes."""
         self._store.remove(tuple(version.paths - self.version.paths))
 
-    def restore(self, reference: dict[str, Any]) -> None:
+    def reference(self, version: StateVersion) -> Any:
+        """What the log says of a version."""
+        return version.to_json()
+
+    def present(self) -> Any:
+        """What the log says of the present version."""
+        return self.reference(self.version)
+
+    def restore(self, reference: Any) -> None:
         """Takes the version that the log speaks of."""
         self.take(StateVersion.from_json(reference))
+
+    @property
+    def names(self) -> set[str]:
+        """The files of the present version."""
+        return set(self.version.paths)
 
     def close(self) -> None:
         """Gives everything up."""
         self._store.remove(tuple(self.version.paths))
         self._cache.forget(str(self._store.directory), self._operator)
+
+
+class PairedState:
+    """The states of the two sides of a join."""
+
+    def __init__(self, left: BucketedState, right: BucketedState) -> None:
+        self.left, self.right = left, right
+
+    @property
+    def versions(self) -> tuple[StateVersion, StateVersion]:
+        """The present versions."""
+        return self.left.version, self.right.version
+
+    def changed(
+        self, left: pa.Table, right: pa.Table, until: int
+    ) -> tuple[StateVersion, StateVersion]:
+        """Writes what is new on either side."""
+        return self.left.changed(left, until), self.right.changed(right, until)
+
+    def take(self, version: tuple[StateVersion, StateVersion]) -> None:
+        """From now on these versions are the state."""
+        self.left.take(version[0])
+        self.right.take(version[1])
+
+    def give_up(self, version: tuple[StateVersion, StateVersion]) -> None:
+        """Versions that never came to count go."""
+        self.left.give_up(version[0])
+        self.right.give_up(version[1])
+
+    def reference(self, version: tuple[StateVersion, StateVersion]) -> Any:
+        """What the log says of them."""
+        return [each.to_json() for each in version]
+
+    def present(self) -> Any:
+        """What the log says of the present versions."""
+        return self.reference(self.versions)
+
+    def restore(self, reference: Any) -> None:
+        """Takes the versions that the log speaks of."""
+        self.left.restore(reference[0])
+        self.right.restore(reference[1])
+
+    @property
+    def names(self) -> set[str]:
+        """The files of the present versions."""
+        return self.left.names | self.right.names
+
+    def close(self) -> None:
+        """Gives everything up."""
+        self.left.close()
+        self.right.close()

@@ -3,11 +3,12 @@
 import io
 import re
 import time
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
 
-from millpond.cli.progress import ProgressDisplay, amount, waiting_for
+from millpond.cli.progress import ProgressDisplay, amount, ended_by_printing
 from millpond.connectors import Progress
 
 COMMAND = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])")
@@ -81,6 +82,22 @@ def test_what_is_printed_without_bars_is_printed_as_it_is(monkeypatch: pytest.Mo
     assert terminal.getvalue() == "q 1\n"
 
 
+class Gone:
+    def write(self, query: str, table: pa.Table) -> None:
+        raise BrokenPipeError
+
+
+def test_what_printing_raises_ends_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = ProgressDisplay().printing(Gone())
+
+    def go_on_without_the_subscriber() -> None:
+        with suppress(Exception):
+            write("q", pa.table({"a": [1]}))
+
+    with pytest.raises(BrokenPipeError), ended_by_printing():
+        go_on_without_the_subscriber()
+
+
 def test_no_bars_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with ProgressDisplay().shown() as report:
@@ -89,11 +106,23 @@ def test_no_bars_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_waiting_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = looking_at(monkeypatch)
-    with waiting_for("Spark"):
+    with ProgressDisplay().waiting_for("Spark"):
         deadline = time.monotonic() + 20
         while "starting Spark ..." not in terminal.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert "starting Spark ..." in terminal.getvalue()
+    assert "".join(terminal.screen()) == ""
+
+
+def test_waiting_is_said_beside_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = looking_at(monkeypatch)
+    display = ProgressDisplay()
+    with display.shown() as report:
+        assert report is not None
+        report("S", Progress(1, 5, "rows"))
+        with display.waiting_for("Spark"):
+            report("S", Progress(2, 5, "rows"))
+    assert "starting Spark ..." in terminal.getvalue()
     assert "".join(terminal.screen()) == ""
 
 

@@ -33,6 +33,12 @@ def code_of(*arguments: str) -> int:
     return left.value.code
 
 
+def without_summary(text: str) -> str:
+    """What is said on standard error, without the line about which way the steps went."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if " steps in the driver (" not in line)
+
+
 def last_words(script: Path, code: int, capsys: pytest.CaptureFixture[str]) -> str:
     """The last line on stderr of a run that ends with this code."""
     assert code_of("run", str(script), "--format", "jsonl") == code
@@ -133,5 +139,129 @@ def test_a_pipe_sees_results_only_and_ctrl_c_is_quiet(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     started = time.monotonic()
     _, err = process.communicate(timeout=120)
-    assert (process.returncode, err) == (130, "")
+    assert process.returncode == 130
+    assert without_summary(err) == (
+        "millpond: S FROM rate(1000) has no end, and q1 reads it: "
+        "this runs until Ctrl-C; --for 30s or --rows 1000 would end it\n"
+    )
     assert time.monotonic() - started < 60
+
+
+@pytest.mark.spark
+def test_a_run_ends_when_its_reader_has_gone(tmp_path: Path) -> None:
+    script = tmp_path / "endless.cql"
+    script.write_text(
+        "CREATE STREAM S (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(1000); SELECT a FROM S;"
+    )
+    command = [sys.executable, "-m", "millpond", "run", str(script), "--format", "csv"]
+    process = subprocess.Popen(
+        [*command, "--set", "page_rows=2000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline() == b"query,ts,weight,a\n"
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=120) == 1
+    assert b"Traceback" not in err
+    process.stderr.close()
+
+
+ENDLESS = """\
+CREATE STREAM S (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(1000);
+CREATE STREAM Unread (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(1000);
+CREATE STREAM Pushed (a BIGINT, ts BIGINT) TIMESTAMP BY ts;
+CREATE QUERY q AS SELECT a FROM S;
+CREATE QUERY p AS SELECT a FROM Pushed;
+"""
+
+
+@pytest.mark.spark
+def test_an_endless_run_ends_after_so_many_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: object
+) -> None:
+    (tmp_path / "endless.cql").write_text(ENDLESS)
+    assert code_of("run", str(tmp_path / "endless.cql"), "--rows", "3", "--format", "jsonl") == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["row"]["a"] for line in out.splitlines()] == [0, 1, 2]
+    assert without_summary(err) == (
+        "millpond: warning: nothing feeds stream Pushed, which p reads; give it a source, such as "
+        "FROM csv('file.csv') or FROM stdin()\n"
+    )
+
+
+@pytest.mark.spark
+def test_an_endless_run_ends_after_some_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: object
+) -> None:
+    (tmp_path / "endless.cql").write_text(ENDLESS)
+    options = ["--for", "1s", "--format", "jsonl", "--set", "page_rows=10"]
+    assert code_of("run", str(tmp_path / "endless.cql"), *options) == 0
+    numbers = [json.loads(line)["row"]["a"] for line in capsys.readouterr().out.splitlines()]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 10
+
+
+def test_limits_that_make_no_sense_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "endless.cql").write_text(ENDLESS)
+    assert code_of("run", str(tmp_path / "endless.cql"), "--for", "a while") == 2
+    assert (
+        "--for a while: this is not a length of time such as '1 second'" in capsys.readouterr().err
+    )
+    assert code_of("run", str(tmp_path / "endless.cql"), "--rows", "-1") == 2
+
+
+def test_a_script_that_asks_nothing_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "silent.cql").write_text("CREATE STREAM S (a INT) FROM rate(10);")
+    assert code_of("run", str(tmp_path / "silent.cql")) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("millpond: warning: the script asks nothing, so nothing was read;")
+    (tmp_path / "show.cql").write_text("CREATE STREAM S (a INT) FROM rate(10); SHOW STREAMS;")
+    assert code_of("run", str(tmp_path / "show.cql")) == 0
+    assert without_summary(capsys.readouterr().err) == ""
+
+
+def test_a_query_into_its_own_input_is_refused_before_it_is_emptied(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script.write_text(script.read_text().replace("out.csv", "s.csv"))
+    before = (script.parent / "s.csv").read_text()
+    assert code_of("run", str(script)) == 2
+    assert "which this would overwrite" in capsys.readouterr().err
+    assert (script.parent / "s.csv").read_text() == before
+
+
+PIPED = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM {}; SELECT a FROM S WHERE a > 5;"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("source", ["stdin()", "json('-')"])
+def test_data_may_come_through_a_pipe(tmp_path: Path, source: str) -> None:
+    (tmp_path / "q.cql").write_text(PIPED.format(source))
+    data = '{"a": 1, "ts": 1}\n{"a": 7, "ts": 2}\n' if "json" in source else "a,ts\n1,1\n7,2\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "millpond", "run", str(tmp_path / "q.cql"), "--format", "csv"],
+        input=data,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "query,ts,weight,a\nq1,2,1,7\n"
+    assert without_summary(done.stderr) == ""
+
+
+def test_a_script_from_standard_input_leaves_none_for_data() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "millpond", "run", "-"],
+        input=PIPED.format("csv('-')"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "S: standard input is read by the script already" in done.stderr

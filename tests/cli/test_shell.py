@@ -312,7 +312,6 @@ def test_ctrl_c_stops_a_run_and_not_the_shell(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("millpond.cli.shell.Engine", _Interrupted)
-    monkeypatch.setattr(Shell, "_start_spark", lambda _: None)
     piped(
         "CREATE STREAM T (n BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(10);\n"
         "CREATE QUERY p INACTIVE AS SELECT n FROM T;\nALTER QUERY p ACTIVATE;\n\\run\n\\d p\n",

@@ -52,6 +52,17 @@ def test_text_that_is_not_utf8_names_line_and_column(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_skipped_may_be_odd(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"i": 1.0, "more": {"x": 1, "x": 2}}\n')
+    assert rows(opened("i INT", "json", file)) == [(1,)]
+
+
+def test_utf16_is_recognised(tmp_path: Path) -> None:
+    (tmp_path / "wide.jsonl").write_bytes('{"i": 1}\n'.encode("utf-16"))
+    with pytest.raises(InputError, match=r"wide\.jsonl, line 1: this is UTF-16, not UTF-8"):
+        rows(opened("i INT", "json", str(tmp_path / "wide.jsonl")))
+
+
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"i": 1}\n')
     assert rows(opened("i INT", "json", str(tmp_path / "a.jsonl"))) == [(1,)]

@@ -56,3 +56,16 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("no")
     with pytest.raises(InputError, match=r"a\.parquet: no Parquet file"):
         rows(opened("a INT", "parquet", str(tmp_path / "a.parquet")))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": list(range(1000))}), file)
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + b"\xff" * 100 + content[104:])
+    with pytest.raises(InputError, match=r"a\.parquet: damaged \(") as raised:
+        rows(opened("a INT", "parquet", str(file)))
+    assert "\n" not in str(raised.value)
+    file.write_bytes(content[:100])
+    with pytest.raises(InputError, match=r"a\.parquet: no Parquet file \("):
+        rows(opened("a INT", "parquet", str(file)))

@@ -8,11 +8,12 @@ from datetime import date, datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from millpond.kernels.hashing import buckets, murmur3
+from tests.drawn_examples import examples
 
 DOUBLES = st.floats() | st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
@@ -37,7 +38,7 @@ ROWS = st.lists(
 KEYS = [*([name] for name in VALUES), list(VALUES), ["s", "d"], ["l", "s", "i"]]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, HealthCheck.function_scoped_fixture)
 @given(rows=ROWS, count=st.integers(1, 300))
 def test_buckets_are_the_partitions_of_spark(spark, rows, count):
     table = pa.Table.from_pylist(rows, SCHEMA)

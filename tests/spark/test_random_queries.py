@@ -16,7 +16,7 @@ import pytest
 from millpond import Engine
 from tests.cases import Advance, Change, Push, Run
 from tests.fuzz import LATE_EVERY, check, drive
-from tests.generator import STRATEGIES, seeded_case
+from tests.generator import QUICK, seeded_case
 from tests.matching import difference
 from tests.ways import Way
 
@@ -45,7 +45,7 @@ def test_spark_agrees_with_the_reference(spark, seed):
     if seed % MANY_RUNS_EVERY:
         case = case.with_schedule(with_one_run(case.schedule))
     way = Way.drawn(seed)
-    assert_agrees(way.engines(spark), replace(case, strategy=STRATEGIES[seed % 2]))
+    assert_agrees(way.engines(spark), replace(case, strategy=QUICK[seed % 2]))
 
 
 def with_one_run(schedule):
@@ -72,12 +72,12 @@ def test_small_steps_give_the_same(spark, seed):
 
 @pytest.mark.parametrize("seed", [3006, 3012])
 def test_cuts_and_strategies_do_not_matter(spark, seed):
-    case = replace(seeded_case(seed, 4), strategy=STRATEGIES[0])
+    case = replace(seeded_case(seed, 4), strategy=QUICK[0])
     results = []
     for schedule, strategy in (
-        (case.schedule, STRATEGIES[0]),
-        (in_one_piece(case.schedule), STRATEGIES[1]),
-        (in_small_pieces(case.schedule, random.Random(seed)), STRATEGIES[1]),
+        (case.schedule, QUICK[0]),
+        (in_one_piece(case.schedule), QUICK[1]),
+        (in_small_pieces(case.schedule, random.Random(seed)), QUICK[1]),
     ):
         changed = replace(case.with_schedule(schedule), strategy=strategy)
         with Engine(spark=spark, settings={"strategy": strategy}) as engine:

@@ -1,20 +1,17 @@
-import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from millpond.errors import MachineError
 from millpond.settings import Settings
-from millpond.spark.session import (
-    cores,
-    create_session,
-    default_hadoop_options,
-    hadoop_options,
-    spark_options,
-)
+from millpond.spark.hadoop import default_hadoop_options, hadoop_options
+from millpond.spark.internals import is_alive
+from millpond.spark.session import create_session
 
 PROBE = """
 from millpond.spark.session import create_session
@@ -26,16 +23,31 @@ session.stop()
 """
 
 
-def test_partitions_follow_the_cores() -> None:
-    assert [cores(m) for m in ("local", "local[3]", "local[3,2]")] == [1, 3, 3]
-    assert cores("local[*]") == cores("spark://host:7077") == os.cpu_count()
-    options = spark_options(Settings(spark_master="local[3]"))
-    assert options["spark.sql.shuffle.partitions"] == "3"
-
-
 @pytest.mark.spark
 def test_a_running_session_is_used_again(spark: SparkSession) -> None:
     assert create_session() is spark
+    assert create_session(Settings(spark_master="local[2]")) is spark
+
+
+@pytest.mark.spark
+def test_a_running_session_is_used_from_another_thread_as_it_is(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "CET")
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(create_session).result() is spark
+        assert spark.conf.get("spark.sql.session.timeZone") == "CET"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("other", ["local[7]", "spark://elsewhere:7077", "yarn"])
+def test_another_master_is_refused_while_one_runs(spark: SparkSession, other: str) -> None:
+    with pytest.raises(
+        MachineError, match=r"runs Spark at local\[2\] already.*engine\.spark\.stop"
+    ):
+        create_session(Settings(spark_master=other))
+    assert is_alive(spark)
 
 
 @pytest.mark.spark

@@ -9,17 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from millpond.cql.expressions import Expression
+from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.errors import InputError
 from millpond.kernels.expressions import WORDS, Fault, Program, can_lower
 from millpond.kernels.expressions.operand import to_array
+from millpond.schema import Type
 from millpond.spark import expressions as on_spark
 from millpond.spark.failures import plain_words
 from tests.kernels.expressions import nasty
+from tests.kernels.expressions.random_expressions import Drawing
 
 AT_ONCE = 200
 """So many expressions are columns of one Spark job."""
@@ -32,6 +36,56 @@ def lowered(expressions: Iterable[Expression]) -> list[Expression]:
 
 def test_every_function_gives_the_same_bits(spark: SparkSession, tmp_path: Path) -> None:
     agree(spark, nasty.table(), lowered(nasty.calls()), tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nested_expressions_give_the_same_bits(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    drawing = Drawing(seed)
+    drawn = [drawing.expression(type_, 3) for type_ in nasty.TYPES for _ in range(7)]
+    agree(spark, nasty.table(seed).slice(seed * 300, 300), lowered(drawn), tmp_path)
+
+
+def test_every_letter_has_the_same_case(spark: SparkSession, tmp_path: Path) -> None:
+    letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    # Where a word ends, by which a sigma has its form, depends on the characters beside it.
+    beside = [f"AΣ{c}A AΣ{c} {c}Σ A{c}Σ " for c in letters if not is_ideograph(ord(c))]
+    pieces = [letters[i : i + 500] for i in range(0, len(letters), 500)]
+    pieces += [beside[i : i + 100] for i in range(0, len(beside), 100)]
+    table = pa.table({"c0": pa.array(map("".join, pieces))})
+    text = Column(0, Type.STRING)
+    cases = [Call(name, (text,), Type.STRING) for name in ("upper", "lower")]
+    agree(spark, table, cases, tmp_path)
+
+
+def is_ideograph(code: int) -> bool:
+    """Whether the character is in one of the large blocks of writing without case, or private."""
+    blocks = ((0x3400, 0xA48C), (0xAC00, 0xF8FF), (0x17000, 0x18CFF), (0x20000, 0xE0000))
+    return code > 0xE0FFF or any(first <= code <= last for first, last in blocks)
+
+
+def test_a_part_that_two_columns_share_fails_only_where_one_needs_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    x, t = Column(0, Type.BIGINT), Column(1, Type.BOOLEAN)
+    risky = Call(">", (Call("+", (x, x), Type.BIGINT), x), Type.BOOLEAN)
+    both = [Call("and", (t, risky), Type.BOOLEAN), Call("and", (t, t, risky), Type.BOOLEAN)]
+    table = pa.table({"c0": [2**63 - 1, 1], "c1": [False, True]})
+    agree(spark, table, both, tmp_path)
+
+
+def test_sums_are_added_up_in_the_order_they_are_written_in(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    x, y, one = Column(0, Type.BIGINT), Column(1, Type.BIGINT), Literal(1, Type.BIGINT)
+    total = Call("+", (Call("+", (x, one), Type.BIGINT), y), Type.BIGINT)
+    table = pa.table({"c0": [2**63 - 1], "c1": pa.array([None], pa.int64())})
+    page = frame(spark, table, tmp_path / "p")
+    with pytest.raises(InputError):
+        Program([total]).arrays(table.columns, 1)
+    with pytest.raises(PySparkException):
+        page.select(on_spark.lower(total, [F.col("c0"), F.col("c1")])).toArrow()
 
 
 def test_parts_that_are_not_needed_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Call
-from millpond.kernels.expressions import arithmetic, dates, reading
+from millpond.kernels.expressions import arithmetic, dates, reading, writing
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, to_array
 from millpond.kernels.expressions.strict import failing, plain
@@ -70,6 +70,9 @@ _CASTS: dict[tuple[Type, Type], Cast] = {
     (Type.STRING, Type.BIGINT): _read(Type.BIGINT, lambda text: reading.whole(text, 64)),
     (Type.STRING, Type.DOUBLE): _read(Type.DOUBLE, reading.double),
     (Type.STRING, Type.DATE): _read(Type.DATE, reading.days),
+    (Type.STRING, Type.TIMESTAMP): _read(Type.TIMESTAMP, reading.microseconds),
+    (Type.DATE, Type.STRING): writing.date_text,
     (Type.DATE, Type.TIMESTAMP): failing(dates.midnight, Fault.DATETIME_OVERFLOW),
     (Type.TIMESTAMP, Type.DATE): plain(dates.as_date),
+    (Type.TIMESTAMP, Type.STRING): writing.time_text,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from millpond.cql.moments import TIMESTAMP_TEXT
+
 _BLANK = "".join(map(chr, range(33)))
 _CONTROL = _BLANK + chr(127)
 """What is ignored at both ends: spaces and control characters; for doubles, not the last one."""
@@ -17,6 +19,7 @@ _HEXADECIMAL = re.compile(
 _INFINITE = {"inf", "+inf", "infinity", "+infinity"}
 _MINUS_INFINITE = {"-inf", "-infinity"}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
+_TIMESTAMP = re.compile(TIMESTAMP_TEXT)
 _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 
 
@@ -62,6 +65,32 @@ def days(text: str) -> int | None:
         return None
     sign, year, month, day = match.groups()
     return day_number(int(sign + year), int(month or 1), int(day or 1))
+
+
+def microseconds(text: str) -> int | None:
+    """A time: a date with or without a time of day, and perhaps an offset from UTC."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    days_ = day_number(int(year), int(month or 1), int(day or 1))
+    clock = [int(hour or 0), int(minute or 0), int(second or 0)]
+    if days_ is None or clock[0] > 23 or clock[1] > 59 or clock[2] > 59:
+        return None
+    seconds = days_ * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2] - _offset(zone or "Z")
+    value = seconds * 1_000_000 + int((fraction or "")[:6].ljust(6, "0"))
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _offset(zone: str) -> int:
+    """The seconds by which a zone is ahead of UTC: +h, +hh, +hhmm or +hh:mm."""
+    if zone[0] not in "+-":
+        return 0
+    hours, colon, minutes = zone[1:].partition(":")
+    if not colon and len(hours) == 4:
+        hours, minutes = hours[:2], hours[2:]
+    seconds = int(hours) * 3600 + int(minutes or 0) * 60
+    return -seconds if zone[0] == "-" else seconds
 
 
 def day_number(year: int, month: int, day: int) -> int | None:

@@ -13,13 +13,16 @@ from millpond.kernels.expressions import (
     casts,
     comparisons,
     dates,
+    exponentials,
     logic,
     patterns,
+    powers,
+    rounding,
     text,
 )
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Value
-from millpond.kernels.expressions.strict import failing, partial
+from millpond.kernels.expressions.strict import failing, partial, plain
 
 Function = Callable[..., Value]
 
@@ -53,6 +56,10 @@ FUNCTIONS: dict[str, Function] = {
     "ceil": failing(arithmetic.ceiling, _OVERFLOW),
     "floor": failing(arithmetic.floor, _OVERFLOW),
     "sqrt": partial(arithmetic.root),
+    "exp": plain(exponentials.exp),
+    "ln": partial(exponentials.ln),
+    "log10": partial(exponentials.log10),
+    "power": plain(powers.power),
     "sign": failing(arithmetic.sign, Fault.CAST_OVERFLOW),
     "upper": text.upper,
     "lower": text.lower,
@@ -80,6 +87,7 @@ OF_CALL: dict[str, Callable[[Call], Function | None]] = {
     "cast": casts.cast,
     "date_trunc": dates.truncate,
     "like": patterns.like,
+    "round": rounding.round_half_up,
 }
 """Functions that depend on more of the call than its arguments' values."""
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.kernels.expressions import letters
 from millpond.kernels.expressions.faults import Fault, fault_where, first_of
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array
 from millpond.kernels.expressions.strict import met, valid
@@ -54,12 +55,12 @@ def text_of(answers: Iterable[str | None], *arguments: Value) -> Text:
 
 def upper(text: Text) -> Text:
     """In upper case."""
-    return _mapped(text, pc.ascii_upper, str.upper)
+    return _mapped(text, pc.ascii_upper, letters.upper)
 
 
 def lower(text: Text) -> Text:
     """In lower case."""
-    return _mapped(text, pc.ascii_lower, str.lower)
+    return _mapped(text, pc.ascii_lower, letters.lower)
 
 
 def _mapped(

@@ -1,9 +1,4 @@
-"""HMTS paper, Figure 11: capacities of the virtual operators that three constructions build.
-
-Random directed acyclic graphs of 10 to 1,000 operators: every operator reads a stream of its own,
-one earlier operator or two; costs are log-normal and rates follow from the streams' by the
-selectivities.
-"""
+"""HMTS paper, Figure 11: capacities of the virtual operators that three constructions build."""
 
 from __future__ import annotations
 
@@ -12,92 +7,32 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Table, Tables
+from millpond.lab.experiment import Claim, Experiment, Instead, Table, Tables
+from millpond.lab.hmts.random_graphs import as_printed, random_plan
+from millpond.lab.words import FEW
 from millpond.scheduling.threads.place_queues import place_queues
 from millpond.scheduling.threads.rival_placements import (
     place_queues_by_chains,
     place_queues_by_segments,
 )
-from millpond.scheduling.threads.virtual_operators import (
-    Edge,
-    Placement,
-    capacities,
-    capacity_of,
-    virtual_operators,
-)
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.threads.virtual_operators import Placement, capacities, virtual_operators
+from millpond.snapshot import PlanSnapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = (10, 20, 50, 100, 200, 500, 1000)
-STREAM_SHARE, JOIN_SHARE = 0.1, 0.25
-MEAN_COST_SECONDS, COST_SPREAD = 0.1, 1.0
 OURS = "stall-avoiding"
+PRINTED = "stall-avoiding as printed"
 RIVALS = ("simplified segment", "chain")
+PERFORMS = '"our VO construction algorithm performs better than the other algorithms"'
 Construction: TypeAlias = Callable[[PlanSnapshot], Placement]
-
-
-def as_printed(plan: PlanSnapshot) -> Placement:
-    """Algorithm 1 to the letter: a shared source counts as if each reader were its only one."""
-    cost = {each.id: each.cost_seconds for each in plan.operators}
-    rate = {each.id: each.tuples_per_second for each in plan.operators}
-    todo = [each.id for each in plan.operators if each.streams]
-    done: set[int] = set()
-    queues: set[Edge] = set()
-    for node in todo:
-        if node in done:
-            continue
-        done.add(node)
-        todo.extend(plan.by_id[node].downstream)
-        sources = sorted(set(plan.by_id[node].upstream))
-        for source in sorted(sources, key=lambda s: -capacity_of(cost[s], rate[s])):
-            if capacity_of(cost[node] + cost[source], rate[node] + rate[source]) >= 0:
-                cost[node], rate[node] = cost[node] + cost[source], rate[node] + rate[source]
-            else:
-                queues.add((source, node))
-    return frozenset(queues)
-
-
 CONSTRUCTIONS: Mapping[str, Construction] = {
     OURS: place_queues,
-    "stall-avoiding as printed": as_printed,
+    PRINTED: as_printed,
     "simplified segment": place_queues_by_segments,
     "chain": place_queues_by_chains,
 }
-
-
-def random_plan(size: int, seed: int) -> PlanSnapshot:
-    """A random graph with random costs and selectivities."""
-    generator = np.random.default_rng((seed, size))
-    sources = [_sources(identity, generator) for identity in range(size)]
-    readers: list[list[int]] = [[] for _ in range(size)]
-    made: list[float] = []
-    for identity, above in enumerate(sources):
-        for each in above:
-            if isinstance(each, int):
-                readers[each].append(identity)
-    operators = []
-    for identity, above in enumerate(sources):
-        cost = MEAN_COST_SECONDS * generator.lognormal(-(COST_SPREAD**2) / 2, COST_SPREAD)
-        selectivity = generator.uniform(0.2, 1.0)
-        rates = [made[s] if isinstance(s, int) else generator.uniform(0.1, 1.0) for s in above]
-        made.append(sum(rates) * selectivity)
-        inputs = tuple(
-            InputSnapshot(source, cost, selectivity, tuples_per_second=rate)
-            for source, rate in zip(above, rates, strict=True)
-        )
-        operators.append(
-            OperatorSnapshot(identity, f"o{identity}", inputs, tuple(readers[identity]))
-        )
-    return PlanSnapshot(tuple(operators))
-
-
-def _sources(identity: int, generator: np.random.Generator) -> list[int | str]:
-    if identity == 0 or generator.random() < STREAM_SHARE:
-        return [f"s{identity}"]
-    count = 2 if identity > 1 and generator.random() < JOIN_SHARE else 1
-    return [int(each) for each in generator.choice(identity, count, replace=False)]
 
 
 def run(seeds: Sequence[int], sizes: Sequence[int] = SIZES) -> Tables:
@@ -152,40 +87,99 @@ def _of(table: Table, construction: str) -> dict[str, list[float]]:
 
 
 def check(tables: Tables) -> Sequence[Claim]:
-    """Ours stalls least at every size; the positive side is only reported."""
+    """Ours stalls least at every size, as printed or as meant; how many operators each builds."""
     table = tables["capacity"]
-    ours, printed = _of(table, OURS), _of(table, "stall-avoiding as printed")
-    claims = [_closer(ours, _of(table, rival), rival) for rival in RIVALS]
+    ours, printed = _of(table, OURS), _of(table, PRINTED)
     several, as_text = sum(ours["stalled of several"]), sum(printed["stalled of several"])
-    claims.append(
+    return [
+        *(_closer(ours, _of(table, rival), rival) for rival in RIVALS),
+        *(_closer_as_printed(printed, ours, _of(table, rival), rival) for rival in RIVALS),
         Claim(
-            "no virtual operator of several members has a negative capacity",
-            "0 a graph",
-            f"{several:g} (Algorithm 1 to the letter: {as_text:g}), summed over the sizes",
+            "virtual operators of several members with a negative capacity",
+            '"the capacity of each VO is not negative": none',
+            f"{several:g} (Algorithm 1 to the letter: {as_text:g}) a graph, summed over the sizes",
             several == 0,
-        )
+        ),
+        *_built(table),
+    ]
+
+
+def _built(table: Table) -> list[Claim]:
+    parts = {name: _of(table, name) for name in (OURS, *RIVALS)}
+    shares = {
+        name: [
+            one / all_
+            for one, all_ in zip(part["virtual operators"], part["operators"], strict=True)
+        ]
+        for name, part in parts.items()
+    }
+    most = max(map(max, shares.values()))
+    told = "; ".join(f"{name} {min(each):.2f} to {max(each):.2f}" for name, each in shares.items())
+    unused = "; ".join(
+        f"{name} {min(part['positive']):.3g} to {max(part['positive']):.3g} s"
+        for name, part in parts.items()
     )
-    largest = {name: _of(table, name) for name in (OURS, *RIVALS)}
-    unused = ", ".join(f"{name} {part['positive'][-1]:.3g} s" for name, part in largest.items())
-    few = max(part["virtual operators"][-1] for part in largest.values())
-    size = ours["operators"][-1]
-    claims.append(
+    return [
         Claim(
-            f"all three build fewer virtual operators than operators (at {size:g} operators)",
-            f"below {size:g}",
-            f"at most {few:.0f}; mean positive capacity {unused}",
-            few < size,
-        )
-    )
-    return claims
+            "virtual operators over operators, over the sizes",
+            f'"all three strategies produce only very few VOs": at most {FEW:g}',
+            told,
+            most <= FEW,
+            Instead(
+                "less than half",
+                "how the paper drew its graphs, costs and rates is not said; with those drawn here "
+                "two to ten operators fill the time that a virtual operator has",
+                most < 0.5,
+            ),
+        ),
+        Claim(
+            "mean positive capacity, over the sizes",
+            '"they are not fully utilized": above 0 for all',
+            unused,
+            all(min(part["positive"]) > 0 for part in parts.values()),
+        ),
+    ]
+
+
+def _pairs(
+    ours: Mapping[str, list[float]], other: Mapping[str, list[float]]
+) -> list[tuple[float, float, float]]:
+    return list(zip(ours["operators"], ours["negative"], other["negative"], strict=True))
+
+
+def _told(pairs: Sequence[tuple[float, float, float]]) -> str:
+    return "; ".join(f"{size:g}: {mine:.3g} vs {theirs:.3g}" for size, mine, theirs in pairs) + " s"
+
+
+def _better(pairs: Sequence[tuple[float, float, float]]) -> bool:
+    return all(mine >= theirs for _, mine, theirs in pairs) and pairs[-1][1] > pairs[-1][2]
 
 
 def _closer(ours: Mapping[str, list[float]], other: Mapping[str, list[float]], rival: str) -> Claim:
-    pairs = list(zip(ours["operators"], ours["negative"], other["negative"], strict=True))
-    holds = all(mine >= theirs for _, mine, theirs in pairs) and pairs[-1][1] > pairs[-1][2]
-    measured = "; ".join(f"{size:g}: {mine:.3g} vs {theirs:.3g}" for size, mine, theirs in pairs)
-    text = f"mean negative capacity is closer to zero than with the {rival} construction"
-    return Claim(text, "at every size", measured + " s", holds)
+    pairs = _pairs(ours, other)
+    text = f"mean negative capacity by the size of the graph, against the {rival} construction"
+    return Claim(text, f"{PERFORMS}: closer to zero at every size", _told(pairs), _better(pairs))
+
+
+def _closer_as_printed(
+    printed: Mapping[str, list[float]],
+    ours: Mapping[str, list[float]],
+    other: Mapping[str, list[float]],
+    rival: str,
+) -> Claim:
+    pairs = _pairs(printed, other)
+    return Claim(
+        f"the same for Algorithm 1 to the letter, against the {rival} construction",
+        f"{PERFORMS}: closer to zero at every size",
+        _told(pairs),
+        _better(pairs),
+        Instead(
+            "at every size for the reading that counts whole virtual operators",
+            "to the letter a source shared by several operators is judged with each of them alone; "
+            "the goal of section 5.1.2, which the other reading keeps, is about whole ones",
+            _better(_pairs(ours, other)),
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -202,12 +196,8 @@ EXPERIMENT = Experiment(
     seeds=5,
     note=(
         "The paper does not say how its random graphs, costs and rates were drawn; here a tenth of "
-        "the operators read streams, a quarter of the others join two inputs. The claim is about "
-        "negative capacities. Positive ones say how much room is left; they are large wherever "
-        "few tuples reach an operator, and no construction is closest to zero there throughout. "
-        "Rivals keep a queue wherever any path asks for one, which favours them. Algorithm 1 to "
-        "the letter ends about as far from zero as the rivals, because a source shared by several "
-        "operators is judged with each of them alone; the claim holds for the reading that counts "
-        "whole virtual operators, as the paper's goal in section 5.1.2 does."
+        "the operators read streams, a quarter of the others join two inputs. Positive capacities "
+        "say how much room is left; they are large wherever few tuples reach an operator. Rivals "
+        "keep a queue wherever any path asks for one, which favours them."
     ),
 )

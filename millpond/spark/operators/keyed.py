@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
@@ -22,11 +21,10 @@ from millpond.planning.physical import (
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
 from millpond.spark.fragments import ENDED, STARTED
-from millpond.spark.frames import Frame, union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, RunKernel, deltas_of, lines_of, page_of
+from millpond.spark.workers import Place, RunKernel, deltas_of, page_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.forms import Keyed
 
@@ -38,6 +36,8 @@ class RunningKeyed(RunningOperator):
     kernel: Kernel
     event_schema: pa.Schema
     """The columns the kernel reads."""
+    modes: tuple[str, ...] = (STARTED, ENDED)
+    """Which elements it reads: in these modes, of all its fragments."""
 
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
@@ -58,40 +58,33 @@ class RunningKeyed(RunningOperator):
         """The Arrow schema of the pages it writes."""
         return self.kernel.output_schema
 
-    def events(self, step: Step) -> Frame | None:
-        """What the kernel reads in this step."""
-        raise NotImplementedError
-
     def run(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver or where the executors have them."""
-        events = self.events(step)
-        if events is not None and self.is_large(step):
-            return self._run_on_executors(events, step)
-        rows = self.plans.collect(events, self.event_schema)
+        if self.is_large(step):
+            return self._run_on_executors(step)
+        rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
         known = self.state.known(rows)
         output, changes = self.kernel.run(rows, known, step.after, step.until)
         outcome = self.in_driver(output, self.state.changed(changes, step.until))
         outcome.driver_bytes = rows.nbytes
         return outcome
 
-    def _run_on_executors(self, events: Frame, step: Step) -> Outcome:
-        store, keys = self.around.frames.store, self.kernel.keys
+    def _run_on_executors(self, step: Step) -> Outcome:
+        store, version = self.around.frames.store, self.state.version
         work = RunKernel(
             Place.of(store),
             self.event_schema,
             self.kernel,
             self.identity,
-            self.state.version,
+            version,
             step.after,
             step.until,
         )
-        version = self.state.version
-        buckets = len(version.buckets)
-
-        def use(rows: DataFrame) -> list[Line]:
-            return lines_of(rows.repartition(buckets, *keys) if keys else rows.coalesce(1), work)
-
-        lines = self.plans.run(events, use)
+        parts = [(reading, self.modes) for reading in step.readings]
+        is_for_all = not self.kernel.keys
+        lines = self.lines(
+            parts, work, self.kernel.keys or ["_ts"], len(version.buckets), is_for_all
+        )
         return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
 
 
@@ -147,10 +140,6 @@ class RunningAggregate(RunningKeyed):
         speaks_first = not self.kernel.keys and self.claimed < BEGINNING <= until
         return speaks_first or super().has_work(until)
 
-    def events(self, step: Step) -> Frame | None:
-        """Changes of the input, reduced to keys and arguments."""
-        return step.readings[0].changes()
-
     def outputs(self, index: int) -> Outputs:
         """Keys and arguments."""
         return self._outputs
@@ -171,10 +160,6 @@ class RunningCount(RunningKeyed):
         )
         super().__init__(identity, operator, around, cursor)
 
-    def events(self, step: Step) -> Frame | None:
-        """Changes of both inputs, each with its side."""
-        return union(*(reading.changes() for reading in step.readings))
-
     def outputs(self, index: int) -> Outputs:
         """The row as key, and the side."""
         columns = all_columns(self.operator.inputs[index])
@@ -184,6 +169,8 @@ class RunningCount(RunningKeyed):
 
 class RunningRowsWindow(RunningKeyed):
     """Rows windows, partitioned or not."""
+
+    modes = (STARTED,)
 
     def __init__(
         self, identity: str, operator: RowsWindowOperator, around: Surroundings, cursor: int
@@ -198,10 +185,6 @@ class RunningRowsWindow(RunningKeyed):
         self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
         self._partition = operator.partition
         super().__init__(identity, operator, around, cursor)
-
-    def events(self, step: Step) -> Frame | None:
-        """The stream's elements, with their partition."""
-        return step.readings[0].frame(STARTED)
 
     def outputs(self, index: int) -> Outputs:
         """Time, order, partition and row."""

@@ -12,22 +12,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.fragments import ENDED, STARTED, Fragment
-from millpond.spark.frames import Frame, Plans
+from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
+from millpond.spark.frames import Plans, union
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
-from millpond.storage.bucketed import BucketedState
+from millpond.spark.workers import (
+    Line,
+    Place,
+    Shaping,
+    Work,
+    WriteRows,
+    lines_of,
+    lines_of_tasks,
+    page_of,
+)
+from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
+from millpond.storage.portions import Portion, Share, pieces
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
+
+MOST_READERS = 8
+"""Up to so many tasks read a page each for itself; for more of them Spark shuffles it."""
+
+MOST_OFFENDERS = 5
+"""So many of the rows that make a step fail are shown."""
 
 _numbers = itertools.count()
 
@@ -36,7 +51,7 @@ class RunningOperator:
     """What all running operators share: fragments, cursor and subscriptions."""
 
     needs: frozenset[str] = frozenset({STARTED})
-    state: BucketedState | None = None
+    state: KeptState | None = None
     """What it keeps between steps beside its queues, if anything."""
 
     def __init__(
@@ -149,9 +164,32 @@ class RunningOperator:
         outcome.seconds = time.monotonic() - began
         return outcome
 
+    def offenders(self, step: Step) -> tuple[str, ...]:
+        """Some of the rows on which an expression of the operator fails."""
+        frame = union(*(reading.offending() for reading in step.readings))
+        if frame is None:
+            return ()
+        rows = self.plans.run(frame, lambda found: found.limit(MOST_OFFENDERS).collect())
+        return tuple(row["row"] for row in rows)
+
     def run(self, step: Step) -> Outcome:
         """The work of a step."""
         raise NotImplementedError
+
+    def gathered(
+        self, parts: Sequence[tuple[Reading, Sequence[str]]], schema: pa.Schema
+    ) -> pa.Table:
+        """The rows of some readings in the driver, each in some modes.
+
+        Expressions are evaluated here or, where Spark alone gives the right bits, there.
+        """
+        if not self.around.limits.asks_spark:
+            tables = [reading.evaluated(modes) for reading, modes in parts]
+            found = [table for table in tables if table is not None]
+            if len(found) == len(tables):
+                return pa.concat_tables([table.cast(schema) for table in found])
+        frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
+        return self.plans.collect(union(*frames), schema)
 
     def is_large(self, step: Step) -> bool:
         """Whether the executors are the place for a step."""
@@ -164,21 +202,43 @@ class RunningOperator:
 
     def on_executors(
         self,
-        frame: Frame | None,
+        parts: Sequence[tuple[Reading, Sequence[str]]],
         schema: pa.Schema,
         shaping: Shaping | None = None,
         keys: Sequence[str] = (),
     ) -> Outcome:
-        """The outcome of a step whose output the executors write, after a shuffle by ``keys``."""
-        if frame is None:
-            return Outcome(None, EXECUTORS)
-        store, buckets = self.around.frames.store, self.around.limits.buckets
+        """The outcome of a step whose output the executors write, rows with equal keys together."""
+        store = self.around.frames.store
         work = WriteRows(Place.of(store), schema, shaping)
+        lines = self.lines(parts, work, keys, self.around.limits.buckets)
+        return Outcome(page_of(store, lines), EXECUTORS)
 
-        def use(rows: DataFrame) -> list[Line]:
-            return lines_of(rows.repartition(buckets, *keys) if keys else rows, work)
+    def lines(
+        self,
+        parts: Sequence[tuple[Reading, Sequence[str]]],
+        work: Work,
+        keys: Sequence[str],
+        buckets: int,
+        is_for_all: bool = False,
+    ) -> list[Line]:
+        """Does the work of a step on the executors: on each bucket of keys or, without, anywhere.
 
-        return Outcome(page_of(store, self.plans.run(frame, use)), EXECUTORS)
+        Workers read the files themselves where they can evaluate the expressions and there are few
+        buckets; else Spark evaluates, and shuffles by key. ``is_for_all``: buckets to which nothing
+        came work too.
+        """
+        session, limits = self.around.frames.session, self.around.limits
+        portions = None if limits.asks_spark else _portions(parts)
+        if portions is not None and (not keys or buckets <= MOST_READERS):
+            tasks = buckets if keys else max(1, min(limits.buckets, pieces(portions)))
+            share = Share(tuple(portions), tuple(keys), tasks)
+            return lines_of_tasks(session, tasks, work, share)
+        frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
+        if frame is None:
+            return lines_of_tasks(session, buckets, work) if is_for_all else []
+        if not keys:
+            return self.plans.run(frame, lambda rows: lines_of(rows, work))
+        return self.plans.run(frame, lambda rows: lines_of(rows.repartition(buckets, *keys), work))
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
@@ -213,6 +273,14 @@ class RunningOperator:
         self.plans.close()
         if self.state is not None:
             self.state.close()
+
+
+def _portions(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion] | None:
+    found = [reading.portions(modes) for reading, modes in parts]
+    known = [portions for portions in found if portions is not None]
+    if len(known) < len(found):
+        return None
+    return [portion for portions in known for portion in portions if portion.parts]
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:

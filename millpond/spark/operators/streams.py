@@ -13,7 +13,6 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import DifferenceOperator, OutputOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ENDED, STARTED
-from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
@@ -96,18 +95,13 @@ class RunningStreamOf(RunningOperator):
     ) -> Outcome:
         """The rows of some modes, shaped where the step's place is."""
         if self.is_large(step):
-            frame = union(*map(step.readings[0].frame, modes))
-            return self.on_executors(frame, schema, shaping, keys)
+            return self.on_executors([(step.readings[0], modes)], schema, shaping, keys)
         rows = self.rows(step, modes, schema)
         return self.in_driver(rows if shaping is None else shaping(rows))
 
     def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
         """The rows of some modes, in the driver."""
-        reading = step.readings[0]
-        held = reading.held(modes)
-        if held is not None:
-            return held
-        return self.plans.collect(union(*map(reading.frame, modes)), schema)
+        return self.gathered([(step.readings[0], modes)], schema)
 
 
 class RunningDifference(RunningStreamOf):

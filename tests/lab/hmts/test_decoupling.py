@@ -1,6 +1,16 @@
+from __future__ import annotations
+
 import numpy as np
 
-from millpond.lab.hmts.decoupling import check, coupled, decoupled, probe_seconds
+from millpond.lab.experiment import Tables
+from millpond.lab.hmts.decoupling import FACTORS, check
+from millpond.lab.hmts.joins_in_source_threads import (
+    SLOWS_AFTER_SECONDS,
+    coupled,
+    decoupled,
+    falls_after,
+    probe_seconds,
+)
 
 
 def test_sources_keep_their_pace_until_the_window_is_too_large() -> None:
@@ -11,6 +21,7 @@ def test_sources_keep_their_pace_until_the_window_is_too_large() -> None:
 
 def test_a_cheaper_join_keeps_pace_for_as_long() -> None:
     assert coupled("hash join", 30_000)[-1] < 30.0
+    assert coupled("nested loops join", 30_000, factor=0.5)[-1] < 30.0
 
 
 def test_all_elements_are_emitted_in_the_end() -> None:
@@ -28,12 +39,37 @@ def test_a_probe_costs_what_makes_the_join_busy_at_the_papers_time() -> None:
     assert 2000 * 17_000 * probe_seconds("nested loops join") == 1.0
 
 
-def test_claims_compare_the_rates_with_the_papers_times() -> None:
+def test_the_rate_falls_in_the_first_second_that_is_below_it() -> None:
+    seconds = np.arange(1.0, 5.0)
+    assert falls_after(np.array([2000.0, 2000.0, 1900.0, 2000.0]), seconds) == 3.0
+    assert falls_after(np.full(4, 2000.0), seconds) == float("inf")
+
+
+def made_up(hash_join_always_falls: bool) -> Tables:
+    """Rates that fall at the papers' times, and when they would for other costs."""
     seconds = np.arange(1.0, 181.0)
-    table = {"second": seconds, "with a queue": np.full(180, 2000.0)}
-    for join, falls in (("hash join", 58), ("nested loops join", 17)):
-        table[f"{join}, no queue"] = np.where(seconds < falls, 2000.0, 1065.0)
-        table[f"{join}, backlog of the queue"] = np.maximum(0.0, seconds - falls)
-    assert all(claim.holds for claim in check({"rates": table}))
-    table["hash join, no queue"] = table["with a queue"]
-    assert [claim.holds for claim in check({"rates": table})] == [False, False, True, True, True]
+    rates = {"second": seconds, "with a queue": np.full(180, 2000.0)}
+    costs: dict[str, list[object]] = {"join": [], "probe seconds": [], "falls": []}
+    for join, falls in SLOWS_AFTER_SECONDS.items():
+        rates[f"{join}, no queue"] = np.where(seconds < falls, 2000.0, 1065.0)
+        rates[f"{join}, backlog of the queue"] = np.maximum(0.0, seconds - falls)
+        for factor in FACTORS:
+            late = join == "hash join" and falls / factor > 60 and not hash_join_always_falls
+            costs["join"].append(join)
+            costs["probe seconds"].append(probe_seconds(join, factor))
+            costs["falls"].append(float("inf") if late else falls / factor)
+    return {"rates": rates, "probe cost": costs}
+
+
+def test_times_are_evidence_only_if_they_do_not_hang_on_the_fitted_cost() -> None:
+    found = [claim.verdict for claim in check(made_up(hash_join_always_falls=False))]
+    assert found == ["differs", "differs", "holds", "holds", "differs", "holds", "holds"]
+    assert check(made_up(hash_join_always_falls=True))[0].verdict == "holds"
+
+
+def test_a_model_that_never_falls_and_a_queue_that_takes_nothing_are_noticed() -> None:
+    tables = made_up(hash_join_always_falls=False)
+    tables["probe cost"]["falls"] = [float("inf")] * len(tables["probe cost"]["join"])
+    tables["rates"]["hash join, no queue"] = tables["rates"]["with a queue"]
+    found = [claim.verdict for claim in check(tables)]
+    assert found == ["fails", "fails", "fails", "fails", "fails", "holds", "holds"]

@@ -1,154 +1,115 @@
-"""The Path Capacity paper's experiments with tiny settings."""
+"""Figures 2 to 4 of the Path Capacity paper: measured in tiny settings, judged on made up rows."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from millpond.lab.chain.instances import Instance, random_instance, step_sizes
-from millpond.lab.path_capacity import (
-    figure_2,
-    figure_3,
-    figure_4,
-    starvation,
-    table_2,
-    theorem_1,
-    theorem_2,
-    theorem_3,
-    threshold,
-)
-from millpond.lab.path_capacity.instances import (
-    batch,
-    flat,
-    least_path_based_sizes,
-    least_total_latency,
-    segments_are_chains,
-    with_whole_arrivals,
-)
-from millpond.lab.path_capacity.workload import Phases, arrivals, full_load_scale, sixteen_queries
-from millpond.scheduling.charts.progress_chart import partition
-from millpond.scheduling.registry import make
+from millpond.lab.experiment import Table, Tables
+from millpond.lab.path_capacity import figure_2, figure_3, figure_4
+from millpond.lab.path_capacity.workload import STRATEGIES, Setting
 
-LINE_3 = ((0.0, 1.0), (3.0, 0.0))
-LINE_5 = ((0.0, 1.0), (5.0, 0.0))
-TINY = Phases((0.5, 1.1), 15.0)
-
-
-def test_every_cell_of_table_2_is_reproduced() -> None:
-    claims = table_2.check(table_2.run([0]))
-    assert len(claims) == 6
-    assert all(claim.holds for claim in claims)
-
-
-def test_a_wrong_cell_of_table_2_is_noticed() -> None:
-    tables = table_2.run([0])
-    tables["queue size"]["fifo"][3] += 0.1
-    assert [claim.holds for claim in table_2.check(tables)].count(False) == 1
-
-
-@pytest.mark.parametrize("experiment", [theorem_1, theorem_2, theorem_3])
-def test_theorems_hold_under_their_assumptions_and_fail_without(
-    experiment: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(experiment, "INSTANCES_A_SEED", 40)
-    tables = experiment.run([0])  # type: ignore[attr-defined]
-    claims = experiment.check(tables)  # type: ignore[attr-defined]
-    assert [claim for claim in claims if not claim.holds] == []
-    experiment.EXPERIMENT.plot(tables, Figure())  # type: ignore[attr-defined]
-
-
-def test_the_least_latency_finishes_what_is_nearly_done() -> None:
-    assert least_total_latency(Instance((LINE_5, LINE_3), ((0,), (4,)))) == 5 + 4
-    assert least_total_latency(Instance((LINE_5, LINE_3), ((0,), (1,)))) == 3 + 8
-
-
-def test_weights_turn_the_least_latency_round() -> None:
-    waiting = Instance((LINE_5, LINE_3), ((0,), (0,)))
-    assert least_total_latency(waiting) == 3 + 8
-    assert least_total_latency(waiting, (3.0, 1.0)) == 3 * 5 + 8
-
-
-def test_path_based_schedules_never_leave_a_tuple_half_way() -> None:
-    chart = ((0.0, 1.0), (1.0, 0.5), (4.0, 0.0))
-    sizes = least_path_based_sizes(Instance((chart,), ((0, 0),)))
-    assert sizes[:9].tolist() == [2.0, 1.5, 1.5, 1.5, 1.0, 0.5, 0.5, 0.5, 0.0]
-
-
-def test_arrivals_at_the_end_of_a_tuple_are_whole() -> None:
-    strategy = make("path-capacity", slice_seconds=1.0)
-    at_the_end = Instance((LINE_5, LINE_3), ((0,), (5,)))
-    assert with_whole_arrivals(at_the_end, strategy) is at_the_end
-    strategy = make("path-capacity", slice_seconds=1.0)
-    assert with_whole_arrivals(Instance((LINE_5, LINE_3), ((0,), (4,))), strategy) is None
-
-
-def test_a_flat_instance_keeps_tuples_whole() -> None:
-    drawn = batch(np.random.default_rng(0), queries=2, tuples=3)
-    for chart, whole in zip(drawn.charts, flat(drawn).charts, strict=True):
-        assert len(step_sizes(chart)) == len(step_sizes(whole))
-        assert set(step_sizes(whole)) == {1.0, 0.0}
-
-
-def test_falling_mean_slopes_are_the_segments_of_the_envelope() -> None:
-    generator = np.random.default_rng(0)
-    found = 0
-    for _ in range(100):
-        chart = random_instance(generator, 1, operators=5, tuples=1).charts[0]
-        if segments_are_chains(chart):
-            found += 1
-            slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(chart)]
-            cuts = [n for n in range(1, len(slopes)) if slopes[n] > slopes[n - 1] + 1e-12]
-            envelope = partition(chart)
-            falls = [
-                later.first
-                for before, later in pairwise(envelope)
-                if later.slope < before.slope - 1e-12
-            ]
-            assert cuts == falls
-    assert found > 20
-
-
-def test_the_plan_has_16_queries_and_116_operators_over_5_streams() -> None:
-    plan = sixteen_queries(full_load_scale())
-    assert (len(plan.queries), len(plan.operators), len(plan.streams)) == (16, 116, 5)
-    joins = [operator for operator in plan.operators if len(operator.inputs) == 2]
-    assert len(joins) == 5 + 3 * 2 + 3 + 4
-    grown = sum(float(join.inputs[0].selectivity) > 1 for join in joins)  # type: ignore[arg-type]
-    assert 0 < grown < len(joins) / 2
-
-
-def test_arrivals_rise_from_phase_to_phase() -> None:
-    times = np.concatenate(list(arrivals(Phases((0.5, 1.5), 100.0), seed=0).values()))
-    assert (times < 100).sum() < (times >= 100).sum()
+SETTINGS = {"tiny": Setting((0.5, 1.1), 15.0), "shorter": Setting((0.5, 1.1), 10.0)}
 
 
 @pytest.mark.parametrize("figure", [figure_2, figure_3, figure_4])
-def test_figures_are_measured_and_drawn(figure: object) -> None:
-    tables = figure.measure([0], TINY)  # type: ignore[attr-defined]
+def test_figures_are_measured_in_every_setting_and_drawn(figure: object) -> None:
+    tables = figure.run([0], SETTINGS)  # type: ignore[attr-defined]
     figure.plot(tables, Figure())  # type: ignore[attr-defined]
-    assert figure.check(tables)  # type: ignore[attr-defined]
+    for table in tables.values():
+        if "setting" in table:
+            assert set(table["setting"]) == set(SETTINGS)
+        assert {len(column) for column in table.values()} == {len(table[STRATEGIES[0]])}
+        assert all(np.nanmin(table[name]) >= 0 for name in STRATEGIES)
+    told = [claim.measured for claim in figure.check(tables)]  # type: ignore[attr-defined]
+    assert all("tiny" in each and "shorter" in each for each in told)
 
 
 def test_all_strategies_put_out_the_same_tuples() -> None:
-    outputs = figure_3.measure([0], TINY)["outputs"]
+    outputs = figure_3.run([0], SETTINGS)["outputs"]
     assert outputs["path-capacity"] == outputs["simplified-segment"] == outputs["chain"]
     assert outputs["chain"][0] > 0
 
 
-def test_threshold_with_ample_memory_is_path_capacity() -> None:
-    table = threshold.measure([0], TINY)["limits"]
-    assert table["latency"][-1] == table["normal latency"][-1]
-    threshold.plot({"limits": table}, Figure())
-    assert threshold.check({"limits": table})[0].holds
+def of_one_setting(path_capacity: object, simplified: object, chain: object) -> Table:
+    columns = [np.atleast_1d(each).tolist() for each in (path_capacity, simplified, chain)]
+    settings = ["one"] * len(columns[0])
+    return {"setting": settings, **dict(zip(STRATEGIES, columns, strict=True))}
 
 
-def test_both_cures_bound_the_wait_in_a_short_overload() -> None:
-    tables = starvation.measure([0], (15.0, 30.0))
-    starvation.plot(tables, Figure())
-    claims = starvation.check(tables)
-    bounded = [claim for claim in claims if "longest wait with" in claim.text]
-    assert len(bounded) == 2
-    assert all(claim.holds for claim in bounded)
+def verdicts(figure: object, tables: Tables) -> list[str]:
+    return [claim.verdict for claim in figure.check(tables)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [
+        ((1.0, 2.1, 3.0), ["holds", "holds"]),
+        ((1.0, 1.4, 1.5), ["differs", "holds"]),
+        ((1.0, 0.9, 0.8), ["fails", "fails"]),
+    ],
+)
+def test_much_better_latency_is_half_at_most(
+    means: tuple[float, float, float], expected: list[str]
+) -> None:
+    phases = of_one_setting([0.1, 1.0], [0.1, 2.0], [0.1, 3.0])
+    tables = {"mean latency": of_one_setting(*means), "by phase": phases}
+    assert verdicts(figure_2, tables)[:2] == expected
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ((1.0, 2.0, 3.0), ["holds", "holds"]),
+        ((1.0, 2.0, 0.1), ["fails", "holds"]),
+        ((1.0, 1.05, 1.1), ["holds", "fails"]),
+    ],
+)
+def test_latency_and_differences_must_grow_with_the_load(
+    last: tuple[float, float, float], expected: list[str]
+) -> None:
+    phases = of_one_setting(*([low, high] for low, high in zip((0.1, 0.2, 0.3), last, strict=True)))
+    tables = {"mean latency": of_one_setting(1.0, 2.0, 3.0), "by phase": phases}
+    assert verdicts(figure_2, tables)[2:] == expected
+
+
+@pytest.mark.parametrize(
+    ("peaks", "late", "expected"),
+    [
+        ((2.0, 2.4, 5.0), (1, 2, 3), "holds holds holds holds holds holds"),
+        ((2.3, 2.4, 2.5), (1, 3, 2), "holds differs differs holds differs differs"),
+        ((2.6, 1.6, 1.5), (3, 3, 2), "holds fails fails fails fails fails"),
+    ],
+)
+def test_much_smoother_is_half_the_peak_at_most(
+    peaks: tuple[float, float, float], late: tuple[float, float, float], expected: str
+) -> None:
+    tables = {
+        "outputs": of_one_setting(5, 5, 5),
+        "peak to mean": of_one_setting(*peaks),
+        "outputs behind the input": of_one_setting(*late),
+    }
+    assert " ".join(verdicts(figure_3, tables)) == expected
+    assert verdicts(figure_3, {**tables, "outputs": of_one_setting(5, 5, 4)})[0] == "fails"
+
+
+@pytest.mark.parametrize(
+    ("mean", "first", "last", "peak", "expected"),
+    [
+        ((9, 5, 4), (1.1, 1, 1), (20, 9, 8), (50, 22, 20), "holds holds holds holds"),
+        ((9, 4.99, 5), (1.5, 1, 1), (20, 9, 8), (50, 19, 20), "differs holds differs differs"),
+        ((9, 4, 5), (0.5, 1, 1), (9, 9, 8), (50, 30, 20), "fails fails fails fails"),
+    ],
+)
+def test_memory_is_judged_by_the_papers_words(
+    mean: tuple[float, ...],
+    first: tuple[float, ...],
+    last: tuple[float, ...],
+    peak: tuple[float, ...],
+    expected: str,
+) -> None:
+    names = (figure_4.WHOLE, figure_4.FIRST, figure_4.LAST, "peak")
+    found = zip(names, (mean, first, last, peak), strict=True)
+    tables = {name: of_one_setting(*values) for name, values in found}
+    assert " ".join(verdicts(figure_4, tables)) == expected

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from millpond.lab.plane import every_strategy, picture
+from millpond.lab.plane import contest, every_strategy, picture
 from millpond.lab.plane.bounds import latency_floor, memory_floor
 from millpond.scheduling.registry import BUILT_IN, make
 from millpond.simulator import Conditions, simulate
@@ -38,25 +38,25 @@ def test_memory_falls_along_the_envelope() -> None:
 def test_no_schedule_beats_the_bounds(
     first: list[float], second: list[float], strategy: str
 ) -> None:
-    times = dict.fromkeys(every_strategy.CHARTS, np.empty(0))
+    times = dict.fromkeys(contest.CHARTS, np.empty(0))
     times |= {"alert": np.sort(first), "heavy": np.sort(second)}
     scheduled = make(strategy, slice_seconds=0.001)
-    record = simulate(every_strategy.plan(), scheduled, times, Conditions(tuples="fluid"))
-    work = {query: chart[-1][0] for query, chart in every_strategy.CHARTS.items()}
-    assert record.peak_bytes >= memory_floor(every_strategy.CHARTS, times) - 1e-6
-    assert record.mean_latency_seconds >= latency_floor(work, every_strategy.OUTPUTS, times) - 1e-9
+    record = simulate(contest.plan(), scheduled, times, Conditions(tuples="fluid"))
+    work = {query: chart[-1][0] for query, chart in contest.CHARTS.items()}
+    assert record.peak_bytes >= memory_floor(contest.CHARTS, times) - 1e-6
+    assert record.mean_latency_seconds >= latency_floor(work, contest.OUTPUTS, times) - 1e-9
 
 
 def test_every_strategy_is_on_the_plane() -> None:
-    assert {each.strategy for each in every_strategy.contestants()} == set(BUILT_IN)
+    assert {each.strategy for each in contest.contestants()} == set(BUILT_IN)
 
 
 def test_budgets_and_goals_are_multiples_of_the_bounds() -> None:
-    streams = {query: np.linspace(0.0, 1.0, 40) for query in every_strategy.CHARTS}
-    least = every_strategy.bounds(streams)
+    streams = {query: np.linspace(0.0, 1.0, 40) for query in contest.CHARTS}
+    least = contest.bounds(streams)
     lean, swift = (
-        every_strategy.measured(
-            every_strategy.Contestant("", "auto", {"slice_seconds": 0.004}, budget), streams, least
+        contest.measured(
+            contest.Contestant("", "auto", {"slice_seconds": 0.004}, budget), streams, least
         )
         for budget in (1.1, 100.0)
     )
@@ -69,19 +69,19 @@ def test_budgets_and_goals_are_multiples_of_the_bounds() -> None:
 def test_broken_budgets_and_bounds_are_noticed() -> None:
     rows = [
         (each.label, each.strategy, each.budget, each.goal, 0, each.budget or 2.0, 2.0)
-        for each in every_strategy.contestants()
+        for each in contest.contestants()
     ]
     rows += [
         (f"{every_strategy.AS_LEAN} threshold {budget:g}", "auto", budget, 0.0, 0, budget, 2.1)
-        for budget in (*every_strategy.TIGHT, *every_strategy.WIDE)
+        for budget in (*contest.TIGHT, *contest.WIDE)
     ]
     names = ("label", "strategy", "budget", "goal", "seed", "peak", "latency")
     tables = {"runs": dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))}
     expected = [
         True,
         False,
-        *[False] * len(every_strategy.WIDE),
-        *[True] * len(every_strategy.TIGHT),
+        *[False] * len(contest.WIDE),
+        *[True] * len(contest.TIGHT),
         False,
     ]
     assert [claim.holds for claim in every_strategy.check(tables)] == expected

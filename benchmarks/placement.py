@@ -1,0 +1,155 @@
+"""Where a step runs: in the driver, with and without Spark, and on the executors.
+
+    python -m benchmarks.placement [--quick] [--out DIR] [--rows LARGEST] [--cores N ...]
+
+An aggregate, a window join and a Rows window over pages of 10k, 100k and 1M tuples, windows full,
+medians of warm pages; both stores, one and two cores (a process each, for a process has one Spark).
+"driver" evaluates expressions and kernel there, "collected" has Spark evaluate and collect for a
+kernel in the driver, "executors" sees references only. The crossing of the lines decides the
+default of the setting driver_rows.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from benchmarks.feed import AGGREGATE, CASES, Case, Feed, median_milliseconds
+from benchmarks.reporting import Report, note, options, progress
+from millpond.settings import Settings
+from millpond.spark.session import create_session
+
+SIZES = (10_000, 100_000, 1_000_000)
+EVERYTHING = 10**12
+WAYS = {
+    "driver": {"driver_rows": EVERYTHING, "small_steps": "driver"},
+    "collected": {"driver_rows": EVERYTHING, "small_steps": "spark"},
+    "executors": {"driver_rows": 0, "small_steps": "driver"},
+}
+STORES = ("memory", "directory")
+NAMES = ("grouped aggregate", "window join", "rows window")
+QUICKER, SAME, SHARE, STORE = 1.0, 1.0, 0.01, 1.25
+"""The goals: against collected, against the driver at a million, of bytes, of the store."""
+
+
+def measured(case: Case, rows: int, settings: Settings, times: int) -> dict[str, float]:
+    """Milliseconds a page, and which part of its bytes came to the driver."""
+    spark = create_session(settings)
+    with tempfile.TemporaryDirectory() as directory:
+        store = "memory" if settings.store == "memory" else directory
+        feed = Feed(case, rows, replace(settings, store=store), spark)
+        with feed.engine:
+            feed.page()
+            before = _driver_bytes(feed)
+            milliseconds = median_milliseconds(feed.page, times, warm=2)
+            passed = (_driver_bytes(feed) - before) / (times + 2)
+    return {"ms": milliseconds, "driver_bytes": passed, "page_bytes": rows * 24.0}
+
+
+def _driver_bytes(feed: Feed) -> int:
+    return sum(each.tally.driver_bytes for each in feed.engine.runtime.statistics.values())
+
+
+def child(cores: int, largest: int, times: int) -> None:
+    """All measurements with one number of cores, a JSON line each."""
+    cases = [case for case in (*CASES, AGGREGATE) if case.name in NAMES]
+    for case in {case.name: case for case in cases}.values():
+        for rows in (size for size in SIZES if size <= largest):
+            for way, given in WAYS.items():
+                for store in STORES:
+                    settings = Settings(
+                        spark_master=f"local[{cores}]", step_rows=EVERYTHING, store=store
+                    ).with_options(given)
+                    count = times if rows < 1_000_000 else 2
+                    found = measured(case, rows, settings, count)
+                    line = {"case": case.name, "rows": rows, "way": way, "store": store}
+                    print(json.dumps(line | {"cores": cores} | found), flush=True)
+
+
+def run_child(cores: int, largest: int, times: int, doing: Any) -> list[dict[str, Any]]:
+    """The lines of a process of its own."""
+    code = f"from benchmarks.placement import child; child({cores}, {largest}, {times})"
+    lines = []
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as done:
+        for text in done.stdout or ():
+            if text.startswith("{"):
+                lines.append(json.loads(text))
+                doing(" ".join(str(lines[-1][k]) for k in ("case", "rows", "way", "store")))
+    if done.returncode:
+        raise SystemExit(f"measuring with {cores} cores failed")
+    return lines
+
+
+def report_lines(report: Report, lines: list[dict[str, Any]]) -> None:
+    """The ratios that the goals speak of."""
+    keys = ("case", "rows", "way", "store", "cores")
+    found = {tuple(each[key] for key in keys): each for each in lines}
+    for (name, rows, way, store, cores), line in found.items():
+        if way != "executors":
+            continue
+        collected = found[name, rows, "collected", store, cores]["ms"]
+        driver = found[name, rows, "driver", store, cores]["ms"]
+        case = f"{name}, {rows} rows, {store}, {cores} cores"
+        is_judged = cores == 2 and rows >= 100_000
+        report.ratio(
+            f"{case}: executors against collected",
+            collected / line["ms"],
+            QUICKER if is_judged else None,
+            millpond={"executors_ms": line["ms"]},
+            peer={"collected_ms": collected, "driver_ms": driver},
+        )
+        if cores == 2 and rows == 1_000_000:
+            report.ratio(f"{case}: executors against the driver", driver / line["ms"], SAME)
+        share = line["driver_bytes"] / line["page_bytes"]
+        report.ratio(f"{case}: bytes through the driver", share, SHARE, at_most=True)
+        if store == "directory":
+            memory = found[name, rows, way, "memory", cores]["ms"]
+            ratio = line["ms"] / memory
+            report.ratio(f"{case}: directory against memory", ratio, STORE, at_most=True)
+
+
+def draw(figure: Figure, lines: list[dict[str, Any]]) -> None:
+    """Milliseconds a page by its rows, for each way."""
+    axes, most = figure.subplots(1, len(NAMES)), max(each["cores"] for each in lines)
+    for ax, name in zip(axes, NAMES, strict=True):
+        for way in WAYS:
+            mine = [
+                each
+                for each in lines
+                if (each["case"], each["way"], each["store"], each["cores"])
+                == (name, way, "memory", most)
+            ]
+            points = [[each["rows"] for each in mine], [each["ms"] for each in mine]]
+            ax.loglog(*points, marker="o", label=way)
+        ax.set(title=name, xlabel="rows a page", ylabel="ms a page")
+    axes[0].legend()
+
+
+def main() -> None:
+    """Measures with each number of cores and prints."""
+    parser = options(__doc__ or "", "the largest page")
+    parser.add_argument("--cores", type=int, nargs="+", help="numbers of cores; default: 2 and 1")
+    chosen = parser.parse_args()
+    largest = chosen.rows or (100_000 if chosen.quick else 1_000_000)
+    cores = chosen.cores or ([2] if chosen.quick else [2, 1])
+    sizes = sum(size <= largest for size in SIZES)
+    report = Report("placement", chosen.out)
+    with progress(len(cores) * len(NAMES) * sizes * len(WAYS) * len(STORES)) as doing:
+        lines = [
+            line for n in cores for line in run_child(n, largest, 3 if chosen.quick else 5, doing)
+        ]
+    report_lines(report, lines)
+    report.draw("ways", lambda figure: draw(figure, lines))
+    report.close()
+    note(str(Path(__file__).name) + ": done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What becomes of tuples that arrive: their times, their order, and which of them come too late.
+
+A pure function of what a stream has taken so far and of the tuples, so that it can be computed
+where the tuples are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millpond.catalog import StreamEntry
+from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.rows import row_place
+from millpond.connectors.times import times_of
+from millpond.schema import BEGINNING, Schema
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def stream_page_schema(schema: Schema) -> pa.Schema:
+    """Pages of a base stream: time, order of arrival, then the declared columns as c0…"""
+    numbers = [pa.field("_ts", pa.int64()), pa.field("_seq", pa.int64())]
+    declared = [pa.field(f"c{i}", f.type) for i, f in enumerate(arrow_schema(schema))]
+    return pa.schema(numbers + declared)
+
+
+@dataclass(frozen=True)
+class Admission:
+    """How far a stream is: the largest time so far, how many tuples came, what was promised."""
+
+    entry: StreamEntry
+    tick_microseconds: int
+    largest: int | None
+    arrived: int
+    heartbeat: int
+
+    def admit(self, table: pa.Table, now: int) -> Admitted:
+        """Gives tuples, in order of arrival, their times and places; ``now`` is in ticks."""
+        times = self._times(table, now)
+        late = self._lateness(times)
+        aside = table.filter(pa.array(late)) if late.any() else None
+        if aside is not None:
+            table, times = table.filter(pa.array(~late)), times[~late]
+        if len(times) == 0:
+            return Admitted(None, aside, self.largest, self.arrived, self.heartbeat)
+        largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
+        promise = max(self.heartbeat, largest - self.entry.delay_ticks - 1)
+        page, arrived = self._page(table, times), self.arrived + len(times)
+        return Admitted(page, aside, largest, arrived, promise)
+
+    def _page(self, table: pa.Table, times: Ints) -> pa.Table:
+        numbers = np.arange(self.arrived, self.arrived + len(times))
+        columns = [pa.array(times), pa.array(numbers), *table.columns]
+        page = pa.Table.from_arrays(columns, schema=stream_page_schema(self.entry.schema))
+        if np.any(times[1:] < times[:-1]):
+            page = page.take(pa.array(np.argsort(times, kind="stable")))
+        return page
+
+    def _times(self, table: pa.Table, now: int) -> Ints:
+        position = self.entry.timestamp_column
+        if position is None:
+            at = max(now, self.heartbeat + 1, self.largest or BEGINNING)
+            return np.full(table.num_rows, at, dtype=np.int64)
+        column, name = table.column(position), self.entry.schema[position].name
+        place = row_place(f"stream {self.entry.name}")
+        return times_of(column, name, self.tick_microseconds, place)
+
+    def _lateness(self, times: Ints) -> Bools:
+        """Later than the delay allows, or at or before what was promised."""
+        first = BEGINNING if self.largest is None else self.largest
+        before = np.maximum.accumulate(np.append(first, times))[:-1]
+        return np.asarray((times < before - self.entry.delay_ticks) | (times <= self.heartbeat))
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A page in order of time, the late tuples as they came, and how far the stream is now."""
+
+    page: pa.Table | None
+    late: pa.Table | None
+    largest: int | None
+    arrived: int
+    heartbeat: int

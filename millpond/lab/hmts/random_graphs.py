@@ -1,0 +1,70 @@
+"""Random query graphs for the HMTS paper's Figure 11, and its Algorithm 1 to the letter.
+
+Random directed acyclic graphs of 10 to 1,000 operators: every operator reads a stream of its own,
+one earlier operator or two; costs are log-normal and rates follow from the streams' by the
+selectivities.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from millpond.scheduling.threads.virtual_operators import Edge, Placement, capacity_of
+from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
+
+STREAM_SHARE, JOIN_SHARE = 0.1, 0.25
+MEAN_COST_SECONDS, COST_SPREAD = 0.1, 1.0
+
+
+def random_plan(size: int, seed: int) -> PlanSnapshot:
+    """A random graph with random costs and selectivities."""
+    generator = np.random.default_rng((seed, size))
+    sources = [_sources(identity, generator) for identity in range(size)]
+    readers: list[list[int]] = [[] for _ in range(size)]
+    made: list[float] = []
+    for identity, above in enumerate(sources):
+        for each in above:
+            if isinstance(each, int):
+                readers[each].append(identity)
+    operators = []
+    for identity, above in enumerate(sources):
+        cost = MEAN_COST_SECONDS * generator.lognormal(-(COST_SPREAD**2) / 2, COST_SPREAD)
+        selectivity = generator.uniform(0.2, 1.0)
+        rates = [made[s] if isinstance(s, int) else generator.uniform(0.1, 1.0) for s in above]
+        made.append(sum(rates) * selectivity)
+        inputs = tuple(
+            InputSnapshot(source, cost, selectivity, tuples_per_second=rate)
+            for source, rate in zip(above, rates, strict=True)
+        )
+        operators.append(
+            OperatorSnapshot(identity, f"o{identity}", inputs, tuple(readers[identity]))
+        )
+    return PlanSnapshot(tuple(operators))
+
+
+def _sources(identity: int, generator: np.random.Generator) -> list[int | str]:
+    if identity == 0 or generator.random() < STREAM_SHARE:
+        return [f"s{identity}"]
+    count = 2 if identity > 1 and generator.random() < JOIN_SHARE else 1
+    return [int(each) for each in generator.choice(identity, count, replace=False)]
+
+
+def as_printed(plan: PlanSnapshot) -> Placement:
+    """Algorithm 1 to the letter: a shared source counts as if each reader were its only one."""
+    cost = {each.id: each.cost_seconds for each in plan.operators}
+    rate = {each.id: each.tuples_per_second for each in plan.operators}
+    todo = [each.id for each in plan.operators if each.streams]
+    done: set[int] = set()
+    queues: set[Edge] = set()
+    for node in todo:
+        if node in done:
+            continue
+        done.add(node)
+        todo.extend(plan.by_id[node].downstream)
+        sources = sorted(set(plan.by_id[node].upstream))
+        for source in sorted(sources, key=lambda s: -capacity_of(cost[s], rate[s])):
+            if capacity_of(cost[node] + cost[source], rate[node] + rate[source]) >= 0:
+                cost[node], rate[node] = cost[node] + cost[source], rate[node] + rate[source]
+            else:
+                queues.add((source, node))
+    return frozenset(queues)

@@ -1,0 +1,55 @@
+"""Results that do not pass the driver: as DataFrames, and as files of a Parquet sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from millpond.kernels.results import named
+from millpond.schema import BEGINNING
+from millpond.spark.types import spark_schema
+from millpond.spark.workers import Line, Place, lines_of
+from millpond.storage.pages import Page
+
+
+def result_frame(
+    session: SparkSession, schema: pa.Schema, names: list[str], pages: list[Page]
+) -> DataFrame:
+    """The rows of result pages, read where they lie: ts, weight and the query's columns."""
+    wanted = spark_schema(schema)
+    if not pages:
+        frame = session.createDataFrame([], wanted)
+    else:
+        frame = session.read.schema(wanted).parquet(*(path for p in pages for path in p.paths))
+    data = schema.names[2:]
+    summed = frame.groupBy("_ts", *data).agg(F.sum("_w").alias("_w")).filter("_w <> 0")
+    ts = F.when(F.col("_ts") != F.lit(BEGINNING), F.col("_ts"))
+    columns = [ts, F.col("_w"), *map(F.col, data)]
+    return summed.sort("_ts").select(
+        *(column.alias(name) for column, name in zip(columns, names, strict=True))
+    )
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Writes the rows of a result page as one file of a Parquet sink."""
+
+    place: Place
+    schema: pa.Schema
+    names: tuple[str, ...]
+    path: str
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One task has all the rows."""
+        pq.write_table(named(rows, list(self.names)), self.path)
+        return {}
+
+
+def write_part(session: SparkSession, page: Page, work: WritePart) -> None:
+    """Writes a page's part on an executor."""
+    frame = session.read.schema(spark_schema(work.schema)).parquet(*page.paths)
+    lines_of(frame.coalesce(1), work)

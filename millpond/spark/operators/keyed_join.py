@@ -1,0 +1,271 @@
+"""The join of two relations by keys: its state is indexed, and a step probes with its new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F
+
+from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Expression, Literal
+from millpond.kernels.expressions import Condition, Program, can_lower
+from millpond.kernels.join import JoinKernel
+from millpond.planning.branches import ELEMENT, Outputs, branches
+from millpond.planning.join_keys import JoinKeys, join_keys
+from millpond.planning.physical import JoinOperator
+from millpond.planning.predicates import all_columns, conjuncts
+from millpond.schema import Type
+from millpond.spark.expressions import lower
+from millpond.spark.fragments import STARTED
+from millpond.spark.frames import Selection, leaf
+from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import Line, Place, WriteRows, lines_of, page_of
+from millpond.storage.bucketed import BucketedState, PairedState
+from millpond.storage.forms import Indexed
+from millpond.storage.pages import Page, Span
+from millpond.storage.state import Delta, StateVersion
+from millpond.storage.state_cache import BucketName
+from millpond.storage.worker_states import STATES
+
+SIDES = ("left", "right")
+Versions = tuple[StateVersion, StateVersion]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What becomes of a pair: conditions it must meet, and the expressions it is put out as."""
+
+    conditions: tuple[Expression, ...]
+    expressions: tuple[Expression, ...]
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether it has the same bits without Spark."""
+        return all(map(can_lower, (*self.conditions, *self.expressions)))
+
+    def applied(self, pairs: pa.Table) -> pa.Table:
+        """The elements that the pairs become."""
+        condition, program = _compiled(self)
+        kept = condition.holds(pairs.columns[3:], pairs.num_rows)
+        if kept is not None and not kept.all():
+            pairs = pairs.filter(pa.array(kept))
+        data = program.arrays(pairs.columns[3:], pairs.num_rows)
+        names = [*ELEMENT, *(f"c{i}" for i in range(len(data)))]
+        return pa.Table.from_arrays([*pairs.columns[:3], *data], names=names)
+
+    def columns(self) -> tuple[list[SparkColumn], SparkColumn | None]:
+        """The same as Spark columns."""
+        inputs = [F.col(f"c{i}") for i in range(self.width)]
+        condition = None
+        for part in self.conditions:
+            one = lower(part, inputs)
+            condition = one if condition is None else condition & one
+        data = [lower(e, inputs).alias(f"c{i}") for i, e in enumerate(self.expressions)]
+        return [*map(F.col, ELEMENT), *data], condition
+
+    width: int = 0
+    """How many columns a pair has."""
+
+
+@lru_cache(maxsize=256)
+def _compiled(shape: Shape) -> tuple[Condition, Program]:
+    return Condition(list(shape.conditions)), Program(list(shape.expressions))
+
+
+class RunningKeyedJoin(RunningOperator):
+    """The inner join of two relations with at least one equality between them."""
+
+    state: PairedState
+
+    def __init__(
+        self, identity: str, operator: JoinOperator, around: Surroundings, cursor: int
+    ) -> None:
+        width = len(operator.left.schema)
+        self._keys = join_keys(operator.condition, width)
+        self._types = arrow_types(operator.left.schema), arrow_types(operator.right.schema)
+        key_types = tuple(ARROW_TYPES[key.type] for key in self._keys.left)
+        self._kernel = JoinKernel(key_types, *self._types)
+        (post,) = branches(operator.post)
+        self._shape = Shape(
+            (*self._keys.rest, *conjuncts(post.predicate)),
+            post.expressions,
+            width=width + len(operator.right.schema),
+        )
+        self._selection = Selection(self._shape.columns)
+        self.state = PairedState(
+            *(
+                BucketedState(
+                    around.frames.store,
+                    around.states,
+                    f"{identity}.{side}",
+                    Indexed(self._kernel.run_schema(number)),
+                    self._kernel.keys,
+                    around.limits.buckets,
+                )
+                for number, side in enumerate(SIDES)
+            )
+        )
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """Side, keys, and the row in its own columns; the other side's are empty."""
+        own: tuple[Expression, ...] = all_columns(self.operator.inputs[index])
+        other: tuple[Expression, ...] = tuple(
+            Literal(None, field.type) for field in self.operator.inputs[1 - index].schema.fields
+        )
+        left, right = (own, other) if index == 0 else (other, own)
+        keys = (self._keys.left, self._keys.right)[index]
+        return Outputs(
+            (
+                (Literal(index, Type.BIGINT), "_side"),
+                *((key, f"k{i}") for i, key in enumerate(keys)),
+                *((column, f"a{i}") for i, column in enumerate(left)),
+                *((column, f"b{i}") for i, column in enumerate(right)),
+            )
+        )
+
+    @property
+    def _events(self) -> pa.Schema:
+        numbers = [pa.field(name, pa.int64()) for name in (*ELEMENT, "_side")]
+        named = [
+            pa.field(f"{prefix}{i}", type_)
+            for prefix, types in zip("kab", (self._kernel.key_types, *self._types), strict=True)
+            for i, type_ in enumerate(types)
+        ]
+        return pa.schema(numbers + named)
+
+    def run(self, step: Step) -> Outcome:
+        """All pairs of which at least one began in this step."""
+        if self.is_large(step):
+            return self._run_on_executors(step)
+        rows = [self.gathered([(reading, (STARTED,))], self._events) for reading in step.readings]
+        left, right = (self._kernel.new_run(side_of(each, i)) for i, each in enumerate(rows))
+        shaped = self._shaped(self._pairs(left, right))
+        outcome = self.in_driver(shaped, self.state.changed(left, right, step.until))
+        outcome.driver_bytes += sum(each.nbytes for each in rows)
+        return outcome
+
+    def _pairs(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        """The pairs of new elements with old and new ones."""
+        parts = self.state.left.split(left), self.state.right.split(right)
+        found = (
+            self._kernel.run(
+                parts[0].get(bucket, left.slice(0, 0)),
+                parts[1].get(bucket, right.slice(0, 0)),
+                self.state.left.at(bucket),
+                self.state.right.at(bucket),
+            )
+            for bucket in sorted(parts[0].keys() | parts[1].keys())
+        )
+        return pa.concat_tables([self._kernel.output_schema.empty_table(), *found])
+
+    def _shaped(self, pairs: pa.Table) -> pa.Table:
+        if pairs.num_rows == 0:
+            return self.output_schema.empty_table()
+        if self._shape.is_lowered and not self.around.limits.asks_spark:
+            return self._shape.applied(pairs).cast(self.output_schema)
+        page = Page.of(self.around.frames.store, pairs)
+        try:
+            frame = leaf((self, "pairs"), pairs.schema, [Span(page, page.first - 1, page.last)])
+            shaped = None if frame is None else self._selection.of(frame)
+            return self.plans.collect(shaped, self.output_schema)
+        finally:
+            page.free()
+
+    # -- on the executors ------------------------------------------------------------------
+
+    def _run_on_executors(self, step: Step) -> Outcome:
+        store = self.around.frames.store
+        left, right = self.state.versions
+        shape = self._shape if self._shape.is_lowered else None
+        work = RunJoin(
+            Place.of(store),
+            self._events,
+            self._kernel,
+            self.identity,
+            (left, right),
+            shape,
+            self.output_schema,
+            step.until,
+        )
+        parts = [(reading, (STARTED,)) for reading in step.readings]
+        lines = self.lines(parts, work, self._kernel.keys, len(left.buckets))
+        versions = tuple(
+            version.after(_deltas(lines, side), step.until)
+            for side, version in zip(SIDES, (left, right), strict=True)
+        )
+        page = page_of(store, lines)
+        if shape is not None or page is None:
+            return Outcome(page, EXECUTORS, versions)
+        frame = leaf(
+            (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
+        )
+        shaped = None if frame is None else self._selection.of(frame)
+        write = WriteRows(Place.of(store), self.output_schema)
+        written = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
+        page.free()
+        return Outcome(page_of(store, written), EXECUTORS, versions)
+
+
+def side_of(rows: pa.Table, side: int) -> pa.Table:
+    """The elements of one side: times, keys, and its own columns as c0…"""
+    prefix = "ab"[side]
+    names = [name for name in rows.column_names if name[0] in ("k", prefix) or name in ELEMENT]
+    own = rows.filter(pc.equal(rows["_side"], side)).select(names)
+    return own.rename_columns([f"c{name[1:]}" if name[0] == prefix else name for name in names])
+
+
+def _deltas(lines: list[Line], side: str) -> dict[int, Delta]:
+    return {line["bucket"]: Delta.from_json(line[side]) for line in lines if side in line}
+
+
+@dataclass(frozen=True)
+class RunJoin:
+    """Each task joins its bucket's new elements with its part of the state."""
+
+    place: Place
+    schema: pa.Schema
+    kernel: JoinKernel
+    operator: str
+    versions: Versions
+    shape: Shape | None
+    output_schema: pa.Schema
+    until: int
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One bucket: its pairs, and the runs that are new in its state."""
+        if rows.num_rows == 0:
+            return {}
+        forms = [Indexed(self.kernel.run_schema(side)) for side in (0, 1)]
+        names = [
+            BucketName(self.place.directory, f"{self.operator}.{side}", bucket) for side in SIDES
+        ]
+        runs = [self.kernel.new_run(side_of(rows, side)) for side in (0, 1)]
+        indexes = [
+            STATES.state_at(name, form, version)
+            for name, form, version in zip(names, forms, self.versions, strict=True)
+        ]
+        pairs = self.kernel.run(*runs, *indexes)
+        if self.shape is not None and pairs.num_rows:
+            pairs = self.shape.applied(pairs).cast(self.output_schema)
+        line = self.place.write_page(pairs, bucket, attempt)
+        for side, name, form, version, run in zip(
+            SIDES, names, forms, self.versions, runs, strict=True
+        ):
+            if run.num_rows:
+                path = f"{self.place.state}-{side}-{bucket}-{attempt}"
+                delta = STATES.write(name, form, version, run, path, self.until)
+                line[side] = delta.to_json()
+        return line
+
+
+def has_keys(operator: JoinOperator) -> bool:
+    """Whether a join has an equality between its sides."""
+    keys: JoinKeys = join_keys(operator.condition, len(operator.left.schema))
+    return bool(keys.left)

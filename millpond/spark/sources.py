@@ -1,0 +1,107 @@
+"""Files read on the executors: a task parses the next page and writes it; the driver gets a line.
+
+The code is the one that reads in the driver, so sequence numbers, lateness and the lines that
+errors name are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from millpond.connectors import Source, open_source
+from millpond.connectors.admission import Admission
+from millpond.settings import Settings
+from millpond.spark.workers import Line, Place, lines_of_tasks
+from millpond.storage.store import Store, write_parquet
+
+
+@dataclass(frozen=True)
+class ReadPage:
+    """Reads the page of a stream's source behind so many rows."""
+
+    place: Place
+    admission: Admission
+    settings: Settings
+    directory: str
+    rows: int
+    now: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        """It takes no rows."""
+        return pa.schema([])
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """The page, what is late, and how far the source is."""
+        source, table = _next_page(self)
+        progress = source.progress()
+        line: Line = {"progress": [progress.done, progress.total, progress.unit]}
+        if table is None:
+            return line | {"taken": -1}
+        admitted = self.admission.admit(table, self.now)
+        if admitted.page is not None:
+            line |= self.place.write_page(admitted.page, bucket, attempt)
+        if admitted.late is not None:
+            line["late"] = f"{self.place.page}-{attempt}.late.parquet"
+            line["late_rows"] = admitted.late.num_rows
+            write_parquet(admitted.late, self.place.path(line["late"]))
+        return line | {
+            "taken": self.rows + table.num_rows,
+            "largest": admitted.largest,
+            "arrived": admitted.arrived,
+            "heartbeat": admitted.heartbeat,
+        }
+
+
+@dataclass
+class _Open:
+    """A source this worker reads, and how many rows it has handed out."""
+
+    source: Source
+    pages: Iterator[pa.Table]
+    rows: int = 0
+    rest: pa.Table | None = None
+
+
+_open: dict[tuple[str, str], _Open] = {}
+"""The sources this process, one of Spark's Python workers, has open: it may be asked to go on."""
+
+MOST_OPEN = 16
+"""A worker keeps so many sources open."""
+
+
+def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
+    key = (work.place.directory, work.admission.entry.name)
+    opened = _open.pop(key, None)
+    if opened is None or opened.rows > work.rows:
+        source = open_source(work.admission.entry, work.settings, Path(work.directory))
+        opened = _Open(source, source.pages())
+    page = _skipped(opened, work.rows)
+    _open[key] = opened
+    while len(_open) > MOST_OPEN:
+        del _open[next(iter(_open))]
+    return opened.source, page
+
+
+def _skipped(opened: _Open, rows: int) -> pa.Table | None:
+    """The next page behind so many rows; others have read what lies before."""
+    while True:
+        page = next(opened.pages, None)
+        if page is None:
+            return None
+        start, opened.rows = opened.rows, opened.rows + page.num_rows
+        if opened.rows > rows:
+            return page.slice(max(0, rows - start))
+
+
+def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Line:
+    """The line of one task that reads the next page."""
+    work = ReadPage(Place.of(store), **reading)
+    (line,) = lines_of_tasks(session, 1, work)
+    return line

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from millpond.errors import StateError
+from millpond.lab import catalogue
+
+FOLDERS = {
+    "Chain": "chain",
+    "Path Capacity": "path_capacity",
+    "Unified": "unified",
+    "HMTS": "hmts",
+    "beyond the papers": "plane",
+}
+
+
+def test_an_experiment_lies_in_the_folder_of_its_paper() -> None:
+    for each in catalogue.experiments().values():
+        assert each.name.startswith(FOLDERS[each.paper].replace("_", "-"))
+        module = getattr(each.run, "func", each.run).__module__
+        assert module.startswith(f"millpond.lab.{FOLDERS[each.paper]}.")
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(StateError, match='did you mean "chain-opening-example"'):
+        catalogue.choose(["chain-opening-exmple"])

@@ -1,0 +1,95 @@
+"""Data that do not pass the driver: sources, steps, sinks and results on the executors."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from millpond import Engine
+from millpond.errors import MillpondError
+
+pytestmark = pytest.mark.spark
+
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same tuples, out of order, as CSV, JSON and Parquet."""
+    directory, rng = tmp_path_factory.mktemp("files"), random.Random(7)
+    rows = [(max(0, n // 2 - rng.choice((0, 0, 1, 3, 9))), n, f"k{n % 5}") for n in range(ROWS)]
+    (directory / "s.csv").write_text(
+        "t,a,k\n" + "".join(f"{t},{a},{k}\n" for t, a, k in rows), encoding="utf-8"
+    )
+    lines = (json.dumps({"t": t, "a": a, "k": k}) for t, a, k in rows)
+    (directory / "s.json").write_text("\n".join(lines), encoding="utf-8")
+    columns = list(zip(*rows, strict=True))
+    types = (pa.int64(), pa.int32(), pa.string())
+    arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+    pq.write_table(pa.table(arrays, names=["t", "a", "k"]), directory / "s.parquet")
+    return directory
+
+
+def run(spark, directory, source, driver_rows, sink=""):
+    settings = {"driver_rows": driver_rows, "page_rows": 64}
+    with Engine(settings, spark, directory=directory) as engine:
+        engine.execute(
+            f"""CREATE STREAM S (t BIGINT, a INT, k STRING) TIMESTAMP BY t DELAY 2 MICROSECONDS
+                  FROM {source};
+                CREATE QUERY counts AS SELECT k, count(*) AS n FROM S [RANGE 20] GROUP BY k {sink};
+                CREATE QUERY last AS SELECT a FROM S [ROWS 3];
+                CREATE QUERY pairs AS ISTREAM(SELECT x.a FROM S [RANGE 3] x, S [RANGE 3] y
+                  WHERE x.k = y.k AND x.a < y.a);
+                CREATE QUERY all_at_once AS RSTREAM(SELECT a FROM S [RANGE 2]);"""
+        )
+        engine.finish()
+        queries = ("counts", "last", "pairs", "all_at_once")
+        answers = {query: engine.results(query).to_pylist() for query in queries}
+        frame = engine.results("counts", "spark")
+        as_frame = (frame.columns, [tuple(row) for row in frame.collect()])
+        places = {
+            each.operator.label(): engine.runtime.statistics[identity].tally
+            for identity, each in engine.runtime.running.items()
+        }
+        return answers, engine.late("S").to_pylist(), as_frame, places
+
+
+@pytest.mark.parametrize("source", ["csv('s.csv')", "json('s.json')", "parquet('s.parquet')"])
+def test_files_read_there_give_the_same_tuples_order_and_lateness(spark, files, source):
+    here, late, frame, _ = run(spark, files, source, 50_000)
+    there, late_there, frame_there, places = run(spark, files, source, 0)
+    assert (there, late_there) == (here, late)
+    assert late
+    assert all(found.executor_steps > 0 for found in places.values())
+    assert frame[0] == frame_there[0] == ["ts", "weight", "k", "n"]
+    assert sorted(map(str, frame[1])) == sorted(map(str, frame_there[1]))
+    assert len(frame[1]) == len(here["counts"])
+
+
+def test_a_parquet_sink_written_there_holds_the_same(spark, files, tmp_path):
+    answers = []
+    for name, driver_rows in (("here", 50_000), ("there", 0)):
+        directory = tmp_path / name
+        sink = f"INTO parquet('{directory}')"
+        answers.append(run(spark, files, "csv('s.csv')", driver_rows, sink)[0]["counts"])
+        rows = pa.concat_tables(map(pq.read_table, sorted(directory.iterdir()))).to_pylist()
+        assert rows == answers[0]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("driver_rows", [50_000, 0])
+def test_an_error_names_the_line_wherever_it_is_read(spark, tmp_path, driver_rows):
+    lines = ["t,a"] + [f"{n},{n}" for n in range(150)] + ["150,x"]
+    (tmp_path / "bad.csv").write_text("\n".join(lines), encoding="utf-8")
+    settings = {"driver_rows": driver_rows, "page_rows": 64}
+    with Engine(settings, spark, directory=tmp_path) as engine:
+        engine.execute(
+            """CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t FROM csv('bad.csv');
+               CREATE QUERY q AS SELECT a FROM S"""
+        )
+        with pytest.raises(MillpondError, match=r"bad\.csv, line 152"):
+            engine.finish()
