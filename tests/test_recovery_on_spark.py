@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import random
 import shutil
 import tempfile
@@ -20,6 +21,8 @@ from tests.generator import seeded_case
 pytestmark = pytest.mark.spark
 
 STREAM = "CREATE STREAM S (t BIGINT, a INT, k INT) TIMESTAMP BY t;"
+COUNT = "CREATE QUERY n AS SELECT k, count(*) AS n FROM S [RANGE 4] GROUP BY k;"
+BIG = 2**63 - 1
 ROWS = [(n // 2, n, n % 3) for n in range(60)]
 
 
@@ -74,9 +77,7 @@ def test_deaths_between_any_two_calls_do_not_matter(spark, seed, driver_rows):
 
 def test_results_are_complete_after_a_restart(reopened):
     engine = reopened()
-    engine.execute(
-        STREAM + "CREATE QUERY n AS SELECT k, count(*) AS n FROM S [RANGE 4] GROUP BY k;"
-    )
+    engine.execute(STREAM + COUNT)
     engine.push("S", ROWS[:30])
     engine.run_until_idle()
     before = engine.results("n").to_pylist()
@@ -91,9 +92,7 @@ def test_results_are_complete_after_a_restart(reopened):
     with_restarts = engine.results("n").to_pylist()
     with Engine(spark=engine.spark) as undisturbed:
         undisturbed.execute(STREAM)
-        undisturbed.execute(
-            "CREATE QUERY n AS SELECT k, count(*) AS n FROM S [RANGE 4] GROUP BY k;"
-        )
+        undisturbed.execute(COUNT)
         undisturbed.push("S", ROWS)
         undisturbed.finish()
         assert undisturbed.results("n").to_pylist() == with_restarts
@@ -139,7 +138,7 @@ def test_what_a_sink_has_beyond_its_mark_is_cut_off(reopened, tmp_path):
 
 def test_failures_survive_and_their_queries_can_be_restarted(reopened):
     engine = reopened()
-    engine.execute(STREAM + "CREATE QUERY bad AS SELECT 2147483647 + a AS b FROM S;")
+    engine.execute(STREAM + f"CREATE QUERY bad AS SELECT {BIG} + a AS b FROM S;")
     engine.execute("CREATE QUERY good AS SELECT a FROM S;")
     engine.push("S", ROWS)
     with pytest.raises(InputError):
@@ -160,12 +159,12 @@ def test_failures_survive_and_their_queries_can_be_restarted(reopened):
         assert engine.graph.numbers()["operators"]
         engine.compact_log()
     engine.finish()
-    assert engine.results("bad", "rows")[-1]["b"] == 2147483642
+    assert engine.results("bad", "rows")[-1]["b"] == BIG - 5
 
 
 def test_what_a_query_left_out_is_counted_after_a_restart(reopened):
     engine = reopened(keep_results=False)
-    engine.execute(STREAM + "CREATE QUERY q ON ERROR SKIP AS SELECT 2147483647 + a AS b FROM S;")
+    engine.execute(STREAM + f"CREATE QUERY q ON ERROR SKIP AS SELECT {BIG} + a AS b FROM S;")
     engine.push("S", ROWS)
     engine.finish()
     assert engine.left_out_count("q") == len(ROWS) - 1
@@ -185,7 +184,7 @@ def test_the_log_begins_anew_while_the_engine_works(reopened, monkeypatch, tmp_p
         engine.push("S", ROWS[first : first + 4])
         engine.run_until_idle()
         sizes.append(path.stat().st_size)
-    assert any(later < earlier for earlier, later in zip(sizes, sizes[1:], strict=False))
+    assert any(later < earlier for earlier, later in itertools.pairwise(sizes))
     results, before = engine.results("n").to_pylist(), recovered(engine)
     engine = reopened()
     assert engine.results("n").to_pylist() == results
