@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 N ?= 1000
 EXAMPLES ?= 10
+KILLS ?= 50
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed
 export PYTHONUTF8 := 1
 
@@ -51,9 +52,10 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries
+fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries and KILLS=50 kills
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
 	$(BIN)/python -m tests.fuzz --n $(N)
+	$(BIN)/python -m tests.kills --n $(KILLS)
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case
 	@for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name || exit 1; done

@@ -160,11 +160,12 @@ class Trial:
             self._end(process)
 
     def moment(self, kills):
-        """When to kill: after the log has grown by some bytes, or early, while it still starts."""
+        """When to kill next of so often: after the log has grown by some bytes, or at the start."""
         if self._rng.random() < 0.15:
             seconds = self._rng.uniform(0.5, 5)
             return lambda passed, _: passed > seconds
-        bytes_ = self._rng.randrange(1, max(2, int(1.4 * self.log_bytes / kills)))
+        left = max(0.7 * self.log_bytes - self._log("killed"), 0.1 * self.log_bytes)
+        bytes_ = self._rng.uniform(1, 2 * left / kills)
         return lambda _, grown: grown >= bytes_
 
     # -- what the sinks hold ---------------------------------------------------------------
@@ -208,7 +209,7 @@ def trial(directory, seed, kills, options=()):
     attempt, done = Trial(directory, seed, options), 0
     try:
         attempt.run("whole")
-        while done < kills and attempt.run_and_kill("killed", attempt.moment(kills)):
+        while done < kills and attempt.run_and_kill("killed", attempt.moment(kills - done)):
             done += 1
         attempt.run("killed")
         return attempt.outcome(done)
