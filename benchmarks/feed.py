@@ -82,7 +82,7 @@ class Feed:
     @property
     def steps(self) -> int:
         """The operators' steps so far."""
-        return sum(each.steps for each in self.engine.runtime.statistics.values())
+        return sum(each.tally.steps for each in self.engine.runtime.statistics.values())
 
 
 def seconds_of(work: Callable[[], object]) -> float:

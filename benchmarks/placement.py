@@ -54,7 +54,7 @@ def measured(case: Case, rows: int, settings: Settings, times: int) -> dict[str,
 
 
 def _driver_bytes(feed: Feed) -> int:
-    return sum(each.driver_bytes for each in feed.engine.runtime.statistics.values())
+    return sum(each.tally.driver_bytes for each in feed.engine.runtime.statistics.values())
 
 
 def child(cores: int, largest: int, times: int) -> None:

@@ -64,9 +64,30 @@ def shown(engine: Engine, what: str) -> pa.Table:
     """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
     if what == "failures":
         rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
+    elif what == "steps":
+        rows = list(_steps(engine))
     else:
         rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
+
+
+def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
+    if not engine.has_runtime:
+        return
+    for identity, measured in engine.runtime.statistics.items():
+        tally = measured.tally
+        yield {
+            "operator": identity,
+            "does": engine.graph.operators[identity].label(),
+            "queries": ", ".join(engine.runtime.picture.queries(identity)),
+            "steps": tally.steps,
+            "rows in": tally.rows_in,
+            "rows out": tally.rows_out,
+            "seconds": round(tally.seconds, 3),
+            "in driver": tally.driver_steps,
+            "on executors": tally.executor_steps,
+            "driver bytes": tally.driver_bytes,
+        }
 
 
 def _settings(engine: Engine) -> Iterator[dict[str, Any]]:

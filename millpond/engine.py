@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from millpond.arguments import as_text
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
+from millpond.checkpoint import checkpoint
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
-from millpond.connectors.python_values import python_rows, to_pandas
-from millpond.connectors.sinks import NamedSink, unique_names
+from millpond.connectors.sinks import NamedSink
 from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
 from millpond.cql.expressions import Column, Expression
@@ -36,20 +36,23 @@ from millpond.cql.statements import (
     Insert,
     SetOption,
     Show,
+    Statement,
     Update,
 )
+from millpond.deliveries import ASIDE, Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
+from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
 from millpond.reading import ReadLimits
-from millpond.recovery import Replay, StatementMemory, form_of
-from millpond.results import Callback, ResultLog, deliver
+from millpond.recovery import Replay, form_of
+from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
@@ -66,15 +69,6 @@ if TYPE_CHECKING:
     from millpond.spark.runtime import SparkRuntime
     from millpond.spark.steps import Step
     from millpond.spark.surroundings import Limits
-
-
-ASIDE = "#left_out"
-"""What stands behind the name of a query in the name of what it leaves out."""
-
-
-def _nothing_left_out() -> pa.Table:
-    fields = [("ts", pa.int64()), ("weight", pa.int64())]
-    return pa.schema([*fields, ("expression", pa.string()), ("row", pa.string())]).empty_table()
 
 
 class Engine:
@@ -112,12 +106,10 @@ class Engine:
         """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
-        self._open_store()
+        self.deliveries = Deliveries(self._lock, lambda: self.spark)
+        self._open_store(self.settings.store)
         self._operation = Operation(self._lock, self._work, self._read_source)
         self._failures = Failures()
-        self._logs: dict[str, ResultLog] = {}
-        self._news: set[str] = set()
-        """The queries that have put out what was not yet handed on."""
         self._outputs: dict[str, str] = {}
         self.graph = Graph()
         self._runtime: SparkRuntime | None = None
@@ -126,10 +118,11 @@ class Engine:
         self._strategy()
         self._recover()
 
-    def _open_store(self) -> None:
-        self.store = Store(self.settings.store)
+    def _open_store(self, location: str) -> None:
+        self.store = Store(location)
         self._journal = Journal(self.store)
         self.memory = StatementMemory()
+        self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
 
     # -- statements ------------------------------------------------------------------------
@@ -145,7 +138,7 @@ class Engine:
                     continue
                 statement = check_statement(text, position, self.catalog)
             try:
-                answer = self._act(statement.action, text)
+                answer = self._act(statement)
             except CqlError as error:
                 raise CqlError(error.message, error.position or position) from None
             except MillpondError as error:
@@ -154,33 +147,34 @@ class Engine:
                 answers.append(answer)
         return answers
 
-    def _act(self, action: Action, text: str) -> Any:
+    def _act(self, statement: Statement) -> Any:
+        action = statement.action
         match action:
             case Show():
                 return self.show(action.kind)
             case Explain():
                 with self._lock:
-                    return self._explain(action, text)
+                    return self._explain(action, statement.text)
             case Delete():  # this and the next ask Spark, which must not hold the lock up
-                self._modify(action.relation, action.predicate, None, text)
+                self._modify(action.relation, action.predicate, None, statement)
             case Update():
-                self._modify(action.relation, action.predicate, action.expressions, text)
+                self._modify(action.relation, action.predicate, action.expressions, statement)
             case _:
-                self._change(action, text)
+                self._change(statement)
         return None
 
-    def _change(self, action: Action, text: str) -> None:
+    def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         with self._lock:
             before, known = self._journal.length, set(self.graph.operators)
-            is_insert = isinstance(action, Insert)
-            note = self._journal.note("statement", text=text, changes_rows=is_insert)
+            note = noted(statement, self._journal)
             try:
-                self._apply(action)
+                self._apply(statement.action)
             except BaseException:
                 self._journal.take_back(before)
                 raise
             note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+            self.memory.done(statement)
             self._journal.flush()
 
     def _apply(self, action: Action) -> None:
@@ -196,9 +190,11 @@ class Engine:
             case SetOption():
                 self._set(action)
 
-    def execute_again(self, text: str) -> None:
+    def execute_again(self, text: str, position: Position) -> None:
         """Executes a statement of an earlier run: its files are opened later, if still needed."""
-        self._apply(check_statement(text, Position(1, 1), self.catalog).action)
+        statement = check_statement(text, position, self.catalog)
+        self._apply(statement.action)
+        self.memory.done(statement)
 
     def _create(self, action: Create) -> None:
         entry = action.entry
@@ -252,10 +248,10 @@ class Engine:
     def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
         aside = self._aside(entry)
         if aside is not None:
-            self._add_log(aside, None).counts_coming = True
-        self._note_sink(self._add_log(entry, sink))
+            self.deliveries.add(replace(self._log_of(aside, None), counts_coming=True))
+        self.deliveries.add(self._log_of(entry, sink))
         if entry.active:
-            self._activate(entry, plan)
+            self._activate(entry, plan, self.inputs.epoch())
 
     def _aside(self, entry: QueryEntry) -> QueryEntry | None:
         """What a query with ON ERROR SKIP leaves out, as a query beside it that nobody sees."""
@@ -265,20 +261,12 @@ class Engine:
         name = entry.name + ASIDE
         return None if plan is None else replace(entry, name=name, plan=plan, sink=None)
 
-    def _add_log(self, entry: QueryEntry, sink: Any) -> ResultLog:
-        log = ResultLog(
-            entry,
-            self.catalog.tick_microseconds,
-            self._in_timestamps(entry.plan),
-            sink,
-            self._keep_results,
-        )
-        log.write_elsewhere = self._write_elsewhere
-        self._logs[entry.name.lower()] = log
-        return log
+    def _log_of(self, entry: QueryEntry, sink: Any) -> ResultLog:
+        tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
+        return ResultLog(entry, tick, in_timestamps, sink, self._keep_results)
 
-    def _activate(self, entry: QueryEntry, plan: Node) -> None:
-        epoch, aside = self.inputs.epoch(), self._aside(entry)
+    def _activate(self, entry: QueryEntry, plan: Node, epoch: int) -> None:
+        aside = self._aside(entry)
         self._outputs[entry.name.lower()] = self.graph.add_query(entry.name, plan, epoch)
         if aside is not None:
             output = self.graph.add_query(aside.name, optimise(aside.plan), epoch)
@@ -315,9 +303,7 @@ class Engine:
         if isinstance(entry, QueryEntry):
             self._deactivate(key)
             self._failures.forget(key)
-            for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
-                if log is not None:
-                    log.close()
+            self.deliveries.remove(key)
         self.inputs.drop(key)
         self.claims.release(key)
 
@@ -328,11 +314,14 @@ class Engine:
             entry = self.query_entry(name)
             if self._failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
-            self._failures.forget(name)
-            self._logs[name.lower()].sink_failed = False
-            self._activate(entry, optimise(entry.plan, entry.on_error))
+            self._restart(entry)
             self._journal.note("restart", name=entry.name)
             self._journal.flush()
+
+    def _restart(self, entry: QueryEntry) -> None:
+        self._failures.forget(entry.name)
+        self.deliveries.of(entry.name.lower()).sink_failed = False
+        self._activate(entry, optimise(entry.plan, entry.on_error), self.inputs.epoch())
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -356,17 +345,19 @@ class Engine:
         entry = self.query_entry(action.name)
         apply(action, self.catalog)
         changed = self.query_entry(action.name)
-        self._logs[action.name.lower()].entry = changed
+        self.deliveries.of(action.name.lower()).entry = changed
         if self._runtime is not None:
             self._runtime.set_weight(changed.name, changed.weight)
         if entry.active and not changed.active:
             self._deactivate(action.name.lower())
         elif changed.active and self._failures.of(changed.name) is not None:
-            self.restart(changed.name)
+            self._restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, optimise(changed.plan, changed.on_error))
+            self._activate(changed, optimise(changed.plan, changed.on_error), self.inputs.epoch())
 
     def _set(self, action: SetOption) -> None:
+        if self._journal.is_replaying and action.key.lower() == "store":
+            return  # the store is where it is found
         settings = self.settings.with_option(action.key, str(action.value))
         if not self._journal.is_replaying:
             refuse_late_change(action.key, self._session is not None, self._runtime is not None)
@@ -375,6 +366,8 @@ class Engine:
             raise StateError(
                 "SET store comes before everything that is kept there: make it the first statement"
             )
+        if moves:
+            self._move_to(settings.store)
         strategy = engine_strategy(settings.strategy, settings.budget_bytes)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
@@ -383,6 +376,13 @@ class Engine:
             self._loop.strategy = strategy
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
+
+    def _move_to(self, location: str) -> None:
+        store, journal = self.store, self._journal
+        self._open_store(location)
+        journal.close()
+        store.close()
+        self._recover()
 
     def _set_limits(self, limits: Limits) -> None:
         """Tells the running operators the settings that may change at any time."""
@@ -401,7 +401,7 @@ class Engine:
         name: str,
         predicate: Expression | None,
         new: tuple[Expression, ...] | None,
-        text: str,
+        statement: Statement,
     ) -> None:
         """DELETE, and UPDATE as removal and insertion, decided by Spark on the present content."""
         while True:
@@ -414,10 +414,11 @@ class Engine:
                 if intake.changed_rows != seen:
                     continue  # somebody else was quicker: look again
                 at = self.inputs.change_time(intake)
-                self._journal.note("statement", text=text, changes_rows=True)
+                noted(statement, self._journal)
                 self.inputs.change(intake, old, at, -1)
                 if changed is not None:
                     self.inputs.change(intake, changed, at, 1)
+                self.memory.done(statement)
                 self._journal.flush()
                 return
 
@@ -488,6 +489,11 @@ class Engine:
                 with self.while_spark_starts():
                     self._session = create_session(self.settings)
             return self._session
+
+    @property
+    def has_runtime(self) -> bool:
+        """Whether operators run already, or were taken up from a store."""
+        return self._runtime is not None
 
     @property
     def runtime(self) -> SparkRuntime:
@@ -632,9 +638,7 @@ class Engine:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        self._logs[query.lower()].add(page, until)
-        if page is not None:
-            self._news.add(query.lower())
+        self.deliveries.put_out(query, page, until)
 
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
@@ -689,23 +693,9 @@ class Engine:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
             self._journal.flush()
-            logs = [self._logs[name] for name in self._news if name in self._logs]
-            self._news = set()
-        for log in logs:
-            deliver(log, self._lock, self._sink_told)
-
-    def _sink_told(self, log: ResultLog, error: Exception | None) -> None:
-        if error is None:
-            self._note_sink(log)
-            self._journal.flush()
-            return
-        at = log.complete_until
-        self.fail([Failure(log.entry.name, f"INTO {log.entry.sink}", str(error), at, at)], error)
-
-    def _note_sink(self, log: ResultLog) -> None:
-        if log.sink is not None:
-            query, mark = log.entry.name.lower(), log.sink.mark()
-            self._journal.note("sink", query=query, position=log.sink_position, mark=mark)
+            if self._journal.is_long:
+                self.compact_log()
+        self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------
 
@@ -713,25 +703,34 @@ class Engine:
         """Goes on where an earlier run with this store has ended."""
         if not self._journal.is_durable:
             return
-        replay = Replay(self)
+        try:
+            self._replay(Replay(self))
+        except BaseException:
+            self.close()
+            raise
+
+    def _replay(self, replay: Replay) -> None:
         self._journal.is_replaying = True
         for record in self._journal.records():
             _ = self.runtime
             replay.act(record)
         self._journal.is_replaying = False
         self._failures.told()
+        self.memory.recovered()
         self.store.run = replay.runs + 1
-        self._journal.note("open", run=self.store.run)
+        self.opened = {"run": self.store.run, **replay.given}
+        self._journal.note("open", **self.opened)
         self.store.remove_garbage(self._file_names())
         for key, entry in self.catalog.entries.items():
             match entry:
                 case StreamEntry() | RelationEntry():
                     self._resume_source(key, entry)
                 case QueryEntry():
-                    log = self._logs[key]
-                    log.sink = self._sink_of(entry, replay.marks.get(key))
-                    self._news.add(key)
+                    self.deliveries.of(key).sink = self._sink_of(entry, replay.marks.get(key))
+                    self.deliveries.has_news(key)
         self._journal.flush()
+        if self._journal.is_long:
+            self.compact_log()
 
     def _resume_source(self, key: str, entry: StreamEntry | RelationEntry) -> None:
         is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
@@ -741,16 +740,30 @@ class Engine:
             self.inputs.resume(key, source)
 
     def _file_names(self) -> set[str]:
-        results = {name for log in self._logs.values() for page in log.pages for name in page.names}
         running = () if self._runtime is None else self._runtime.running.values()
         states = {name for each in running if each.state for name in each.state.names}
-        return self.inputs.file_names() | results | states
+        return self.inputs.file_names() | self.deliveries.file_names() | states
 
-    def sink_has_taken(self, query: str, position: int) -> None:
-        """The sink of a query had taken so many pages when an earlier run ended."""
-        log = self._logs[query]
-        log.sink_position = position
-        log.forget()
+    def register_again(self, entry: QueryEntry, declared: Declaration, epoch: int | None) -> None:
+        """Registers a query of an earlier run as it was; without an epoch it does not run."""
+        self.catalog.add(entry)
+        self.memory.declare(declared)
+        plan = optimise(entry.plan, entry.on_error)
+        self._add_query(replace(entry, active=False), plan, None)
+        self.deliveries.of(entry.name).entry = entry
+        if epoch is not None:
+            self._activate(entry, plan, epoch)
+
+    def epoch_of(self, query: str) -> int | None:
+        """When a query began that runs."""
+        output = self._outputs.get(query.lower())
+        return None if output is None else self.graph.epochs[output]
+
+    def compact_log(self) -> None:
+        """Has the log of the store begin anew, with all there is."""
+        with self._lock:
+            self._journal.flush()
+            self._journal.begin_anew(checkpoint(self) if self._journal.is_durable else None)
 
     # -- results ---------------------------------------------------------------------------
 
@@ -759,53 +772,13 @@ class Engine:
 
         Columns are ts (in ticks; NULL at the beginning), weight, and the query's own.
         """
-        with self._lock:
-            log = self._log(query)
-            pages = list(log.pages)
-            if form == "spark":
-                return self._result_frame(log, pages)
-            for page in pages:
-                page.pin()
-        try:
-            table = log.table(pages)
-        finally:
-            with self._lock:
-                for page in pages:
-                    page.unpin()
-        match form:
-            case "arrow":
-                return table
-            case "pandas":
-                return to_pandas(table)
-            case "rows":
-                return python_rows(table)
-        raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
-
-    def _result_frame(self, log: ResultLog, pages: list[Page]) -> Any:
-        """Reads the files of the results where they lie, as long as the query is there."""
-        from millpond.spark.deliveries import result_frame
-
-        names = unique_names(["ts", "weight", *log.schema.names])
-        return result_frame(self.spark, log.page_schema, names, pages)
-
-    def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
-        """Has an executor write a page to a Parquet sink, if that is where its rows are."""
-        if page.is_in_driver or log.sink is None:
-            return False
-        part = log.sink.next_part()
-        if part is None:
-            return False
-        from millpond.spark.deliveries import WritePart, write_part
-
-        names = tuple(unique_names(["ts", "weight", *log.schema.names]))
-        write_part(self.spark, page, WritePart(log.page_schema, names, str(part.absolute())))
-        log.sink.has_part()
-        return True
+        return self.deliveries.results(query, form)
 
     def left_out(self, query: str) -> pa.Table:
         """What a query with ON ERROR SKIP has left out: when, how often, why and which row."""
         entry = self.query_entry(query)
-        return self.results(entry.name + ASIDE) if self._aside(entry) else _nothing_left_out()
+        aside = self.deliveries.aside(entry.name)
+        return nothing_left_out() if aside is None else self.results(aside.entry.name)
 
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""
@@ -813,32 +786,26 @@ class Engine:
             raise StateError(f"subscribe needs a function of one table, not {callback!r}")
         with self._lock:
             self._check_open()
-            self._log(query).subscribe(callback)
+            self.deliveries.of(query).subscribe(callback)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
         """A result's time as people read it."""
-        return self._log(query).format_time(ts)
-
-    def _log(self, query: str) -> ResultLog:
-        if as_text(query, "a name").lower() not in self._logs:
-            known = ", ".join(log.entry.name for log in self._logs.values()) or "none"
-            raise StateError(f'no query "{query}"; known: {known}')
-        return self._logs[query.lower()]
+        return self.deliveries.of(query).format_time(ts)
 
     def result_count(self, query: str) -> int:
         """How many elements a query has put out so far, kept or not."""
-        return self._log(query).rows
+        return self.deliveries.of(query).rows
 
     def left_out_count(self, query: str) -> int:
         """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
-        log = self._logs.get(query.lower() + ASIDE)
+        log = self.deliveries.aside(query)
         return 0 if log is None else log.came
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(as_text(name, "a name"))
         if not isinstance(entry, QueryEntry):
-            return self._log(name).entry
+            return self.deliveries.of(name).entry
         return entry
 
     def query(self, name: str) -> Query:
@@ -895,8 +862,7 @@ class Engine:
             self._runtime.close()
         with self._lock:
             self._journal.flush()
-            for log in self._logs.values():
-                log.close_sink()
+            self.deliveries.close()
             self._journal.close()
             self.store.close()
 

@@ -126,6 +126,8 @@ class Inputs:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
         self.read_rows.pop(key, None)
+        if key in self.streams:
+            self._store.remove(tuple(self.streams[key].late_names))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -142,7 +144,9 @@ class Inputs:
         """The tuples of a stream that came too late, as they came."""
         if stream.lower() not in self.streams:
             raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
-        return self.streams[stream.lower()].late
+        intake = self.streams[stream.lower()]
+        tables = [self._store.read((name,)) for name in intake.late_names]
+        return pa.concat_tables([*tables, intake.late])
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -162,6 +166,33 @@ class Inputs:
             for intake in self.relations.values():
                 intake.queues.append(self._from_now_on(intake))
         return self._epoch
+
+    def epochs(self) -> dict[str, Any]:
+        """The epochs, as plain data."""
+        return {
+            "epoch": self._epoch,
+            "moved": self._moved,
+            "since": {str(epoch): times for epoch, times in self.since.items()},
+            "queues": {
+                key: [queue.name for queue in intake.queues[1:]]
+                for key, intake in self.relations.items()
+            },
+        }
+
+    def restore_epochs(
+        self,
+        epoch: int,
+        moved: bool,
+        since: dict[str, dict[str, int]],
+        queues: dict[str, list[str]],
+    ) -> None:
+        """Takes what ``epochs`` gave."""
+        self._epoch, self._moved = epoch, moved
+        self.since.update({int(number): times for number, times in since.items()})
+        for key, names in queues.items():
+            intake = self.relations[key]
+            suffixes = [name.removeprefix(intake.queue.name) for name in names]
+            intake.queues += [self._relation_queue(intake.entry, suffix) for suffix in suffixes]
 
     def _from_now_on(self, intake: RelationIntake) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
@@ -214,21 +245,14 @@ class Inputs:
             self._note_page(intake.queue, page)
         if self._journal.is_durable and intake.late_count > late:
             name = self._store.new_name("pages", ".late.parquet")
-            self._store.write(intake.late_tables[-1], name)
+            self._store.write(intake.late, name)
             intake.late_names.append(name)
+            intake.late_tables.clear()
         self._note_stream(key, intake, name)
         self._arrived([intake.queue])
 
     def _note_stream(self, key: str, intake: StreamIntake, late: str | None) -> None:
-        self._journal.note(
-            "stream",
-            name=key,
-            largest=intake.largest,
-            arrived=intake.arrived,
-            late_count=intake.late_count,
-            late=late,
-            heartbeat=intake.queue.heartbeat,
-        )
+        self._journal.note(**intake.noted(key), late=late)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -253,12 +277,7 @@ class Inputs:
     def _change(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
         for queue, page in intake.change(rows, times, weights):
             self._note_page(queue, page)
-        self._journal.note(
-            "relation",
-            name=intake.entry.name.lower(),
-            last_change=intake.last_change,
-            changed_rows=intake.changed_rows,
-        )
+        self._journal.note(**intake.noted(intake.entry.name.lower()))
 
     def _beat(self, queue: Queue, heartbeat: int) -> None:
         if heartbeat > queue.heartbeat:
@@ -353,7 +372,6 @@ class Inputs:
             intake.queue.add(page)
             self._note_page(intake.queue, page)
         if "late" in line:
-            intake.late_tables.append(self._store.read((line["late"],)))
             intake.late_names.append(line["late"])
             intake.late_count += line["late_rows"]
         intake.has_come(line["largest"], line["arrived"], line["heartbeat"])

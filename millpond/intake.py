@@ -87,6 +87,17 @@ class StreamIntake:
         """The wall clock in ticks."""
         return time.time_ns() // 1000 // self.tick_microseconds
 
+    def noted(self, key: str) -> dict[str, Any]:
+        """What the log says of what has come so far."""
+        return {
+            "kind": "stream",
+            "name": key,
+            "largest": self.largest,
+            "arrived": self.arrived,
+            "late_count": self.late_count,
+            "heartbeat": self.queue.heartbeat,
+        }
+
     @property
     def late(self) -> pa.Table:
         """The late tuples, as they came."""
@@ -124,6 +135,15 @@ class RelationIntake:
         self.changed_rows += rows.num_rows
         added = ((queue, queue.append(page)) for queue in self.queues)
         return [(queue, one) for queue, one in added if one is not None]
+
+    def noted(self, key: str) -> dict[str, Any]:
+        """What the log says of what has changed so far."""
+        return {
+            "kind": "relation",
+            "name": key,
+            "last_change": self.last_change,
+            "changed_rows": self.changed_rows,
+        }
 
     def _check(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
         earliest = int(times.min())

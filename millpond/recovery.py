@@ -6,15 +6,14 @@ taken from the log. Steps are deterministic and what was not committed is invisi
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from millpond.errors import StateError
+from millpond.checkpoint import entry_again
+from millpond.errors import Position, StateError
 from millpond.failures import Failure
-from millpond.planning.physical import Graph
+from millpond.memory import Declaration
+from millpond.planning.physical import Graph, form
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
@@ -22,56 +21,10 @@ from millpond.storage.queues import Compaction
 if TYPE_CHECKING:
     from millpond.engine import Engine
 
-_CREATE = re.compile(r"\s*CREATE\s+(?:STREAM|RELATION|VIEW|QUERY)\s+\"?(\w+)", re.IGNORECASE)
-
-
-class StatementMemory:
-    """The statements that the log of a store has, and how many of them this run has met again."""
-
-    def __init__(self) -> None:
-        self._logged: Counter[str] = Counter()
-        self._met: Counter[str] = Counter()
-        self._texts: dict[str, str] = {}
-
-    def add(self, text: str) -> None:
-        """A statement of the log."""
-        self._logged[text] += 1
-        created = _CREATE.match(text)
-        if created:
-            self._texts[created[1].lower()] = text
-
-    def passes_over(self, text: str) -> bool:
-        """Whether a statement of a script was executed by an earlier run already."""
-        if self._met[text] >= self._logged[text]:
-            self.refuse_another(text)
-            return False
-        self._met[text] += 1
-        return True
-
-    def refuse_another(self, text: str) -> None:
-        """Refuses a statement that declares a name of the log otherwise."""
-        created = _CREATE.match(text)
-        before = self._texts.get(created[1].lower()) if created else None
-        if before is not None and before != text:
-            raise StateError(
-                f'the store has another "{created[1] if created else ""}": there it says\n'
-                f"  {before}\nand here\n  {text}\n"
-                "DROP it first, or give this script a store of its own"
-            )
-
-    def forget(self, name: str) -> None:
-        """A name was dropped: it may be declared anew."""
-        self._texts.pop(name.lower(), None)
-
 
 def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
     """The canonical plans of operators, shortened: what the log's names of them stand for."""
-    return {
-        identity: hashlib.sha256(
-            f"{graph.operators[identity]!r}@{graph.epochs[identity]}".encode()
-        ).hexdigest()[:16]
-        for identity in identities
-    }
+    return {each: form(graph.operators[each], graph.epochs[each]) for each in identities}
 
 
 class Replay:
@@ -79,6 +32,8 @@ class Replay:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.given = {"tick": engine.settings.tick_microseconds, "seed": engine.settings.seed}
+        """The settings that times and samples depend on."""
         self.runs = 0
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
@@ -88,21 +43,28 @@ class Replay:
         facts = dict(record)
         getattr(self, f"_{facts.pop('kind')}")(**facts)
 
-    def _open(self, run: int) -> None:
+    def _open(self, run: int, tick: int, seed: int) -> None:
         self.runs = run
+        if self.given != {"tick": tick, "seed": seed}:
+            raise StateError(
+                f"the store was opened with a tick of {tick} microseconds and seed {seed}, now "
+                f"with {self.given['tick']} and {self.given['seed']}; set the same or another store"
+            )
 
     def _statement(
-        self, text: str, changes_rows: bool = False, form: dict[str, str] | None = None
+        self,
+        text: str,
+        at: list[int],
+        changes_rows: bool,
+        form: dict[str, str] | None = None,
     ) -> None:
-        self._engine.memory.add(text)
-        if not changes_rows:
-            self._engine.execute_again(text)
+        if changes_rows:  # its pages follow
+            self._engine.memory.count(text)
+        else:
+            self._engine.execute_again(text, Position(*at))
         graph = self._engine.graph
         if form and form_of(graph, form.keys() & graph.operators.keys()) != form:
-            raise StateError(
-                f"the store was written by a version of Millpond that plans this differently:\n"
-                f"  {text}\nopen it with that version, or begin anew with another store"
-            )
+            raise _planned_otherwise(text)
 
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
@@ -121,14 +83,13 @@ class Replay:
         largest: int | None,
         arrived: int,
         late_count: int,
-        late: str | None,
         heartbeat: int,
+        late: str | None = None,
     ) -> None:
         intake = self._engine.inputs.streams[name]
         intake.largest, intake.arrived, intake.late_count = largest, arrived, late_count
         intake.queue.advance(heartbeat)
         if late is not None:
-            intake.late_tables.append(self._engine.store.read((late,)))
             intake.late_names.append(late)
 
     def _relation(self, name: str, last_change: int, changed_rows: int) -> None:
@@ -168,11 +129,71 @@ class Replay:
 
     def _sink(self, query: str, position: int, mark: Any) -> None:
         self.marks[query] = mark
-        self._engine.sink_has_taken(query, position)
+        log = self._engine.deliveries.of(query)
+        log.sink_position = position
+        log.forget()
+
+    def _came(self, query: str, elements: int) -> None:
+        self._engine.deliveries.of(query).came = elements
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
         self._engine.fail(found, StateError(found[0].error))
 
+    # -- a log that begins with a checkpoint -----------------------------------------------
+
+    def _epochs(self, **facts: Any) -> None:
+        self._engine.inputs.restore_epochs(**facts)
+
+    def _graph(self, operators: dict[str, str], next: int) -> None:  # noqa: A002
+        self._engine.graph.restore_numbers(operators, next)
+
+    def _query(
+        self, name: str, text: str, at: list[int], weight: float, active: bool, epoch: int | None
+    ) -> None:
+        declared = Declaration(name, "query", text, Position(*at))
+        try:
+            entry = entry_again(self._engine, declared, weight, active)
+            self._engine.register_again(entry, declared, epoch)
+        except StateError:
+            raise _planned_otherwise(text) from None
+
+    def _late(self, name: str, files: list[str]) -> None:
+        self._engine.inputs.streams[name].late_names = files
+
+    def _queue(
+        self,
+        name: str,
+        heartbeat: int,
+        pages: list[tuple[dict[str, Any], int]],
+        base: dict[str, Any] | None,
+        base_time: int,
+    ) -> None:
+        referred = [(self._referred(page), floor) for page, floor in pages]
+        base_page = None if base is None else self._referred(base)
+        self._engine.inputs.queues[name].restore(heartbeat, referred, base_page, base_time)
+        for relation in self._engine.inputs.relations.values():
+            relation.reader.cursor = relation.queue.heartbeat
+
+    def _operator(self, name: str, cursor: int, state: Any) -> None:
+        self._engine.runtime.replay(name, cursor, None, state)
+
+    def _results(self, query: str, pages: list[dict[str, Any]], **facts: Any) -> None:
+        self._engine.deliveries.of(query).restore([self._referred(page) for page in pages], **facts)
+
+    def _restored(self, executed: dict[str, int]) -> None:
+        self._engine.memory.restore(executed)
+        try:
+            self._engine.graph.restored()
+        except StateError as error:
+            raise _planned_otherwise(str(error)) from None
+
     def _referred(self, reference: dict[str, Any]) -> Page:
         return Page.referred(self._engine.store, reference)
+
+
+def _planned_otherwise(text: str) -> StateError:
+    return StateError(
+        f"the store was written by a version of Millpond that plans this differently:\n  {text}\n"
+        "open it with that version, or begin anew with another store"
+    )

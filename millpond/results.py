@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -78,12 +79,19 @@ class ResultLog:
         if page is None:
             return
         self.rows += page.rows
-        if self.counts_coming:
-            weights = integers(page.table["_w"])
-            self.came += int(weights[weights > 0].sum())
         self.position += 1
         self._pages.append(page)
         self.forget()
+
+    def count_coming(self, page: Page) -> None:
+        """Counts the elements of a page that come, rather than go."""
+        weights = integers(page.table["_w"])
+        self.came += int(weights[weights > 0].sum())
+
+    def restore(self, pages: list[Page], until: int, rows: int, came: int, position: int) -> None:
+        """Takes what an earlier run has put out."""
+        self.complete_until, self.rows, self.came, self.position = until, rows, came, position
+        self._pages = pages
 
     @property
     def pages(self) -> list[Page]:
@@ -95,6 +103,12 @@ class ResultLog:
     def subscribe(self, callback: Callback) -> None:
         """From now on, calls back with every table of new results."""
         self.subscribers.append(Subscriber(callback, self.position))
+
+    def sink_note(self) -> dict[str, Any]:
+        """How much of the results the sink has, as the log of a store says it."""
+        mark = None if self.sink is None else self.sink.mark()
+        key = self.entry.name.lower()
+        return {"kind": "sink", "query": key, "position": self.sink_position, "mark": mark}
 
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
@@ -136,7 +150,7 @@ class ResultLog:
         if self.is_kept:
             return
         seen = [subscriber.position for subscriber in self.subscribers]
-        if self.sink is not None and not self.sink_failed:
+        if self.entry.sink is not None and not self.sink_failed:
             seen.append(self.sink_position)
         over = len(self._pages) - (self.position - min(seen, default=self.position))
         for page in self._pages[:over]:

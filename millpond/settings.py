@@ -284,18 +284,21 @@ class Settings:
         AUTO,
         _or_auto(_word),
         "the address of this machine that Spark's workers reach; auto: the one towards the master",
+        change=Change.BEFORE_SPARK,
     )
     executor_memory: str = _option(
         "executor_memory",
         AUTO,
         _or_auto(_memory_of_jvm),
         "the heap of each executor on a cluster; auto: as Spark is configured",
+        change=Change.BEFORE_SPARK,
     )
     executor_cores: str = _option(
         "executor_cores",
         AUTO,
         _or_auto(_whole_number(1)),
         "how many tasks an executor on a cluster runs at once; auto: as Spark is configured",
+        change=Change.BEFORE_SPARK,
     )
 
     def with_option(self, key: str, value_text: str) -> Settings:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 
 from millpond import Engine
+from millpond.checkpoint import checkpoint
+
+CALLS = ("execute", "push", "push_changes", "advance", "run_until_idle")
 
 
 def die(engine: Engine) -> None:
@@ -22,11 +25,11 @@ def die(engine: Engine) -> None:
 class Mortal:
     """An engine on a store that dies now and then, and goes on; it looks like one engine.
 
-    ``dies`` is asked after every call.
+    ``dies`` is asked after every call, ``shortens`` then: whether the log begins anew after that.
     """
 
-    def __init__(self, make, dies) -> None:
-        self._make, self._dies = make, dies
+    def __init__(self, make, dies, shortens=lambda: False) -> None:
+        self._make, self._dies, self._shortens = make, dies, shortens
         self._engine = make()
         self._statements = []
         self.deaths = 0
@@ -46,14 +49,40 @@ class Mortal:
             answer = getattr(self._engine, name)(*arguments)
             if name == "execute":
                 self._statements += arguments
-            if name in ("execute", "push", "push_changes", "advance", "run_until_idle") and (
-                self._dies()
-            ):
-                self.deaths += 1
-                die(self._engine)
-                self._engine = self._make()
+            if name in CALLS and self._dies():
+                self._die()
+                if self._shortens():
+                    before = recovered(self._engine)
+                    self._engine.compact_log()
+                    self._die()
+                    assert recovered(self._engine) == before
                 for statement in self._statements:  # as a script would that is started again
                     self._engine.execute(statement)
             return answer
 
         return call
+
+    def _die(self):
+        self.deaths += 1
+        die(self._engine)
+        self._engine = self._make()
+        validate_open(self._engine)
+
+
+def recovered(engine):
+    """All that an engine has found in its store, but for the number of the run."""
+    return [r | {"run": 0} if r["kind"] == "open" else r for r in checkpoint(engine)]
+
+
+def validate(store) -> None:
+    """Every file that a store's log speaks of is there, and no other page or state is."""
+    with Engine(store=store) as engine:
+        validate_open(engine)
+
+
+def validate_open(engine: Engine) -> None:
+    """The same of an engine that is open and has nothing under way."""
+    engine._journal.flush()
+    named = {engine.store.path(name) for name in engine._file_names()}
+    there = {file for name in ("pages", "state") for file in engine.store.path(name).iterdir()}
+    assert there == named, f"missing {named - there}, surplus {there - named}"

@@ -64,6 +64,14 @@ SetOptions = Annotated[
 StrategyName = Annotated[
     str | None, typer.Option("--strategy", metavar="NAME", help="the scheduling strategy")
 ]
+StoreName = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        help="keep everything in this directory, so that the same command goes on after a kill",
+    ),
+]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -97,13 +105,14 @@ def run(
         int | None,
         typer.Option("--rows", metavar="N", min=0, help="read at most so many rows of each source"),
     ] = None,
+    store: StoreName = None,
     strategy: StrategyName = None,
     options: SetOptions = None,
 ) -> None:
     """Execute a script, read the sources of its queries to their end and print every result."""
     with _reporting(file) as script:
         limits = limits_of(seconds, rows)
-        run_script(script, settings_of(options, strategy), output.value, limits)
+        run_script(script, settings_of(options, strategy, store), output.value, limits)
 
 
 @app.command()
@@ -136,10 +145,12 @@ def check(file: ScriptFile, options: SetOptions = None) -> None:
 
 
 @app.command()
-def shell(strategy: StrategyName = None, options: SetOptions = None) -> None:
+def shell(
+    store: StoreName = None, strategy: StrategyName = None, options: SetOptions = None
+) -> None:
     """Type statements and see their results."""
     with _reporting(None):
-        start_shell(settings_of(options, strategy))
+        start_shell(settings_of(options, strategy, store))
 
 
 @app.command(
@@ -153,7 +164,9 @@ def lab(context: typer.Context) -> None:
     commands(context.args, prog_name="millpond lab")
 
 
-def settings_of(options: list[str] | None, strategy: str | None = None) -> Settings:
+def settings_of(
+    options: list[str] | None, strategy: str | None = None, store: str | None = None
+) -> Settings:
     """The settings that the command line asks for."""
     settings = Settings()
     for option in options or []:
@@ -166,6 +179,8 @@ def settings_of(options: list[str] | None, strategy: str | None = None) -> Setti
             raise InputError(f"--set {option}: {error.message}") from None
     if strategy is not None:
         settings = settings.with_option("strategy", strategy)
+    if store is not None:
+        settings = settings.with_option("store", store)
     # What cannot drive Spark is refused before anything starts.
     engine_strategy(settings.strategy, settings.budget_bytes)
     return settings

@@ -40,6 +40,18 @@ def warn_of_late_tuples(engine: Engine) -> None:
             )
 
 
+def say_which_way(engine: Engine) -> None:
+    """Says how many steps and rows went through the driver and how many on the executors."""
+    if not engine.has_runtime or not engine.runtime.tally.steps:
+        return
+    tally = engine.runtime.tally
+    _say(
+        f"{tally.driver_steps:,} steps in the driver ({tally.driver_rows:,} rows), "
+        f"{tally.executor_steps:,} on the executors ({tally.executor_rows:,} rows); "
+        f"{tally.driver_bytes / 1e6:,.1f} MB came to the driver"
+    )
+
+
 def _unfed(engine: Engine) -> Iterator[tuple[str, list[str]]]:
     for entry in engine.catalog.of_kind(StreamEntry):
         intake = engine.inputs.streams[entry.name.lower()]

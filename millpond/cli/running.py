@@ -11,7 +11,12 @@ import pyarrow as pa
 
 from millpond.catalog import QueryEntry
 from millpond.cli.faults import STDIN_SCRIPT, Script
-from millpond.cli.notices import say_what_has_no_end, warn_of_late_tuples, warn_of_silence
+from millpond.cli.notices import (
+    say_what_has_no_end,
+    say_which_way,
+    warn_of_late_tuples,
+    warn_of_silence,
+)
 from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import Printer, make_printer, text_table
 from millpond.engine import Engine
@@ -35,6 +40,7 @@ def run_script(
         if limits == UNLIMITED:
             say_what_has_no_end(engine, WAY_OUT)
         print_results(engine, printer_for(engine, output), limits)
+        say_which_way(engine)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
 

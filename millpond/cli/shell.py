@@ -115,11 +115,21 @@ class Shell:
         if self._engine is None:
             self._engine = Engine(self._settings)
             self._prepare(self._engine)
+            self._take_up(self._engine)
         return self._engine
 
     def _prepare(self, engine: Engine) -> None:
         engine.claims.keep_stdin("the shell")
         engine.while_spark_starts = partial(self._display.waiting_for, "Spark")
+
+    def _take_up(self, engine: Engine) -> None:
+        """What the store has from earlier, bare SELECTs see too; what is typed again is meant."""
+        for text, _ in engine.memory.settings.values():
+            self._typed.declare(text)
+        for declared in engine.memory.living():
+            if declared.kind != "query":
+                self._typed.declare(declared.text, declared.name)
+        engine.memory.meet_all()
 
     def _command(self, text: str) -> None:
         name, _, argument = text.rstrip(";").partition(" ")

@@ -131,9 +131,9 @@ class _Guard:
 
     def _project(self, node: Project) -> Node:
         expressions = tuple(map(self._sealed, node.expressions))
-        new = replace(node, expressions=tuple(map(value, expressions)))
         if not self._note("SELECT", node.input, expressions, node.written):
-            return new
+            return replace(node, expressions=expressions)
+        new = replace(node, expressions=tuple(map(value, expressions)))
         have_values = all_of(map(success, expressions))
         if not any(_has_subquery(expression) for expression in expressions):
             return replace(new, input=Filter(node.input, have_values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millpond.cql.node import Node
+from millpond.errors import MillpondError
 from millpond.planning.drop_unread_minus import drop_unread_minus
 from millpond.planning.fold_constants import fold_constants
 from millpond.planning.guard import guard
@@ -33,8 +34,11 @@ REWRITES: tuple[Callable[[Node], Node], ...] = (
 
 def optimise(plan: Node, on_error: str = "stop") -> Node:
     """The checked query, rewritten for execution; with ``skip``, guarded against failures first."""
-    if on_error == "skip":
-        plan = guard(plan).plan
-    for rewrite in REWRITES:
-        plan = rewrite(plan)
+    try:
+        if on_error == "skip":
+            plan = guard(plan).plan
+        for rewrite in REWRITES:
+            plan = rewrite(plan)
+    except RecursionError:
+        raise MillpondError("the query is nested too deeply, its views included") from None
     return plan

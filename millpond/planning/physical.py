@@ -7,8 +7,10 @@ that reads it. Everything stateful is an operator of its own and writes one queu
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from millpond.cql.algebra import (
     Aggregate,
@@ -27,7 +29,7 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, StateError
 from millpond.planning.nodes import Arrivals, Combine, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
@@ -233,18 +235,43 @@ class Graph:
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
     _readers: dict[str, list[str]] = field(default_factory=dict)
     _next: int = 1
+    _numbers: dict[str, str] | None = None
+    """The ids that operators had in an earlier run, by their form, until they all are back."""
 
     def add(self, operator: Operator, epoch: int) -> str:
         """The id of the operator, new or already there."""
         key = (operator, epoch)
         if key not in self._ids:
-            identity = self._ids[key] = f"op{self._next}"
+            identity = self._ids[key] = self._number(operator, epoch)
             self.operators[identity] = operator
             self.epochs[identity] = epoch
             for queue in operator.queues():
                 self._readers.setdefault(queue, []).append(identity)
-            self._next += 1
         return self._ids[key]
+
+    def _number(self, operator: Operator, epoch: int) -> str:
+        if self._numbers is not None:
+            identity = self._numbers.pop(form(operator, epoch), None)
+            if identity is None:
+                raise StateError(f"no earlier run has planned this: {operator.label()}")
+            return identity
+        self._next += 1
+        return f"op{self._next - 1}"
+
+    def numbers(self) -> dict[str, Any]:
+        """Which id each operator has, by its form, and the next one."""
+        ids = {form(self.operators[i], self.epochs[i]): i for i in self.operators}
+        return {"operators": ids, "next": self._next}
+
+    def restore_numbers(self, operators: dict[str, str], next_: int) -> None:
+        """From now on operators get the ids they had, until ``restored``."""
+        self._numbers, self._next = dict(operators), next_
+
+    def restored(self) -> None:
+        """Every operator of the earlier run is back."""
+        left, self._numbers = self._numbers, None
+        if left:
+            raise StateError(f"an earlier run has planned {len(left)} operators more")
 
     def add_query(self, name: str, plan: Node, epoch: int = 0) -> str:
         """Adds the operators of an optimised plan; the id of its output operator."""
@@ -304,6 +331,11 @@ class Graph:
             if queue in self.operators:
                 found |= self.upstream(queue)
         return found
+
+
+def form(operator: Operator, epoch: int) -> str:
+    """The canonical plan of an operator and when it began, shortened."""
+    return hashlib.sha256(f"{operator!r}@{epoch}".encode()).hexdigest()[:16]
 
 
 def _path(node: Node) -> list[Node]:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import Line, lines_of
+from millpond.spark.workers import Line, Place, lines_of
 from millpond.storage.pages import Page
 
 
@@ -38,6 +38,7 @@ def result_frame(
 class WritePart:
     """Writes the rows of a result page as one file of a Parquet sink."""
 
+    place: Place
     schema: pa.Schema
     names: tuple[str, ...]
     path: str

@@ -26,6 +26,7 @@ from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
 from millpond.storage.pages import Page, Span, concatenated, total_rows
+from millpond.storage.portions import Part, Portion
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 
@@ -102,6 +103,16 @@ class Reading:
         found = [table for table in tables if table is not None]
         return pa.concat_tables(found) if len(found) == len(tables) else None
 
+    def portions(self, modes: Sequence[str]) -> list[Portion] | None:
+        """What others must know to evaluate these modes without Spark; None if they cannot."""
+        found = [
+            branch.portion(mode, spans)
+            for mode in modes
+            for branch, spans in zip(self.branches, self.spans[mode], strict=True)
+        ]
+        known = [portion for portion in found if portion is not None]
+        return known if len(known) == len(found) else None
+
     def offending(self) -> Frame | None:
         """The rows that start on which an expression fails, as they are in their queues."""
         pairs = zip(self.branches, self.spans[STARTED], strict=True)
@@ -116,7 +127,9 @@ class _ReadBranch:
         self.window = branch.window
         self._branch = branch
         self._since = around.since.get(self.queue.name)
-        columns = BranchColumns(branch, outputs, around.limits.seed)
+        self._outputs = outputs
+        self._seed = around.limits.seed
+        columns = BranchColumns(branch, outputs, self._seed)
         self._selections = {ended: Selection(partial(columns.of, ended)) for ended in (False, True)}
         expressions = [
             branch.predicate,
@@ -163,6 +176,13 @@ class _ReadBranch:
             low, high = self._tuple_times(ENDED, after, until)
             return self.queue.waiting(low, high) if low < high else 0
         return 0 if self.queue.is_stream else self.queue.count_ending(after, until)
+
+    def portion(self, mode: str, spans: list[Span]) -> Portion | None:
+        """The same for whoever has the files."""
+        if self._here is None:
+            return None
+        parts = tuple(part for span in spans for part in Part.of(span))
+        return Portion(self._branch, self._outputs, self._seed, mode == ENDED, parts)
 
     def offending(self, spans: list[Span]) -> Frame | None:
         """The rows on which an expression fails, written as text."""

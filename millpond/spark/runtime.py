@@ -29,7 +29,7 @@ from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
 from millpond.spark.processors import Processors
 from millpond.spark.session import for_steps
-from millpond.spark.statistics import Statistics
+from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.storage.pages import Page
@@ -95,6 +95,8 @@ class SparkRuntime:
         self.queues = queues
         self.limits = limits
         self.picture = Picture(graph)
+        self.tally = Tally()
+        """All steps of this run."""
         self._graph = graph
         self._store = store
         self._listener = listener
@@ -295,6 +297,7 @@ class SparkRuntime:
         running.commit(step)
         queue.advance(step.reached)
         self.statistics[identity].record(step.rows, outcome)
+        self.tally.record(step.rows, outcome)
         now = time.monotonic()
         if now - self._told > STATISTICS_SECONDS:
             self._told = now

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
 from millpond.settings import Settings
-from millpond.spark.workers import Line, Place, lines_of
+from millpond.spark.workers import Line, Place, lines_of_tasks
 from millpond.storage.store import Store, write_parquet
 
 
@@ -103,5 +103,5 @@ def _skipped(opened: _Open, rows: int) -> pa.Table | None:
 def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Line:
     """The line of one task that reads the next page."""
     work = ReadPage(Place.of(store), **reading)
-    (line,) = lines_of(session.range(0, 1, 1, 1), work)
+    (line,) = lines_of_tasks(session, 1, work)
     return line

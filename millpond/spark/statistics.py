@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import dataclass
 
-from millpond.spark.steps import Outcome
+from millpond.spark.steps import EXECUTORS, Outcome
 
 MEMORY = 0.9
 """How much of the old averages each step leaves."""
+
+
+@dataclass
+class Tally:
+    """How many steps and rows went which way."""
+
+    driver_steps: int = 0
+    executor_steps: int = 0
+    driver_rows: int = 0
+    executor_rows: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    driver_bytes: int = 0
+    """How many bytes of rows came to the driver."""
+
+    def record(self, rows: int, outcome: Outcome) -> None:
+        """Adds one step."""
+        if outcome.place == EXECUTORS:
+            self.executor_steps += 1
+            self.executor_rows += rows
+        else:
+            self.driver_steps += 1
+            self.driver_rows += rows
+        self.rows_out += outcome.rows
+        self.seconds += outcome.seconds
+        self.driver_bytes += outcome.driver_bytes
+
+    @property
+    def steps(self) -> int:
+        """All steps."""
+        return self.driver_steps + self.executor_steps
+
+    @property
+    def rows_in(self) -> int:
+        """About how many rows were read."""
+        return self.driver_rows + self.executor_rows
 
 
 class Statistics:
     """Fading sums over the steps of one operator, and the line fitted through them."""
 
     def __init__(self) -> None:
-        self.steps = 0
-        self.places: Counter[str] = Counter()
-        """How many steps ran where."""
-        self.driver_bytes = 0
-        """How many bytes of rows came to the driver."""
+        self.tally = Tally()
         self.input_bytes = 100.0
         self.output_bytes = 100.0
         self._weight = self._rows = self._rows_squared = 0.0
@@ -27,9 +59,7 @@ class Statistics:
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds one step."""
         seconds = outcome.seconds
-        self.steps += 1
-        self.places[outcome.place] += 1
-        self.driver_bytes += outcome.driver_bytes
+        self.tally.record(rows, outcome)
         fade = MEMORY
         self._weight = self._weight * fade + 1
         self._rows = self._rows * fade + rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,12 +17,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
 from millpond.kernels.kernel import Kernel, run_bucket
 from millpond.storage.forms import Keyed
 from millpond.storage.pages import Page, last_end
+from millpond.storage.portions import Share
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.store import Store, write_parquet
@@ -41,6 +42,11 @@ class Work(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows it takes."""
+        ...
+
+    @property
+    def place(self) -> Place:
+        """Where the files of the step go."""
         ...
 
 
@@ -145,30 +151,58 @@ def lines_of(frame: DataFrame, work: Work) -> list[Line]:
     """Does the work on every partition of a frame, on the executors."""
 
     def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pydict({"line": [json.dumps(_line(work, batches))]})
+        line = _line(work, lambda task: _received(list(batches), work.schema))
+        yield pa.RecordBatch.from_pydict({"line": [json.dumps(line)]})
 
     answers = frame.mapInArrow(tasks, "line string").toArrow()["line"].to_pylist()
-    lines: list[Line] = [json.loads(answer) for answer in answers]
+    return _checked([json.loads(answer) for answer in answers])
+
+
+def lines_of_tasks(
+    session: SparkSession, count: int, work: Work, share: Share | None = None
+) -> list[Line]:
+    """Does the work in so many tasks on the executors; each reads its share of the rows itself.
+
+    No data frame is analysed and planned for that, which saves half of the time of a small job.
+    """
+    schema = work.schema
+
+    def rows(task: int) -> pa.Table:
+        if share is None:
+            return schema.empty_table()
+        return share.rows(work.place.path(""), task, schema)
+
+    def tasks(numbers: Iterable[int]) -> Iterator[Line]:
+        for _ in numbers:
+            yield _line(work, rows)
+
+    numbers = session.sparkContext.parallelize(range(count), count)
+    return _checked(numbers.mapPartitions(tasks).collect())
+
+
+def _checked(lines: list[Line]) -> list[Line]:
     for line in lines:
         if "error" in line:
             raise InputError(line["error"])
     return lines
 
 
-def _line(work: Work, batches: Iterator[pa.RecordBatch]) -> Line:
+def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     began = time.monotonic()
-    context = TaskContext.get()
-    bucket, attempt = (
-        (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
-    )
-    received, schema = list(batches), work.schema
-    has_rows = received and received[0].schema.names[: len(schema)] == schema.names
-    rows = pa.Table.from_batches(received) if has_rows else schema.empty_table()
+    context: Any = TaskContext.get()
+    bucket, attempt = context.partitionId(), context.taskAttemptId()
     try:
-        line = work.run(rows.select(schema.names).cast(schema), bucket, attempt)
+        line = work.run(rows(bucket), bucket, attempt)
     except InputError as error:
         return {"error": str(error)}
     return {**line, "bucket": bucket, "seconds": time.monotonic() - began}
+
+
+def _received(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The rows that Spark has sent, if they are those that are meant."""
+    if not batches or not set(schema.names) <= set(batches[0].schema.names):
+        return schema.empty_table()
+    return pa.Table.from_batches(batches).select(schema.names).cast(schema)
 
 
 def page_of(store: Store, lines: list[Line]) -> Page | None:

@@ -32,6 +32,10 @@ class KeptState(Protocol):
         """What the log says of a version."""
         ...
 
+    def present(self) -> Any:
+        """What the log says of the present version."""
+        ...
+
     def restore(self, reference: Any) -> None:
         """Takes the version that the log speaks of."""
         ...
@@ -127,6 +131,10 @@ class BucketedState:
         """What the log says of a version."""
         return version.to_json()
 
+    def present(self) -> Any:
+        """What the log says of the present version."""
+        return self.reference(self.version)
+
     def restore(self, reference: Any) -> None:
         """Takes the version that the log speaks of."""
         self.take(StateVersion.from_json(reference))
@@ -172,6 +180,10 @@ class PairedState:
     def reference(self, version: tuple[StateVersion, StateVersion]) -> Any:
         """What the log says of them."""
         return [each.to_json() for each in version]
+
+    def present(self) -> Any:
+        """What the log says of the present versions."""
+        return self.reference(self.versions)
 
     def restore(self, reference: Any) -> None:
         """Takes the versions that the log speaks of."""

@@ -12,6 +12,12 @@ from typing import Any
 from millpond.storage.log import CommitLog, Record
 from millpond.storage.store import Store
 
+LOG_BYTES = 4 * 2**20
+"""A shorter log is never begun anew."""
+
+GROWTH = 4
+"""Nor is one before it is so many times as long as when it began."""
+
 
 class Journal:
     """Takes notes, and sees to it that they are in the log before anybody relies on them."""
@@ -19,6 +25,7 @@ class Journal:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._log = CommitLog(store.path("commits.log")) if store.is_durable else None
+        self._most_bytes = LOG_BYTES
         self._notes: list[Record] = []
         self.is_replaying = False
         """Whether the notes of an earlier run are being acted on: they are not taken again."""
@@ -52,6 +59,20 @@ class Journal:
             self._log.append(self._notes)
             self._notes = []
         self._store.sweep()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log has grown so much that it should begin anew."""
+        return self._log is not None and self._log.bytes > self._most_bytes
+
+    def begin_anew(self, records: list[Record] | None) -> None:
+        """Replaces the log by records that say the same; None: that can not be said shortly."""
+        if self._log is None:
+            return
+        if records is not None:
+            self._log.rewrite(records)
+            self._store.sweep()
+        self._most_bytes = max(LOG_BYTES, GROWTH * self._log.bytes)
 
     def records(self) -> Iterator[Record]:
         """What earlier runs have noted."""

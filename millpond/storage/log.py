@@ -20,6 +20,9 @@ from millpond.errors import StateError
 FORMAT = 1
 """Grows whenever records are written that an older reader would misread."""
 
+GROUP = 1_000
+"""So many records are appended at once where a file begins anew."""
+
 _HEAD = struct.Struct("<4sII")
 _MAGIC = b"mlp1"
 
@@ -29,9 +32,10 @@ Record = dict[str, Any]
 class CommitLog:
     """An append-only file of records; survives the death of the process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begins: bool = False) -> None:
         self.path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if begins else 0)
+        self._file = os.open(path, flags, 0o644)
         if os.fstat(self._file).st_size == 0:
             self.append([{"kind": "format", "version": FORMAT}])
 
@@ -75,6 +79,15 @@ class CommitLog:
         except OSError:
             os.ftruncate(self._file, start)
             raise
+
+    def rewrite(self, records: list[Record]) -> None:
+        """Begins anew with records that say all the file said; at once or not at all."""
+        new = CommitLog(self.path.with_suffix(".new"), begins=True)
+        for first in range(0, len(records), GROUP):
+            new.append(records[first : first + GROUP])
+        new.path.replace(self.path)
+        self._file, old = new._file, self._file
+        os.close(old)
 
     @property
     def bytes(self) -> int:

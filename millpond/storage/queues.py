@@ -74,6 +74,22 @@ class Queue:
         """The pages, and the one that holds the content summed up."""
         return [*self.pages, *([self.base] if self.base else [])]
 
+    @property
+    def placed_pages(self) -> list[tuple[Page, int]]:
+        """The pages there are, each with the heartbeat when it came."""
+        placed = zip(self._pages, self._floors, strict=True)
+        return [(page, floor) for page, floor in placed if not page.is_free]
+
+    def restore(
+        self, heartbeat: int, placed: list[tuple[Page, int]], base: Page | None, base_time: int
+    ) -> None:
+        """Takes the content that an earlier run has left; the queue was empty."""
+        for page, floor in placed:
+            self._place(page, floor)
+            self._offer(page)
+        self.heartbeat = heartbeat
+        self.compact(Compaction(base, (), base_time))
+
     def append(self, table: pa.Table, is_sorted: bool = False) -> Page | None:
         """Adds rows, all after the heartbeat; a short page that nobody has read yet grows."""
         if table.num_rows == 0:
@@ -92,6 +108,9 @@ class Queue:
             self._place(page, floor)
         else:
             self._place(page, self.heartbeat)
+        self._offer(page)
+
+    def _offer(self, page: Page) -> None:
         for kind in self._kinds.values():
             kind.hold(page)
         if not self._kinds:

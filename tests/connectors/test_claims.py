@@ -81,7 +81,7 @@ def test_nor_into_a_folder_or_pattern_that_is_read(folder: Path, source: str, si
     with Engine() as engine:
         engine.execute("CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts")
         engine.execute(WRITE.format(name="first", sink="parquet('sub')"))
-        log = engine._logs["first"]
+        log = engine.deliveries.of("first")
         assert log.sink is not None
         log.sink.write(log.table())
         engine.execute("DROP QUERY first; DROP STREAM S")

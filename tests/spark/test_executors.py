@@ -11,7 +11,6 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
-from millpond.spark.steps import EXECUTORS
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +52,7 @@ def run(spark, directory, source, driver_rows, sink=""):
         frame = engine.results("counts", "spark")
         as_frame = (frame.columns, [tuple(row) for row in frame.collect()])
         places = {
-            each.operator.label(): engine.runtime.statistics[identity].places
+            each.operator.label(): engine.runtime.statistics[identity].tally
             for identity, each in engine.runtime.running.items()
         }
         return answers, engine.late("S").to_pylist(), as_frame, places
@@ -65,7 +64,7 @@ def test_files_read_there_give_the_same_tuples_order_and_lateness(spark, files, 
     there, late_there, frame_there, places = run(spark, files, source, 0)
     assert (there, late_there) == (here, late)
     assert late
-    assert all(found[EXECUTORS] > 0 for found in places.values())
+    assert all(found.executor_steps > 0 for found in places.values())
     assert frame[0] == frame_there[0] == ["ts", "weight", "k", "n"]
     assert sorted(map(str, frame[1])) == sorted(map(str, frame_there[1]))
     assert len(frame[1]) == len(here["counts"])

@@ -38,24 +38,31 @@ def test_every_function_gives_the_same_bits(spark: SparkSession, tmp_path: Path)
     agree(spark, nasty.table(), lowered(nasty.calls()), tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_nested_expressions_give_the_same_bits(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     drawing = Drawing(seed)
-    drawn = [drawing.expression(type_, 3) for type_ in nasty.TYPES for _ in range(20)]
+    drawn = [drawing.expression(type_, 3) for type_ in nasty.TYPES for _ in range(7)]
     agree(spark, nasty.table(seed).slice(seed * 300, 300), lowered(drawn), tmp_path)
 
 
 def test_every_letter_has_the_same_case(spark: SparkSession, tmp_path: Path) -> None:
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
-    alone = ["".join(letters[i : i + 500]) for i in range(0, len(letters), 500)]
     # Where a word ends, by which a sigma has its form, depends on the characters beside it.
-    beside = [" ".join(f"AΣ{c}A AΣ{c} {c}Σ A{c}Σ" for c in text) for text in alone]
-    table = pa.table({"c0": pa.array(alone + beside)})
+    beside = [f"AΣ{c}A AΣ{c} {c}Σ A{c}Σ " for c in letters if not is_ideograph(ord(c))]
+    pieces = [letters[i : i + 500] for i in range(0, len(letters), 500)]
+    pieces += [beside[i : i + 100] for i in range(0, len(beside), 100)]
+    table = pa.table({"c0": pa.array(map("".join, pieces))})
     text = Column(0, Type.STRING)
     cases = [Call(name, (text,), Type.STRING) for name in ("upper", "lower")]
     agree(spark, table, cases, tmp_path)
+
+
+def is_ideograph(code: int) -> bool:
+    """Whether the character is in one of the large blocks of writing without case, or private."""
+    blocks = ((0x3400, 0xA48C), (0xAC00, 0xF8FF), (0x17000, 0x18CFF), (0x20000, 0xE0000))
+    return code > 0xE0FFF or any(first <= code <= last for first, last in blocks)
 
 
 def test_a_part_that_two_columns_share_fails_only_where_one_needs_it(

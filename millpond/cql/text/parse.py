@@ -254,7 +254,8 @@ def _show(cursor: Cursor) -> ShowStatement:
         offset = cursor.offset
         cursor.expect("ALL")
         return ShowStatement(Name("ALL", offset))
-    return ShowStatement(cursor.name("STREAMS, RELATIONS, VIEWS, QUERIES, SETTINGS, ALL or a name"))
+    kinds = "STREAMS, RELATIONS, VIEWS, QUERIES, FAILURES, STEPS, SETTINGS, ALL or a name"
+    return ShowStatement(cursor.name(kinds))
 
 
 def _explain(cursor: Cursor) -> ExplainStatement:

@@ -12,8 +12,9 @@ from millpond.spark.expressions import lower
 from millpond.spark.fragments import ALIVE, STARTED, Reading
 from millpond.spark.frames import Frame, Selection, broadcast, joined, union
 from millpond.spark.operators.running import RunningOperator
-from millpond.spark.steps import Outcome, Step
+from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import Place, WriteRows, lines_of, page_of
 
 BROADCAST_ROWS = 200_000
 """The new side of a join is broadcast up to this many rows."""
@@ -69,8 +70,16 @@ class RunningJoin(RunningOperator):
             self._join(new_left, union(old_right, new_right)), self._join(old_left, new_right)
         )
         if self.is_large(step):
-            return self.on_executors(pairs, self.output_schema)
+            return self._on_executors(pairs)
         return self.in_driver(self.plans.collect(pairs, self.output_schema))
+
+    def _on_executors(self, pairs: Frame | None) -> Outcome:
+        if pairs is None:
+            return Outcome(None, EXECUTORS)
+        store = self.around.frames.store
+        work = WriteRows(Place.of(store), self.output_schema)
+        lines = self.plans.run(pairs, lambda rows: lines_of(rows, work))
+        return Outcome(page_of(store, lines), EXECUTORS)
 
     def _join(self, left: Frame | None, right: Frame | None) -> Frame | None:
         if left is None or right is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
@@ -22,11 +21,10 @@ from millpond.planning.physical import (
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
 from millpond.spark.fragments import ENDED, STARTED
-from millpond.spark.frames import Frame, union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, RunKernel, deltas_of, lines_of, page_of
+from millpond.spark.workers import Place, RunKernel, deltas_of, page_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.forms import Keyed
 
@@ -63,10 +61,7 @@ class RunningKeyed(RunningOperator):
     def run(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver or where the executors have them."""
         if self.is_large(step):
-            frames = (reading.frame(mode) for reading in step.readings for mode in self.modes)
-            events = union(*frames)
-            if events is not None:
-                return self._run_on_executors(events, step)
+            return self._run_on_executors(step)
         rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
         known = self.state.known(rows)
         output, changes = self.kernel.run(rows, known, step.after, step.until)
@@ -74,24 +69,22 @@ class RunningKeyed(RunningOperator):
         outcome.driver_bytes = rows.nbytes
         return outcome
 
-    def _run_on_executors(self, events: Frame, step: Step) -> Outcome:
-        store, keys = self.around.frames.store, self.kernel.keys
+    def _run_on_executors(self, step: Step) -> Outcome:
+        store, version = self.around.frames.store, self.state.version
         work = RunKernel(
             Place.of(store),
             self.event_schema,
             self.kernel,
             self.identity,
-            self.state.version,
+            version,
             step.after,
             step.until,
         )
-        version = self.state.version
-        buckets = len(version.buckets)
-
-        def use(rows: DataFrame) -> list[Line]:
-            return lines_of(rows.repartition(buckets, *keys) if keys else rows.coalesce(1), work)
-
-        lines = self.plans.run(events, use)
+        parts = [(reading, self.modes) for reading in step.readings]
+        is_for_all = not self.kernel.keys
+        lines = self.lines(
+            parts, work, self.kernel.keys or ["_ts"], len(version.buckets), is_for_all
+        )
         return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
 
 

@@ -21,11 +21,11 @@ from millpond.planning.predicates import all_columns, conjuncts
 from millpond.schema import Type
 from millpond.spark.expressions import lower
 from millpond.spark.fragments import STARTED
-from millpond.spark.frames import Selection, leaf, union
+from millpond.spark.frames import Selection, leaf
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, lines_of, page_of
+from millpond.spark.workers import Line, Place, WriteRows, lines_of, page_of
 from millpond.storage.bucketed import BucketedState, PairedState
 from millpond.storage.forms import Indexed
 from millpond.storage.pages import Page, Span
@@ -183,11 +183,6 @@ class RunningKeyedJoin(RunningOperator):
     def _run_on_executors(self, step: Step) -> Outcome:
         store = self.around.frames.store
         left, right = self.state.versions
-        events = union(*(reading.frame(STARTED) for reading in step.readings))
-        if events is None:
-            return Outcome(
-                None, EXECUTORS, (left.after({}, step.until), right.after({}, step.until))
-            )
         shape = self._shape if self._shape.is_lowered else None
         work = RunJoin(
             Place.of(store),
@@ -199,8 +194,8 @@ class RunningKeyedJoin(RunningOperator):
             self.output_schema,
             step.until,
         )
-        count, keys = len(left.buckets), self._kernel.keys
-        lines = self.plans.run(events, lambda f: lines_of(f.repartition(count, *keys), work))
+        parts = [(reading, (STARTED,)) for reading in step.readings]
+        lines = self.lines(parts, work, self._kernel.keys, len(left.buckets))
         versions = tuple(
             version.after(_deltas(lines, side), step.until)
             for side, version in zip(SIDES, (left, right), strict=True)
@@ -212,10 +207,10 @@ class RunningKeyedJoin(RunningOperator):
             (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
         )
         shaped = None if frame is None else self._selection.of(frame)
-        outcome = self.on_executors(shaped, self.output_schema)
+        write = WriteRows(Place.of(store), self.output_schema)
+        written = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
         page.free()
-        outcome.state = versions
-        return outcome
+        return Outcome(page_of(store, written), EXECUTORS, versions)
 
 
 def side_of(rows: pa.Table, side: int) -> pa.Table:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import element_schema
@@ -20,14 +19,27 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
-from millpond.spark.frames import Frame, Plans, union
+from millpond.spark.frames import Plans, union
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, Shaping, WriteRows, lines_of, page_of
+from millpond.spark.workers import (
+    Line,
+    Place,
+    Shaping,
+    Work,
+    WriteRows,
+    lines_of,
+    lines_of_tasks,
+    page_of,
+)
 from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
+from millpond.storage.portions import Portion, Share, pieces
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
+
+MOST_READERS = 8
+"""Up to so many tasks read a page each for itself; for more of them Spark shuffles it."""
 
 MOST_OFFENDERS = 5
 """So many of the rows that make a step fail are shown."""
@@ -190,21 +202,43 @@ class RunningOperator:
 
     def on_executors(
         self,
-        frame: Frame | None,
+        parts: Sequence[tuple[Reading, Sequence[str]]],
         schema: pa.Schema,
         shaping: Shaping | None = None,
         keys: Sequence[str] = (),
     ) -> Outcome:
-        """The outcome of a step whose output the executors write, after a shuffle by ``keys``."""
-        if frame is None:
-            return Outcome(None, EXECUTORS)
-        store, buckets = self.around.frames.store, self.around.limits.buckets
+        """The outcome of a step whose output the executors write, rows with equal keys together."""
+        store = self.around.frames.store
         work = WriteRows(Place.of(store), schema, shaping)
+        lines = self.lines(parts, work, keys, self.around.limits.buckets)
+        return Outcome(page_of(store, lines), EXECUTORS)
 
-        def use(rows: DataFrame) -> list[Line]:
-            return lines_of(rows.repartition(buckets, *keys) if keys else rows, work)
+    def lines(
+        self,
+        parts: Sequence[tuple[Reading, Sequence[str]]],
+        work: Work,
+        keys: Sequence[str],
+        buckets: int,
+        is_for_all: bool = False,
+    ) -> list[Line]:
+        """Does the work of a step on the executors: on each bucket of keys or, without, anywhere.
 
-        return Outcome(page_of(store, self.plans.run(frame, use)), EXECUTORS)
+        Workers read the files themselves where they can evaluate the expressions and there are few
+        buckets; else Spark evaluates, and shuffles by key. ``is_for_all``: buckets to which nothing
+        came work too.
+        """
+        session, limits = self.around.frames.session, self.around.limits
+        portions = None if limits.asks_spark else _portions(parts)
+        if portions is not None and (not keys or buckets <= MOST_READERS):
+            tasks = buckets if keys else max(1, min(limits.buckets, pieces(portions)))
+            share = Share(tuple(portions), tuple(keys), tasks)
+            return lines_of_tasks(session, tasks, work, share)
+        frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
+        if frame is None:
+            return lines_of_tasks(session, buckets, work) if is_for_all else []
+        if not keys:
+            return self.plans.run(frame, lambda rows: lines_of(rows, work))
+        return self.plans.run(frame, lambda rows: lines_of(rows.repartition(buckets, *keys), work))
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
@@ -239,6 +273,14 @@ class RunningOperator:
         self.plans.close()
         if self.state is not None:
             self.state.close()
+
+
+def _portions(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion] | None:
+    found = [reading.portions(modes) for reading, modes in parts]
+    known = [portions for portions in found if portions is not None]
+    if len(known) < len(found):
+        return None
+    return [portion for portions in known for portion in portions if portion.parts]
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:

@@ -17,12 +17,11 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import SnapshotsOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ALIVE, ENDED, STARTED
-from millpond.spark.frames import Frame
 from millpond.spark.operators.running import arrow_types
 from millpond.spark.operators.streams import RunningStreamOf
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, deltas_of, lines_of, page_of
+from millpond.spark.workers import Line, Place, deltas_of, page_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
@@ -113,30 +112,19 @@ class RunningSnapshots(RunningStreamOf):
     def _run_on_executors(self, step: Step) -> Outcome:
         store, version = self.around.frames.store, self.state.version
         place, names = Place.of(store), []
+        count = self.around.limits.buckets
         for number, reading in enumerate(step.readings[1:]):
             search = FindMoments(place, number, step.after, step.until)
-            names += [line["moments"] for line in self._lines(reading.changes(), search)]
+            found = self.lines([(reading, (STARTED, ENDED))], search, (), count)
+            names += [line["moments"] for line in found]
         work = RunSnapshots(
             place, self.elements, self._kernel, self.identity, version, tuple(names), step.until
         )
-        lines = self._lines(step.readings[0].frame(STARTED), work, version)
+        parts = [(step.readings[0], (STARTED,))]
+        columns = self._kernel.columns
+        lines = self.lines(parts, work, columns, len(version.buckets), is_for_all=True)
         store.remove(tuple(names))
         return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
-
-    def _lines(
-        self,
-        frame: Frame | None,
-        work: FindMoments | RunSnapshots,
-        version: StateVersion | None = None,
-    ) -> list[Line]:
-        """Does the work where the rows are or, given a version, on each of its buckets."""
-        if version is None:
-            lines = [] if frame is None else self.plans.run(frame, lambda f: lines_of(f, work))
-            return [line for line in lines if "moments" in line]
-        count, columns = len(version.buckets), self._kernel.columns
-        if frame is None:  # every bucket has its say, though nothing has come
-            return lines_of(self.around.frames.session.range(0, count, 1, count), work)
-        return self.plans.run(frame, lambda f: lines_of(f.repartition(count, *columns), work))
 
 
 def moments(elements: pa.Table, after: int, until: int) -> Ints:

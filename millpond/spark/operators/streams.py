@@ -13,7 +13,6 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import DifferenceOperator, OutputOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ENDED, STARTED
-from millpond.spark.frames import union
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
@@ -96,8 +95,7 @@ class RunningStreamOf(RunningOperator):
     ) -> Outcome:
         """The rows of some modes, shaped where the step's place is."""
         if self.is_large(step):
-            frame = union(*map(step.readings[0].frame, modes))
-            return self.on_executors(frame, schema, shaping, keys)
+            return self.on_executors([(step.readings[0], modes)], schema, shaping, keys)
         rows = self.rows(step, modes, schema)
         return self.in_driver(rows if shaping is None else shaping(rows))
 

@@ -1,0 +1,189 @@
+"""An engine as it is, in records: a log that begins with them needs nothing of what came before.
+
+What is recovered from them is what would be recovered from the whole log, down to the numbers of
+operators: names in the log keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from millpond.catalog import Catalog, QueryEntry
+from millpond.cql import apply, check_statement
+from millpond.cql.statements import Create, Drop
+from millpond.errors import MillpondError
+from millpond.memory import Declaration
+from millpond.storage.log import Record
+from millpond.storage.queues import Queue
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+
+
+def checkpoint(engine: Engine) -> list[Record] | None:
+    """The records; None if what is declared can not be told from the present texts alone."""
+    declared = list(engine.memory.declarations)
+    if any(each.is_dropped for each in declared):
+        found = _tellable(declared, engine.catalog)
+        if found is None:
+            return None
+        declared = found
+    return [
+        {"kind": "open", **engine.opened},
+        *_settings(engine),
+        *(_statement(each) for each in declared if each.kind in ("stream", "relation")),
+        {"kind": "epochs", **engine.inputs.epochs()},
+        {"kind": "graph", **engine.graph.numbers()},
+        *_views_and_queries(engine, declared),
+        *_inputs(engine),
+        *(_queue(queue) for _, queue in sorted(engine.inputs.queues.items())),
+        *_operators(engine),
+        *_results(engine),
+        *({"kind": "failed", "failures": [asdict(failure)]} for failure in engine.failures()),
+        {"kind": "restored", "executed": engine.memory.to_json()},
+    ]
+
+
+# -- what is declared ------------------------------------------------------------------------
+
+
+def _tellable(declared: list[Declaration], catalog: Catalog) -> list[Declaration] | None:
+    """The declarations without views that nobody needs any more, if that gives this catalog.
+
+    A query holds the plan of a view that was dropped since, and its text speaks of it.
+    """
+    for keeps_dropped in (False, True):
+        chosen = declared if keeps_dropped else _without_dropped(declared)
+        try:
+            told = _told(chosen, catalog.tick_microseconds)
+            if _unaltered(told) == _unaltered(catalog.entries):
+                return chosen
+        except MillpondError:
+            continue
+    return None
+
+
+def _without_dropped(declared: list[Declaration]) -> list[Declaration]:
+    kept: list[Declaration] = []
+    for each in declared:
+        if each.is_dropped:
+            last = max(i for i, other in enumerate(kept) if _same_name(other, each))
+            del kept[last]
+        else:
+            kept.append(each)
+    return kept
+
+
+def _same_name(one: Declaration, other: Declaration) -> bool:
+    return one.name.lower() == other.name.lower()
+
+
+def _told(declared: list[Declaration], tick_microseconds: int) -> dict[str, Any]:
+    """What some declarations declare, one after the other."""
+    catalog = Catalog(tick_microseconds)
+    inputs = [each for each in declared if each.kind in ("stream", "relation")]
+    for each in inputs + [each for each in declared if each not in inputs]:
+        if each.is_dropped:
+            apply(Drop("view", each.name), catalog)
+            continue
+        action = check_statement(each.text, each.position, catalog).action
+        if isinstance(action, Create):
+            apply(Create(replace(action.entry, name=each.name)), catalog)
+    return catalog.entries
+
+
+def _unaltered(entries: dict[str, Any]) -> dict[str, Any]:
+    """Catalog entries without what ALTER changes."""
+    return {
+        key: replace(entry, weight=1.0, active=True) if isinstance(entry, QueryEntry) else entry
+        for key, entry in entries.items()
+    }
+
+
+def _settings(engine: Engine) -> Iterator[Record]:
+    for text, position in engine.memory.settings.values():
+        at = [position.line, position.column]
+        yield {"kind": "statement", "text": text, "at": at, "changes_rows": False}
+
+
+def _statement(declared: Declaration) -> Record:
+    if declared.is_dropped:
+        return {"kind": "drop", "name": declared.name}
+    at = [declared.position.line, declared.position.column]
+    return {"kind": "statement", "text": declared.text, "at": at, "changes_rows": False}
+
+
+def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[Record]:
+    for each in declared:
+        if each.kind == "view":
+            yield _statement(each)
+        elif each.kind == "query":
+            entry = engine.query_entry(each.name)
+            yield {
+                "kind": "query",
+                "name": each.name,
+                "text": each.text,
+                "at": [each.position.line, each.position.column],
+                "weight": entry.weight,
+                "active": entry.active,
+                "epoch": engine.epoch_of(each.name),
+            }
+
+
+# -- what has come in ------------------------------------------------------------------------
+
+
+def _inputs(engine: Engine) -> Iterator[Record]:
+    for key, intake in engine.inputs.streams.items():
+        yield intake.noted(key)
+        yield {"kind": "late", "name": key, "files": list(intake.late_names)}
+    for key, relation in engine.inputs.relations.items():
+        yield relation.noted(key)
+    for key, rows in engine.inputs.read_rows.items():
+        yield {"kind": "source", "name": key, "rows": rows}
+
+
+def _queue(queue: Queue) -> Record:
+    return {
+        "kind": "queue",
+        "name": queue.name,
+        "heartbeat": queue.heartbeat,
+        "pages": [[page.reference(), floor] for page, floor in queue.placed_pages],
+        "base": None if queue.base is None else queue.base.reference(),
+        "base_time": queue.base_time,
+    }
+
+
+# -- what was done ---------------------------------------------------------------------------
+
+
+def _operators(engine: Engine) -> Iterator[Record]:
+    for identity, running in sorted(engine.runtime.running.items()):
+        state = None if running.state is None else running.state.present()
+        yield {"kind": "operator", "name": identity, "cursor": running.cursor, "state": state}
+
+
+def _results(engine: Engine) -> Iterator[Record]:
+    for log in engine.deliveries:
+        key = log.entry.name.lower()
+        yield {
+            "kind": "results",
+            "query": key,
+            "until": log.complete_until,
+            "rows": log.rows,
+            "came": log.came,
+            "position": log.position,
+            "pages": [page.reference() for page in log.pages],
+        }
+        if log.sink is not None:
+            yield log.sink_note()
+
+
+def entry_again(engine: Engine, declared: Declaration, weight: float, active: bool) -> QueryEntry:
+    """The entry of a query as it was, from its text and what ALTER has changed."""
+    action = check_statement(declared.text, declared.position, engine.catalog).action
+    if not isinstance(action, Create) or not isinstance(action.entry, QueryEntry):
+        raise MillpondError(f"internal: {declared.text} declares no query")
+    return replace(action.entry, name=declared.name, weight=weight, active=active)

@@ -1,0 +1,177 @@
+"""The result logs of all queries, and how they reach readers, sinks and subscribers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millpond.arguments import as_text
+from millpond.connectors.python_values import python_rows, to_pandas
+from millpond.connectors.sinks import unique_names
+from millpond.errors import StateError
+from millpond.failures import Failure
+from millpond.results import ResultLog, deliver
+from millpond.storage.journal import Journal
+from millpond.storage.pages import Page
+from millpond.storage.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ASIDE = "#left_out"
+"""What stands behind the name of a query in the name of what it leaves out."""
+
+Fail = Callable[[list[Failure], Exception], None]
+
+
+class Deliveries:
+    """What queries have put out, by their names in lower case."""
+
+    def __init__(self, lock: threading.RLock, spark: Callable[[], SparkSession]) -> None:
+        self._lock = lock
+        self._spark = spark
+        self._logs: dict[str, ResultLog] = {}
+        self._news: set[str] = set()
+        """The queries that have put out what was not yet handed on."""
+        self._journal: Journal
+        self._store: Store
+
+    def use(self, store: Store, journal: Journal) -> None:
+        """Where pages lie and what happened is noted."""
+        self._store, self._journal = store, journal
+
+    # -- which there are -------------------------------------------------------------------
+
+    def add(self, log: ResultLog) -> None:
+        """The log of a new query."""
+        log.write_elsewhere = self._write_elsewhere
+        self._logs[log.entry.name.lower()] = log
+        self.note_sink(log)
+
+    def remove(self, key: str) -> None:
+        """A query is dropped: its pages go, and its sink is finished."""
+        for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
+            if log is not None:
+                log.close()
+
+    def of(self, query: str) -> ResultLog:
+        """The log of a query; what is no query is refused."""
+        key = as_text(query, "a name").lower()
+        if key not in self._logs:
+            names = [log.entry.name for log in self]
+            known = ", ".join(name for name in names if not name.endswith(ASIDE)) or "none"
+            raise StateError(f'no query "{query}"; known: {known}')
+        return self._logs[key]
+
+    def aside(self, query: str) -> ResultLog | None:
+        """The log of what ON ERROR SKIP leaves out, if a query has that."""
+        return self._logs.get(query.lower() + ASIDE)
+
+    def __iter__(self) -> Iterator[ResultLog]:
+        return iter(self._logs.values())
+
+    def file_names(self) -> set[str]:
+        """The files of all results."""
+        return {name for log in self for page in log.pages for name in page.names}
+
+    # -- from steps to readers -------------------------------------------------------------
+
+    def put_out(self, query: str, page: Page | None, until: int) -> None:
+        """A query has put out a page, or nothing; it is complete up to a time."""
+        log = self._logs[query.lower()]
+        log.add(page, until)
+        if page is not None:
+            self.has_news(query.lower())
+            if log.counts_coming and not self._journal.is_replaying:
+                log.count_coming(page)
+                self._journal.note("came", query=query.lower(), elements=log.came)
+
+    def has_news(self, key: str) -> None:
+        """Somebody may not have seen all that a query has put out."""
+        self._news.add(key)
+
+    def hand_on(self, fail: Fail) -> None:
+        """Hands on what was put out; callbacks run without the lock."""
+        with self._lock:
+            logs = [self._logs[name] for name in self._news if name in self._logs]
+            self._news = set()
+
+        def told(log: ResultLog, error: Exception | None) -> None:
+            if error is None:
+                self.note_sink(log)
+                self._journal.flush()
+            else:
+                at, name = log.complete_until, log.entry.name
+                fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], error)
+
+        for log in logs:
+            deliver(log, self._lock, told)
+
+    def note_sink(self, log: ResultLog) -> None:
+        """Notes how far a sink is."""
+        if log.sink is not None:
+            self._journal.note(**log.sink_note())
+
+    def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
+        """Has an executor write a page to a Parquet sink, if that is where its rows are."""
+        part = None if page.is_in_driver or log.sink is None else log.sink.next_part()
+        if part is None or log.sink is None:
+            return False
+        from millpond.spark.deliveries import WritePart, write_part
+        from millpond.spark.workers import Place
+
+        place, path = Place.of(self._store), str(part.absolute())
+        work = WritePart(place, log.page_schema, tuple(_names(log)), path)
+        write_part(self._spark(), page, work)
+        log.sink.has_part()
+        return True
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def results(self, query: str, form: str) -> Any:
+        """What a query has put out so far, in one of four forms."""
+        with self._lock:
+            log = self.of(query)
+            pages = list(log.pages)
+            if form == "spark":
+                return self._frame(log, pages)
+            for page in pages:
+                page.pin()
+        try:
+            table = log.table(pages)
+        finally:
+            with self._lock:
+                for page in pages:
+                    page.unpin()
+        match form:
+            case "arrow":
+                return table
+            case "pandas":
+                return to_pandas(table)
+            case "rows":
+                return python_rows(table)
+        raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
+
+    def _frame(self, log: ResultLog, pages: list[Page]) -> Any:
+        """Reads the files of the results where they lie, as long as the query is there."""
+        from millpond.spark.deliveries import result_frame
+
+        return result_frame(self._spark(), log.page_schema, _names(log), pages)
+
+    def close(self) -> None:
+        """Finishes what the sinks have written."""
+        for log in self:
+            log.close_sink()
+
+
+def _names(log: ResultLog) -> list[str]:
+    return unique_names(["ts", "weight", *log.schema.names])
+
+
+def nothing_left_out() -> pa.Table:
+    """What a query leaves out whose expressions cannot fail."""
+    fields = [("ts", pa.int64()), ("weight", pa.int64())]
+    return pa.schema([*fields, ("expression", pa.string()), ("row", pa.string())]).empty_table()

@@ -1,0 +1,99 @@
+"""Millpond on a cluster whose workers share the store and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Driver
+from tests.cluster.standalone import StandaloneCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+
+ROOT = str(Path(__file__).parents[2])
+
+START = """
+import itertools, sys
+from pathlib import Path
+from millpond import Engine
+
+master, store = sys.argv[1], Path(sys.argv[2])
+numbers = itertools.count()
+
+def engine_there(settings=None):
+    there = {"spark_master": master, "driver_memory": "512m", "executor_memory": "512m"}
+    there |= {"store": store / f"engine-{next(numbers)}", "driver_rows": 0}
+    return Engine((settings or {}) | there)
+"""
+
+RANDOM_QUERIES = """
+from tests.fuzz import check
+from tests.generator import seeded_case
+
+print(*check(engine_there, seeded_case(1015, 4)), sep="\\n")
+"""
+
+LONG_RUN = """
+from benchmarks.streams import Stream
+
+STREAMS = (Stream("L", 50, 4), Stream("R", 50, 5))
+PAGES, PAGE_ROWS = 8, 2_000
+QUERIES = {
+    "large": "SELECT key, value FROM L WHERE value > 0.9",
+    "groups": "SELECT key, count(*) AS n, sum(value) AS total FROM L [RANGE 100 MILLISECONDS] "
+              "GROUP BY key",
+    "last": "SELECT key, value FROM L [PARTITION BY key ROWS 2]",
+    "pairs": "SELECT L.key, L.value, R.value AS other FROM L [RANGE 20 MILLISECONDS], "
+             "R [RANGE 20 MILLISECONDS] WHERE L.key = R.key",
+}
+
+def run(engine, say=lambda text: None):
+    with engine:
+        for stream in STREAMS:
+            engine.execute(stream.declaration)
+        for name, text in QUERIES.items():
+            engine.execute(f"CREATE QUERY {name} AS {text};")
+        for page in range(PAGES):
+            say(f"page {page}")
+            for stream in STREAMS:
+                engine.push(stream.name, stream.page(page * PAGE_ROWS, PAGE_ROWS))
+            engine.run_until_idle()
+        engine.finish()
+        return {name: bag(engine.results(name)) for name in QUERIES}
+
+def bag(table):
+    return table.sort_by([(name, "ascending") for name in table.column_names]).combine_chunks()
+
+here = run(Engine({"driver_rows": 10**9}))
+there = run(engine_there(), lambda text: print(text, flush=True))
+print({name: there[name].equals(here[name]) for name in QUERIES})
+print(min(table.num_rows for table in here.values()) > 1000)
+"""
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    stdout, stderr = process.communicate(timeout=900)
+    assert process.returncode == 0, stderr
+    return stdout
+
+
+def test_random_queries_agree_with_the_reference(driver: Driver) -> None:
+    assert finished(driver(START + RANDOM_QUERIES, PYTHONPATH=ROOT)) == "\n"
+
+
+def test_a_worker_killed_in_mid_run_changes_no_answer(
+    cluster: StandaloneCluster, driver: Driver
+) -> None:
+    process = driver(START + LONG_RUN, PYTHONPATH=ROOT)
+    assert process.stdout is not None
+    while (line := process.stdout.readline()) != "page 3\n":
+        assert line.startswith("page")
+    cluster.kill_worker(cluster.workers[0])
+    while process.stdout.readline() != "page 5\n":
+        assert process.poll() is None
+    cluster.start_worker()
+    answers, are_many = finished(process).splitlines()[-2:]
+    assert answers == str(dict.fromkeys(("large", "groups", "last", "pairs"), True))
+    assert are_many == "True"

@@ -1,0 +1,291 @@
+"""An engine that died goes on where it was: what it has logged, and nothing else, happened."""
+
+from __future__ import annotations
+
+import pytest
+
+from millpond import Engine
+from millpond.errors import CqlError, StateError
+from millpond.storage.log import CommitLog
+from tests.crashing import die, recovered, validate_open
+
+STREAM = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t DELAY 2;"
+RELATION = "CREATE RELATION R (a INT, b STRING) FROM push();"
+QUERY = "CREATE QUERY q AS SELECT a FROM S [RANGE 3] WHERE a > 1;"
+
+
+@pytest.fixture
+def reopened(tmp_path):
+    """Opens the store, as often as it is called, each time after a death."""
+    engines = []
+
+    def reopen(**settings):
+        if engines:
+            die(engines.pop())
+        engines.append(Engine(settings, store=tmp_path / "store"))
+        validate_open(engines[-1])
+        return engines[-1]
+
+    yield reopen
+    for engine in engines:
+        engine.close()
+
+
+def changed_log(path, change):
+    """Writes the records of a log anew, each as ``change`` says."""
+    log = CommitLog(path)
+    found = [change(record) for record in log.read()]
+    log.rewrite(found)
+    log.close()
+
+
+# -- statements ----------------------------------------------------------------------------------
+
+
+def test_a_script_that_is_started_again_is_passed_over(reopened):
+    script = STREAM + RELATION + QUERY + "INSERT INTO R VALUES (1, 'x');"
+    reopened().execute(script)
+    engine = reopened()
+    engine.execute(script)
+    assert engine.inputs.relations["r"].changed_rows == 1
+    engine.execute("INSERT INTO R VALUES (2, 'y');")
+    assert reopened().inputs.relations["r"].changed_rows == 2
+
+
+def test_statements_are_passed_over_as_often_as_they_were_executed(reopened):
+    twice = RELATION + "INSERT INTO R VALUES (1, 'x'); INSERT INTO R VALUES (1, 'x');"
+    reopened().execute(twice)
+    engine = reopened()
+    engine.execute(twice + "INSERT INTO R VALUES (1, 'x');")
+    assert engine.inputs.relations["r"].changed_rows == 3
+
+
+def test_a_statement_may_be_repeated_within_one_run(reopened):
+    engine = reopened()
+    engine.execute(RELATION + "INSERT INTO R VALUES (1, 'x');")
+    engine.execute("INSERT INTO R VALUES (1, 'x');")
+    assert engine.inputs.relations["r"].changed_rows == 2
+
+
+@pytest.mark.parametrize("name", ["q", '"q r"'])
+def test_another_text_under_the_same_name_is_refused_with_both(reopened, name):
+    reopened().execute(STREAM + f"CREATE QUERY {name} AS SELECT a FROM S;")
+    other = f"CREATE QUERY {name} AS SELECT a FROM S WHERE a > 7"
+    with pytest.raises(StateError) as refused:
+        reopened().execute(other)
+    assert f"CREATE QUERY {name} AS SELECT a FROM S\n" in str(refused.value)
+    assert other in str(refused.value)
+
+
+def test_what_was_dropped_may_be_declared_anew(reopened):
+    reopened().execute(STREAM + QUERY)
+    engine = reopened()
+    engine.execute("DROP QUERY q; CREATE QUERY q AS SELECT a FROM S WHERE a > 7;")
+    assert "a > 7" in reopened().query_entry("q").text
+
+
+def test_a_statement_that_failed_did_not_happen(reopened):
+    engine = reopened()
+    engine.execute(RELATION)
+    with pytest.raises(CqlError):
+        engine.execute("CREATE RELATION T (a INT) FROM csv('/nowhere/t.csv');")
+    assert list(reopened().catalog.entries) == ["r"]
+
+
+def test_declarations_weights_and_settings_survive(reopened):
+    engine = reopened()
+    engine.execute("SET tick = '1 second';" + STREAM + QUERY)
+    engine.execute("CREATE VIEW v AS SELECT a FROM S WHERE a > 5; SET driver_rows = 7;")
+    engine.execute("CREATE QUERY p AS SELECT a FROM v; ALTER QUERY p SET WEIGHT 4;")
+    engine.execute("ALTER QUERY q INACTIVE; CREATE QUERY gone AS SELECT a FROM S;")
+    engine.drop("gone")
+    engine = reopened()
+    assert list(engine.catalog.entries) == ["s", "q", "v", "p"]
+    assert engine.query_entry("p").weight == 4
+    assert not engine.query_entry("q").active
+    assert engine.settings.driver_rows == 7
+    assert engine.catalog.tick_microseconds == 1_000_000
+
+
+def test_a_query_holds_the_view_that_was_there_when_it_was_registered(reopened):
+    engine = reopened()
+    engine.execute(STREAM + "CREATE VIEW v AS SELECT a FROM S WHERE a > 5;")
+    engine.execute("CREATE QUERY p AS SELECT a FROM v; DROP VIEW v;")
+    engine.execute(
+        "CREATE VIEW v AS SELECT a FROM S WHERE a > 6; CREATE QUERY r AS SELECT a FROM v"
+    )
+    plans = engine.explain("p", "logical").text, engine.explain("r", "logical").text
+    for _ in range(2):
+        engine = reopened()
+        assert (engine.explain("p", "logical").text, engine.explain("r", "logical").text) == plans
+        engine.compact_log()
+
+
+def test_errors_of_a_query_that_skips_them_keep_their_place(reopened):
+    reopened().execute(STREAM + "\n\n  CREATE QUERY q ON ERROR SKIP AS SELECT a + a AS b FROM S;")
+    engine = reopened()
+    engine.compact_log()
+    assert reopened().query_entry("q") == engine.query_entry("q")
+
+
+# -- inputs --------------------------------------------------------------------------------------
+
+
+def test_tuples_late_ones_and_heartbeats_survive(reopened):
+    engine = reopened()
+    engine.execute(STREAM + QUERY)
+    engine.push("S", [(10, 1), (3, 2), (11, 3)])
+    engine.push("S", [(4, 4)])
+    engine.advance("S", 20)
+    for _ in range(2):
+        engine = reopened()
+        intake = engine.inputs.streams["s"]
+        assert (intake.arrived, intake.late_count, intake.largest) == (2, 2, 11)
+        assert intake.queue.heartbeat == 20
+        assert engine.late("S").to_pylist() == [{"t": 3, "a": 2}, {"t": 4, "a": 4}]
+        engine.compact_log()
+
+
+def test_a_dropped_stream_takes_its_late_tuples_along(reopened):
+    engine = reopened()
+    engine.execute(STREAM)
+    engine.push("S", [(10, 1), (3, 2)])
+    engine.execute("DROP STREAM S;")
+    validate_open(engine)
+    for _ in range(3):
+        assert not reopened().catalog.entries
+
+
+def test_a_relation_survives_with_its_content(reopened):
+    engine = reopened()
+    engine.execute(RELATION + "INSERT INTO R VALUES (1, 'x'), (2, 'y');" + STREAM)
+    engine.push("S", [(10, 1)])
+    engine.execute("INSERT INTO R VALUES (3, 'z');")
+    content = engine.inputs.relation("R").content().to_pylist()
+    for _ in range(2):
+        engine = reopened()
+        assert engine.inputs.relation("R").content().to_pylist() == content
+        engine.compact_log()
+    engine.execute("INSERT INTO R VALUES (4, 'z');")
+    assert engine.inputs.relation("R").content().num_rows == 4
+
+
+# -- the store -----------------------------------------------------------------------------------
+
+
+def test_a_second_engine_is_refused(reopened, tmp_path):
+    engine = reopened()
+    with pytest.raises(StateError, match="another engine has it open"):
+        Engine(store=tmp_path / "store")
+    engine.close()
+    Engine(store=tmp_path / "store").close()
+
+
+def test_a_damaged_log_is_refused_and_the_store_is_free_again(reopened, tmp_path):
+    engine = reopened()
+    engine.execute(STREAM)
+    engine.execute(QUERY)
+    engine.close()
+    path = tmp_path / "store" / "commits.log"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + b"?" + whole[101:])
+    for _ in range(2):
+        with pytest.raises(StateError, match="damaged at byte"):
+            Engine(store=tmp_path / "store")
+    path.write_bytes(whole)
+    assert list(reopened().catalog.entries) == ["s", "q"]
+
+
+def test_plans_of_another_form_are_refused(reopened, tmp_path):
+    reopened().execute(STREAM + QUERY)
+    path = tmp_path / "store" / "commits.log"
+
+    def of_another_version(record):
+        form = record.get("form")
+        return record | {"form": dict.fromkeys(form, "0" * 16)} if form else record
+
+    reopened().close()
+    changed_log(path, of_another_version)
+    with pytest.raises(StateError, match="plans this differently:\n  CREATE QUERY q"):
+        reopened()
+
+
+def test_plans_of_another_form_are_refused_in_a_log_that_began_anew(reopened, tmp_path):
+    engine = reopened()
+    engine.execute(STREAM + QUERY)
+    engine.compact_log()
+    engine.close()
+
+    def of_another_version(record):
+        if record["kind"] != "graph":
+            return record
+        return record | {"operators": dict.fromkeys(["0" * 16], "op1")}
+
+    changed_log(tmp_path / "store" / "commits.log", of_another_version)
+    with pytest.raises(StateError, match="plans this differently:\n  CREATE QUERY q"):
+        reopened()
+
+
+@pytest.mark.parametrize("setting", [{"tick": "1 second"}, {"seed": 3}])
+def test_settings_that_times_and_samples_depend_on_must_be_the_same(reopened, setting):
+    reopened().execute(STREAM)
+    with pytest.raises(StateError, match="set the same or another store"):
+        reopened(**setting)
+
+
+def test_set_store_goes_on_with_what_is_there(reopened, tmp_path):
+    reopened().execute(STREAM + QUERY)
+    reopened().close()
+    with Engine() as engine:
+        engine.execute(f"SET store = '{tmp_path / 'store'}';" + STREAM)
+        assert list(engine.catalog.entries) == ["s", "q"]
+        engine.push("S", [(1, 1)])
+        with pytest.raises(CqlError, match="make it the first statement"):
+            engine.execute("SET store = 'memory';")
+    assert reopened().inputs.streams["s"].arrived == 1
+
+
+def test_what_no_step_committed_is_removed(reopened, tmp_path):
+    reopened().execute(STREAM)
+    for folder in ("pages", "state"):
+        (tmp_path / "store" / folder / "0-99.parquet").write_bytes(b"half a page")
+    reopened()  # which looks at the files
+    assert not list((tmp_path / "store" / "pages").iterdir())
+
+
+# -- a log that begins anew ----------------------------------------------------------------------
+
+
+def test_a_log_that_began_anew_says_the_same(reopened):
+    engine = reopened()
+    engine.execute(STREAM + RELATION + "CREATE QUERY first AS SELECT a FROM S [RANGE 3];")
+    engine.push("S", [(10, 1), (3, 2)])
+    engine.execute("INSERT INTO R VALUES (1, 'x'); SELECT count(*) AS n FROM S [RANGE 3];")
+    engine.execute("SELECT b FROM R; CREATE QUERY j AS SELECT b FROM S [NOW], R WHERE S.a = R.a;")
+    engine.push("S", [(12, 1)])
+    engine.execute("DROP QUERY first; DROP QUERY q1; CREATE QUERY late AS SELECT b FROM R;")
+    engine.execute("ALTER QUERY j INACTIVE; ALTER QUERY q2 SET WEIGHT 3;")
+    numbers = engine.graph.numbers()
+    engine = reopened()
+    before = recovered(engine)
+    engine.compact_log()
+    engine = reopened()
+    assert recovered(engine) == before
+    assert engine.graph.numbers() == numbers
+    assert list(engine.catalog.entries) == ["s", "r", "q2", "j", "late"]
+    engine.execute("CREATE QUERY next AS SELECT a FROM S; ALTER QUERY j ACTIVE;")
+    again = recovered(engine)
+    assert recovered(reopened()) == again
+
+
+def test_a_log_is_begun_anew_when_it_has_grown(reopened, tmp_path, monkeypatch):
+    monkeypatch.setattr("millpond.storage.journal.LOG_BYTES", 10_000)
+    path = tmp_path / "store" / "commits.log"
+    engine = reopened()
+    engine.execute(STREAM + RELATION)
+    for n in range(200):
+        engine.advance("S", n)
+    before, long = recovered(engine), path.stat().st_size
+    assert long > 10_000
+    assert recovered(reopened()) == before
+    assert path.stat().st_size < long / 4
