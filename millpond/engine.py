@@ -57,7 +57,7 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings, cores, refuse_late_change
+from millpond.settings import Settings, is_local, local_cores, refuse_late_change
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
@@ -100,6 +100,7 @@ class Engine:
         self._directory = Path(directory or ".")
         self._keep_results = keep_results
         self._session = spark
+        self._session_checked: SparkSession | None = None
         self._lock = threading.RLock()
         self._starting = threading.Lock()
         self.while_spark_starts: Callable[[], AbstractContextManager[Any]] = nullcontext
@@ -389,7 +390,7 @@ class Engine:
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
         limits.asks_spark = self.settings.small_steps == "spark"
-        limits.processors = self.settings.processors or cores(self.settings.spark_master)
+        limits.processors = self.settings.processors or limits.buckets
 
     # -- relations -------------------------------------------------------------------------
 
@@ -482,13 +483,23 @@ class Engine:
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started now if it was not yet."""
+        from millpond.spark.executors import check_store
         from millpond.spark.session import create_session
 
         with self._starting:
             if self._session is None:
                 with self.while_spark_starts():
                     self._session = create_session(self.settings)
+            if self._session is not self._session_checked:
+                check_store(self._session, self.store.directory, self.store.is_durable)
+                self._session_checked = self._session
             return self._session
+
+    def _cores(self) -> int:
+        """How many tasks run at once; a cluster is asked."""
+        if self._session is None and is_local(self.settings.spark_master):
+            return local_cores(self.settings.spark_master)
+        return self.spark.sparkContext.defaultParallelism
 
     @property
     def has_runtime(self) -> bool:
@@ -503,7 +514,7 @@ class Engine:
             from millpond.spark.surroundings import Limits
 
             with self._lock:
-                limits = Limits(seed=self.settings.seed, buckets=cores(self.settings.spark_master))
+                limits = Limits(seed=self.settings.seed, buckets=self._cores())
                 self._set_limits(limits)
                 self._runtime = SparkRuntime(
                     lambda: self.spark,

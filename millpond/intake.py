@@ -14,6 +14,7 @@ import pyarrow as pa
 from millpond.catalog import RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import Admission
+from millpond.connectors.python_values import python_values
 from millpond.errors import InputError, StateError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
@@ -187,5 +188,5 @@ class RelationIntake:
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows of a table as tuples."""
-    columns: Sequence[list[Any]] = [column.to_pylist() for column in table.columns]
+    columns: Sequence[list[Any]] = [python_values(column) for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from millpond.errors import CqlError
+from millpond.errors import CqlError, MachineError
 from millpond.spelling import suggestion
 
 UNIT_MICROSECONDS = {
@@ -61,16 +61,25 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
 
 
-def cores(spark_master: str) -> int:
-    """How many tasks run at once; for a cluster, a fair guess.
+def is_local(spark_master: str) -> bool:
+    """Whether Spark runs its tasks in the driver's own process.
 
-    >>> cores("local[3]"), cores("local")
+    >>> is_local("local[2]"), is_local("spark://here:7077"), is_local("local-cluster[2,1,1024]")
+    (True, False, False)
+    """
+    return re.match(r"local(\[|$)", spark_master) is not None
+
+
+def local_cores(spark_master: str) -> int:
+    """How many tasks a local Spark runs at once.
+
+    >>> local_cores("local[3]"), local_cores("local")
     (3, 1)
     """
     match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
-    if match is None or match[1] == "*":
-        return os.cpu_count() or 1
-    return int(match[1] or 1)
+    if match is None:
+        raise MachineError(f'spark_master = "{spark_master}" is no local Spark: use local[2]')
+    return (os.cpu_count() or 1) if match[1] == "*" else int(match[1] or 1)
 
 
 def format_duration(microseconds: int) -> str:

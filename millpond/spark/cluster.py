@@ -1,4 +1,4 @@
-"""What a cluster needs and a local Spark does not: addresses, executors, Millpond on workers."""
+"""What Spark is told of a cluster before it starts: addresses, executors, the workers' Python."""
 
 from __future__ import annotations
 
@@ -6,52 +6,12 @@ import os
 import re
 import socket
 import sys
-import time
-import zipfile
-from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from millpond.errors import MachineError
-from millpond.settings import AUTO, Settings
-from millpond.spark.internals import executor_count, master_of, temporary_directory
-
-PACKAGE = Path(__file__).parents[1]
-"""Millpond itself."""
+from millpond.settings import AUTO, Settings, is_local
 
 _LOOPBACK = "127.0.0.1"
-_FIRST_EXECUTOR_SECONDS = 60.0
-_SETTLED_SECONDS = 1.0
 _ANSWER_SECONDS = 10.0
-
-
-def is_local(spark_master: str) -> bool:
-    """Whether Spark runs its tasks in the driver's own process.
-
-    >>> is_local("local[2]"), is_local("spark://here:7077"), is_local("local-cluster[2,1,1024]")
-    (True, False, False)
-    """
-    return re.match(r"local(\[|$)", spark_master) is not None
-
-
-def local_cores(spark_master: str) -> int:
-    """How many tasks a local Spark runs at once.
-
-    >>> local_cores("local[3]"), local_cores("local")
-    (3, 1)
-    """
-    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", spark_master)
-    if match is None:
-        raise MachineError(f'spark_master = "{spark_master}" is no local Spark: use local[2]')
-    return (os.cpu_count() or 1) if match[1] == "*" else int(match[1] or 1)
-
-
-def cores(session: SparkSession) -> int:
-    """How many tasks run at once, as Spark knows it now."""
-    return session.sparkContext.defaultParallelism
-
-
-# -- before Spark starts -------------------------------------------------------------------
 
 
 def cluster_options(settings: Settings) -> dict[str, str]:
@@ -127,51 +87,3 @@ def _bindable(host: str) -> str:
     except OSError:
         return "0.0.0.0"  # noqa: S104, behind a forwarded address there is no narrower one
     return host
-
-
-# -- once Spark runs -----------------------------------------------------------------------
-
-
-def join_cluster(session: SparkSession) -> None:
-    """Waits for executors, gives them this Millpond, and shuffles into as many parts as cores.
-
-    They log errors only, as the driver does: a line a task fills a disk in the long run.
-    """
-    session.sparkContext.setLogLevel("ERROR")
-    _wait_for_executors(session, _FIRST_EXECUTOR_SECONDS)
-    ship_package(session)
-    session.conf.set("spark.sql.shuffle.partitions", str(cores(session)))
-
-
-def ship_package(session: SparkSession) -> None:
-    """Sends this very Millpond to the workers, before any that is installed there."""
-    archive = temporary_directory(session) / "millpond.zip"  # read by executors to come, too
-    write_package(archive)
-    session.sparkContext.addPyFile(str(archive))
-
-
-def write_package(archive: Path) -> None:
-    """Writes Millpond's modules as an archive that Python imports from."""
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
-        for module in sorted(PACKAGE.rglob("*.py")):
-            package.write(module, module.relative_to(PACKAGE.parent))
-
-
-def _wait_for_executors(session: SparkSession, at_most_seconds: float) -> None:
-    """Returns when there is an executor and no further one has come for a second."""
-    if session.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
-        return  # they come with the jobs
-    began = changed = time.monotonic()
-    count = executor_count(session)
-    while count == 0 or time.monotonic() - changed < _SETTLED_SECONDS:
-        if count == 0 and time.monotonic() - began > at_most_seconds:
-            raise MachineError(
-                f"{master_of(session)} gives no executor within {at_most_seconds:g} "
-                "seconds: is a worker running, and has it the memory and cores that executor_memory"
-                " and executor_cores ask for? Can it reach the driver at "
-                f"{session.conf.get('spark.driver.host')} (SET driver_host)?"
-            )
-        time.sleep(0.05)
-        now = executor_count(session)
-        if now != count:
-            count, changed = now, time.monotonic()

@@ -1,4 +1,8 @@
-"""Processors: threads that execute steps, each with a FAIR pool of Spark's of its own."""
+"""Processors: threads that execute steps, each with a FAIR pool of Spark's of its own.
+
+Python's threads are threads of the JVM too (PySpark pins them), so a pool and a tag hold for the
+jobs that the same thread starts, and for no other.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 MOST_PROCESSORS = 64
@@ -23,28 +28,59 @@ class Processors:
     def __init__(self) -> None:
         self._tag = f"millpond-{next(_engines)}"
         self._threads = ThreadPoolExecutor(MOST_PROCESSORS, thread_name_prefix=self._tag)
-        self._known = threading.local()
+        self._here = _Here()
         self._pools = itertools.count()
+        self._works = itertools.count()
 
-    def submit(self, work: Callable[[], None]) -> None:
-        """Runs ``work`` soon, in a thread of its own."""
-        self._threads.submit(work)
+    def submit(self, work: Callable[[], None]) -> str:
+        """Runs ``work`` soon, in a thread of its own; the tag of the jobs that it starts."""
+        tag = f"{self._tag}-step-{next(self._works)}"
+        self._threads.submit(self._run, work, tag)
+        return tag
+
+    def _run(self, work: Callable[[], None], tag: str) -> None:
+        here = self._here
+        here.tag, here.is_marked = tag, False
+        try:
+            work()
+        finally:
+            here.tag = None
+            if here.is_marked and here.session is not None:
+                with contextlib.suppress(Py4JError, OSError):  # a JVM that died has forgotten it
+                    here.session.sparkContext.removeJobTag(tag)
 
     def mark(self, session: SparkSession) -> None:
         """Puts the jobs of this thread into a pool of their own, and makes them known as ours."""
-        if getattr(self._known, "session", None) is not session:
-            context = session.sparkContext
+        here, context = self._here, session.sparkContext
+        if here.session is not session:
             context.setLocalProperty("spark.scheduler.pool", f"{self._tag}-{next(self._pools)}")
             context.addJobTag(self._tag)
             context.setInterruptOnCancel(True)  # else tasks run on to their end, for nobody
-            self._known.session = session
+            here.session, here.is_marked = session, False
+        if here.tag is not None and not here.is_marked:
+            context.addJobTag(here.tag)
+            here.is_marked = True
 
-    def cancel(self, session: SparkSession | None) -> None:
-        """Cancels every job of these threads."""
+    def cancel(self, session: SparkSession | None, tag: str | None = None) -> None:
+        """Cancels the jobs with a tag that ``submit`` gave, or every job of these threads."""
         if session is not None:
             with contextlib.suppress(Py4JError, OSError):
-                session.sparkContext.cancelJobsWithTag(self._tag)
+                session.sparkContext.cancelJobsWithTag(tag or self._tag)
 
     def close(self) -> None:
         """Lets the threads end; what runs is waited for."""
         self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+class _Here(threading.local):
+    """What a thread knows of itself."""
+
+    session: SparkSession | None = None
+    tag: str | None = None
+    is_marked: bool = False
+    """Whether the jobs of the work at hand bear its tag."""
+
+
+def was_cancelled(error: BaseException) -> bool:
+    """Whether an error is what Spark raises in a thread whose job was cancelled."""
+    return isinstance(error, PySparkException | Py4JError) and "SPARK_JOB_CANCELLED" in str(error)

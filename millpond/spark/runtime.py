@@ -27,7 +27,7 @@ from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
-from millpond.spark.processors import Processors
+from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.steps import Step
@@ -216,7 +216,7 @@ class SparkRuntime:
             self._submit(identity, step)
 
     def _submit(self, identity: str, step: Step) -> None:
-        self._processors.submit(lambda: self._execute(identity, step))
+        step.tag = self._processors.submit(lambda: self._execute(identity, step))
 
     def _execute(self, identity: str, step: Step) -> None:
         outcome, error, lost = None, None, None
@@ -225,7 +225,7 @@ class SparkRuntime:
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
             error, session = raised, self._frames.started
             lost = session if session is not None and not is_alive(session) else None
-            if lost is None:
+            if lost is None and not was_cancelled(error):
                 step.offenders = self._offenders(step, error)
         with self._lock:
             step.outcome, step.error, step.lost = outcome, error, lost
@@ -321,10 +321,12 @@ class SparkRuntime:
         self._listener.failed(identity, step, said)
 
     def _forget(self, identity: str) -> None:
-        """Gives up the steps of an operator; those that still run are thrown away at their end."""
+        """Gives up the steps of an operator; those that still run are cancelled and thrown away."""
         for step in self._under_way.pop(identity, ()):
             if step.is_finished:
                 step.running.abandon(step)
+            else:
+                self._processors.cancel(self._frames.started, step.tag)
 
     def _touch(self, identity: str) -> None:
         for name in self._graph.operators[identity].queues():

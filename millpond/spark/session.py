@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,16 +13,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from millpond.errors import MachineError
-from millpond.settings import Settings
-from millpond.spark.cluster import (
-    address_options,
-    cluster_options,
-    cores,
-    is_local,
-    join_cluster,
-    local_cores,
-    worker_python,
-)
+from millpond.settings import Settings, is_local, local_cores
+from millpond.spark.cluster import address_options, cluster_options, worker_python
+from millpond.spark.executors import cores, join_cluster
 from millpond.spark.hadoop import shorten_hadoop_options
 from millpond.spark.internals import die_quietly, master_of, running_session
 from millpond.spark.java import java_home
@@ -162,7 +156,8 @@ _STEPS = {
 def _start(builder: SparkSession.Builder, spark_master: str) -> SparkSession:
     with _environment(JAVA_HOME=str(java_home()), PYSPARK_PYTHON=worker_python(spark_master)):
         try:
-            return builder.getOrCreate()
+            with _interrupts_as_they_were():
+                return builder.getOrCreate()
         except Exception as error:
             raise MachineError(f"Spark does not start: {_first_line(error)}") from error
 
@@ -170,6 +165,17 @@ def _start(builder: SparkSession.Builder, spark_master: str) -> SparkSession:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def _interrupts_as_they_were() -> Iterator[None]:
+    """Keeps PySpark from making Ctrl-C cancel all jobs: those of other engines are not meant."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -40,6 +40,8 @@ class Step:
     offenders: tuple[str, ...] = ()
     """Some of the rows that made it fail, where they are known."""
     repetitions: int = 0
+    tag: str | None = None
+    """What Spark knows its jobs by."""
     is_over: bool = False
     """Whether it was committed or thrown away."""
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from millpond.connectors.python_values import python_values
 from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 
@@ -147,7 +148,7 @@ class GroupSynopsis:
 
 def _hashable(column: pa.ChunkedArray) -> list[Hashable]:
     """The values of a key column; NaN, which is not equal to itself in Python, as a word."""
-    values: list[Hashable] = column.to_pylist()
+    values: list[Hashable] = python_values(column)
     if pa.types.is_floating(column.type):
         return ["NaN" if value != value else value for value in values]
     return values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,6 @@ from tests.cluster.conftest import Driver
 from tests.cluster.standalone import StandaloneCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
-
-ROOT = str(Path(__file__).parents[2])
 
 START = """
 import itertools, sys
@@ -73,20 +70,53 @@ print(min(table.num_rows for table in here.values()) > 1000)
 """
 
 
+STORES_SEEN = """
+from millpond.errors import MachineError
+
+memory = Engine({"spark_master": master, "driver_memory": "512m", "executor_memory": "512m"})
+memory.execute("CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY q AS SELECT t FROM S;")
+memory.push("S", [(1,)])
+try:
+    memory.run_until_idle()
+except MachineError as error:
+    print(error)
+memory.close()
+
+private = Path(sys.argv[0]).parent / "private"
+try:
+    Engine({"spark_master": master, "store": private}).spark
+except MachineError as error:
+    print(error)
+
+with engine_there() as engine:
+    print(engine.spark.sparkContext.master == master, engine.runtime.limits.buckets,
+          engine.runtime.limits.processors)
+"""
+
+
 def finished(process: subprocess.Popen[str]) -> str:
     stdout, stderr = process.communicate(timeout=900)
     assert process.returncode == 0, stderr
     return stdout
 
 
+def test_workers_must_see_the_store(cluster: StandaloneCluster, driver: Driver) -> None:
+    process = driver(START + STORES_SEEN)
+    memory, private, there = finished(process).splitlines()
+    assert "do not see the memory of this process: SET store to a directory" in memory
+    if cluster.is_isolated:
+        assert "private: not seen or not writable on" in private
+    assert there == "True 2 2"
+
+
 def test_random_queries_agree_with_the_reference(driver: Driver) -> None:
-    assert finished(driver(START + RANDOM_QUERIES, PYTHONPATH=ROOT)) == "\n"
+    assert finished(driver(START + RANDOM_QUERIES)) == "\n"
 
 
 def test_a_worker_killed_in_mid_run_changes_no_answer(
     cluster: StandaloneCluster, driver: Driver
 ) -> None:
-    process = driver(START + LONG_RUN, PYTHONPATH=ROOT)
+    process = driver(START + LONG_RUN)
     assert process.stdout is not None
     while (line := process.stdout.readline()) != "page 3\n":
         assert line.startswith("page")

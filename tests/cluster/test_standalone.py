@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from millpond.errors import MachineError
 from millpond.settings import Settings
-from millpond.spark.cluster import cores
+from millpond.spark.executors import cores
 from millpond.spark.session import create_session
 
 master, store = sys.argv[1], Path(sys.argv[2])
@@ -79,8 +79,8 @@ session.stop()
 
 TOO_LARGE = """
 import dataclasses
-from millpond.spark import cluster
-cluster._FIRST_EXECUTOR_SECONDS = 3.0
+from millpond.spark import executors
+executors._FIRST_EXECUTOR_SECONDS = 3.0
 try:
     create_session(dataclasses.replace(settings, executor_memory="100g"))
 except MachineError as error:

@@ -12,14 +12,9 @@ from pathlib import Path
 import pytest
 
 from millpond.errors import MachineError
-from millpond.settings import Settings
-from millpond.spark.cluster import (
-    address_options,
-    is_local,
-    local_cores,
-    worker_python,
-    write_package,
-)
+from millpond.settings import Settings, is_local, local_cores
+from millpond.spark.cluster import address_options, worker_python
+from millpond.spark.executors import write_package
 from millpond.spark.session import spark_options
 
 WHAT_WORKERS_IMPORT = """

@@ -36,6 +36,10 @@ class Program:
             for expression in expressions
         ]
 
+    def __reduce__(self) -> tuple[type[Program], tuple[list[Expression]]]:
+        """Sent to another process, a program is compiled again there."""
+        return Program, ([expression for expression, _ in self._results],)
+
     def _place(self, expression: Expression) -> int:
         """Where the expression's value will be."""
         if isinstance(expression, Column):
