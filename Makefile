@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 N ?= 1000
 EXAMPLES ?= 10
-BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed
+BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed arrow_expressions
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
