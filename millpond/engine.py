@@ -174,7 +174,8 @@ class Engine:
             except BaseException:
                 self._journal.take_back(before)
                 raise
-            note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+            if self._journal.is_durable:
+                note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
             self.memory.done(statement)
             self._journal.flush()
 
