@@ -110,6 +110,8 @@ class SparkRuntime:
         self._is_woken = False
         self._version = 0
         self._changed: set[str] = set()
+        self._shown: set[str] = set()
+        """The operators of the plan that the strategy has seen."""
         self._told = time.monotonic()
 
     @property
@@ -172,15 +174,17 @@ class SparkRuntime:
     def plan(self) -> PlanSnapshot:
         """The running operators with their measured averages."""
         with self._lock:
+            self._shown = set(self.running)
             return self.picture.plan(self._version)
 
     def observe(self, complete: bool) -> Observation:
         """The operators whose queues changed."""
         with self._lock:
             self._pass_heartbeats()
-            wanted = list(self.running) if complete else sorted(self._changed, key=number)
-            states = self.picture.states(wanted, self._under_way)
-            self._changed = set()
+            wanted = self.running.keys() if complete else self._changed
+            shown = sorted(wanted & self._shown, key=number)
+            states = self.picture.states(shown, self._under_way)
+            self._changed -= self._shown  # the others came after the plan was last shown
             now = time.monotonic() - self.picture.began
         self._listener.after_commit()
         return Observation(now, states, self.queue_bytes)

@@ -86,12 +86,15 @@ class BucketedState:
 
     def changed(self, changes: pa.Table, until: int) -> StateVersion:
         """Writes the rows that a step changes; the version in which they count."""
-        return self.version.after(
-            {
-                bucket: self._write(bucket, part, until)
-                for bucket, part in self.split(changes).items()
-            }
-        )
+        parts = self.split(changes).items()
+        return self.following({b: self._write(b, part, until) for b, part in parts}, until)
+
+    def following(self, written: dict[int, Delta], until: int) -> StateVersion:
+        """The version with these deltas; those that say nothing after its time go at once."""
+        version = self.version.after(written, until)
+        unneeded = {delta.path for delta in written.values()} - version.paths
+        self._store.remove(tuple(unneeded))
+        return version
 
     def _write(self, bucket: int, rows: pa.Table, until: int) -> Delta:
         name = self._store.new_name("state")

@@ -197,8 +197,8 @@ class RunningKeyedJoin(RunningOperator):
         parts = [(reading, (STARTED,)) for reading in step.readings]
         lines = self.lines(parts, work, self._kernel.keys, len(left.buckets))
         versions = tuple(
-            version.after(_deltas(lines, side), step.until)
-            for side, version in zip(SIDES, (left, right), strict=True)
+            state.following(_deltas(lines, side), step.until)
+            for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
         )
         page = page_of(store, lines)
         if shape is not None or page is None:
