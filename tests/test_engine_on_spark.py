@@ -329,10 +329,11 @@ def test_a_plan_sees_the_pages_of_its_own_step_only(engine, monkeypatch):
 def test_what_a_query_held_goes_with_it(engine):
     engine.execute(JOIN)
     directory = engine.store.directory
-    engine.push("S", [(1, 1)])
-    engine.push("T", [(1, 1)])
-    engine.finish()
+    engine.push("S", [(1, 1), (2, 1)])
+    engine.push("T", [(1, 1), (2, 1)])
+    engine.run_until_idle()
     assert [path for path in directory.rglob("*") if path.is_file()] != []
+    engine.finish()
     engine.execute("DROP QUERY pairs")
     assert list(directory.glob("*/*")) == []
 
