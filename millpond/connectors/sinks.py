@@ -165,9 +165,19 @@ class TextSink:
         goes_on = append or results.resume is not None
         self._file = path.open("ab" if goes_on else "wb", buffering=0)
         if results.resume is not None:
-            self._file.truncate(min(results.resume, self.mark()))
+            self._cut_back(path, results.resume)
         self.has_content = self.mark() > 0
         """Whether anything was written to the file before."""
+
+    def _cut_back(self, path: Path, size: int) -> None:
+        """Forgets what was written after the last mark."""
+        if self.mark() < size:
+            self._file.close()
+            raise OutputError(
+                f"query {self.results.query}: {path} had {size} bytes when the store was last open "
+                f"and lacks the end of them; put it back, or give the script another store"
+            )
+        self._file.truncate(size)
 
     def mark(self) -> int:
         """How long the file is."""

@@ -13,7 +13,7 @@ from millpond.lab.experiment import Claim, Experiment, Tables
 
 PROCESSES = 2
 FIRST_SEED = 2000
-"""Seeds from here on were not looked at while limits, constants and `words` were chosen."""
+"""Seeds from here on were not looked at while constants were chosen and `words` given numbers."""
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from millpond.catalog import Connector, QueryEntry
-from millpond.connectors import Sink, open_sink
+from millpond.connectors import open_sink
 from millpond.connectors.sinks import NamedSink
 from millpond.errors import MillpondError, OutputError
 from tests.connectors.declarations import schema
 
 
-def sink(connector: str, *arguments: Any, columns: str, **options: Any) -> Sink:
+def sink(
+    connector: str, *arguments: Any, columns: str, resume: Any = None, **options: Any
+) -> NamedSink:
     plan = SimpleNamespace(schema=schema(columns))
     call = Connector(connector, arguments, tuple(options.items()))
-    return open_sink(QueryEntry("q", plan, sink=call))
+    return open_sink(QueryEntry("q", plan, sink=call), resume=resume)
 
 
 def results(**columns: list[Any]) -> pa.Table:
@@ -196,3 +198,39 @@ def test_dates_far_away_are_written(tmp_path: Path, days: int) -> None:
         opened.write(results(d=day))
         opened.close()
         assert expected in (tmp_path / connector).read_text()
+
+
+@pytest.mark.parametrize("connector", ["csv", "json"])
+def test_a_text_file_goes_on_behind_its_mark(connector: str, tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    opened = sink(connector, str(file), columns="a INT")
+    opened.write(results(a=[1, 2]))
+    mark, content = opened.mark(), file.read_bytes()
+    opened.write(results(a=[3, 4]))
+    opened.close()
+    whole = file.read_bytes()
+    again = sink(connector, str(file), columns="a INT", resume=mark)
+    assert file.read_bytes() == content
+    again.write(results(a=[3, 4]))
+    again.close()
+    assert file.read_bytes() == whole
+
+
+def test_a_text_file_that_has_lost_results_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "out.csv"
+    file.write_text("ts,weight,a\n")
+    with pytest.raises(OutputError, match="had 99 bytes when the store was last open"):
+        sink("csv", str(file), columns="a INT", resume=99)
+    assert file.read_text() == "ts,weight,a\n"
+
+
+def test_parts_behind_the_mark_are_written_anew(tmp_path: Path) -> None:
+    opened = sink("parquet", str(tmp_path / "out"), columns="a INT")
+    opened.write(results(a=[1, 2]))
+    mark = opened.mark()
+    opened.write(results(a=[3, 4]))
+    again = sink("parquet", str(tmp_path / "out"), columns="a INT", resume=mark)
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["part-000000.parquet"]
+    again.write(results(a=[5, 6]))
+    part = pq.read_table(tmp_path / "out" / "part-000001.parquet")
+    assert part["a"].to_pylist() == [5, 6]

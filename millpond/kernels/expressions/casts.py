@@ -14,8 +14,8 @@ from millpond.cql.expressions import Call
 from millpond.kernels.expressions import arithmetic, dates, reading, writing
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, to_array
+from millpond.kernels.expressions.rows import by_row
 from millpond.kernels.expressions.strict import failing, plain
-from millpond.kernels.expressions.text import by_row
 from millpond.schema import Type
 
 Cast = Callable[[Any], Value]

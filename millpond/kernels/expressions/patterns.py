@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from millpond.cql.expressions import Call, Literal
 from millpond.kernels.expressions.faults import Fault, fault_where, first_of
 from millpond.kernels.expressions.operand import Operand, Text, of_array
+from millpond.kernels.expressions.rows import by_row
 from millpond.kernels.expressions.strict import met
-from millpond.kernels.expressions.text import by_row
 from millpond.schema import Type
 
 _WILD = {"%": ".*", "_": "."}

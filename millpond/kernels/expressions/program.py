@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Call, Column, Expression, Literal, walk
 from millpond.errors import MillpondError
 from millpond.kernels.expressions.faults import raise_first
@@ -35,6 +36,10 @@ class Program:
             (expression, None if isinstance(expression, Column) else self._place(expression))
             for expression in expressions
         ]
+
+    def __reduce__(self) -> tuple[type[Program], tuple[list[Expression]]]:
+        """Sent to another process, a program is compiled again there."""
+        return Program, ([expression for expression, _ in self._results],)
 
     def _place(self, expression: Expression) -> int:
         """Where the expression's value will be."""
@@ -66,10 +71,11 @@ class Program:
 
     def arrays(self, columns: Columns, rows: int) -> list[pa.Array | pa.ChunkedArray]:
         """The values of the expressions as Arrow columns; raises the first fault."""
+        if rows == 0:  # a constant has one row, and so has no place among none
+            return [pa.array([], ARROW_TYPES[e.type]) for e, _ in self._results]
         values = self._computed(columns)
-        if rows:
-            for _, place in self._results:
-                raise_first(None if place is None else values[place].faults)
+        for _, place in self._results:
+            raise_first(None if place is None else values[place].faults)
         return [
             columns[e.position]
             if isinstance(e, Column)

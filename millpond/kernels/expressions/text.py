@@ -5,9 +5,7 @@ Where the other arguments are constant, Arrow does the work; otherwise Python do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import repeat
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -16,41 +14,11 @@ import pyarrow.compute as pc
 from millpond.kernels.expressions import letters
 from millpond.kernels.expressions.faults import Fault, fault_where, first_of
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array
+from millpond.kernels.expressions.rows import by_row, size, text_of
 from millpond.kernels.expressions.strict import met, valid
 from millpond.schema import Type
 
 _FAR = 2**31 - 1
-
-
-def by_row(function: Callable[..., Any], *arguments: Value) -> list[Any]:
-    """The function of each row's values, None where one of them is NULL."""
-    rows = size(arguments)
-    columns = [_values(argument, rows) for argument in arguments]
-    if all(argument.valid is None for argument in arguments):
-        return [function(*values) for values in zip(*columns, strict=False)]
-    return [None if None in values else function(*values) for values in zip(*columns, strict=False)]
-
-
-def size(arguments: Iterable[Value]) -> int:
-    """How many rows the operands have together; a constant has any number."""
-    sizes = {len(argument.data) for argument in arguments}
-    return sizes.pop() if len(sizes) == 1 else (sizes - {1}).pop()
-
-
-def _values(argument: Value, rows: int) -> Iterable[Any]:
-    if isinstance(argument, Text):
-        values = argument.data.to_pylist()
-    elif argument.valid is None:
-        values = argument.data.tolist()
-    else:
-        pairs = zip(argument.data.tolist(), argument.valid.tolist(), strict=True)
-        values = [value if is_there else None for value, is_there in pairs]
-    return repeat(values[0], rows) if len(values) == 1 else values
-
-
-def text_of(answers: Iterable[str | None], *arguments: Value) -> Text:
-    """Answers of a strict function as an operand."""
-    return Text(pa.array(answers, pa.string()), met(*arguments))
 
 
 def upper(text: Text) -> Text:
@@ -192,25 +160,6 @@ def _search(
     if _is_constant(part):
         return _truths(of_constant(text.data, part.constant), text, part)
     return _truths(pa.array(by_row(of_row, text, part), pa.bool_()), text, part)
-
-
-def pad_left(text: Text, width: Operand, padding: Text) -> Text:
-    """Filled up on the left, or cut, to a length."""
-    answers = by_row(lambda t, n, p: _padding(t, n, p) + t[: max(n, 0)], text, width, padding)
-    return text_of(answers, text, width, padding)
-
-
-def pad_right(text: Text, width: Operand, padding: Text) -> Text:
-    """Filled up on the right, or cut, to a length."""
-    answers = by_row(lambda t, n, p: t[: max(n, 0)] + _padding(t, n, p), text, width, padding)
-    return text_of(answers, text, width, padding)
-
-
-def _padding(text: str, width: int, padding: str) -> str:
-    missing = width - len(text)
-    if missing <= 0 or not padding:
-        return ""
-    return (padding * (missing // len(padding) + 1))[:missing]
 
 
 def split_part(text: Text, separator: Text, number: Operand) -> Text:

@@ -169,7 +169,7 @@ def _closer_as_printed(
 ) -> Claim:
     pairs = _pairs(printed, other)
     return Claim(
-        f"the same for Algorithm 1 to the letter, against the {rival} construction",
+        f"Algorithm 1 to the letter: mean negative capacity, against the {rival} construction",
         f"{PERFORMS}: closer to zero at every size",
         _told(pairs),
         _better(pairs),

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.path_capacity.overloads import (
+    BOUND_SECONDS,
+    CURES,
+    OVERLOAD,
+    Arrivals,
+    all_over,
+    alone,
+    cured,
+    longest_wait,
+    rare,
+)
 from millpond.lab.words import ABOUT, CLEARLY, about
-from millpond.scheduling.registry import make
-from millpond.scheduling.strategy import Strategy
-from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
-from millpond.workloads import Constant, Poisson
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Arrivals: TypeAlias = Callable[[float, int], dict[str, FloatArray]]
-"""Arrivals on each stream, by the length of the overload and the seed."""
 INNER = ("path-capacity", "segment", "simplified-segment", "chain")
-CURES = ("none", "periodically-oldest", "dynamic-priority")
 OVERLOADS_SECONDS = (50.0, 100.0, 200.0)
-PERIOD_SECONDS = 1.0
-TUPLES_A_ROUND = 10
-COST_SECONDS = {"fast": 0.010, "middle": 0.011, "slow": 0.012}
-LONE_SECONDS = 20.0
-BOUND_SECONDS = len(COST_SECONDS) * (PERIOD_SECONDS + 2 * TUPLES_A_ROUND * 2 * 0.012)
-"""Each path may come first once: a period, a round of the inner strategy, a round of the oldest."""
-FAST_PER_SECOND = 73.0
-OVERLOAD = FAST_PER_SECOND * 1.5 * COST_SECONDS["fast"]
-"""Work a second of the fast path, whose second operator gets half of its tuples."""
 FEW_TUPLES = ("a lone tuple", "rare tuples")
 STARVED = '"some paths/segments may have to wait for a long period"'
 SOLVED = f'"solve the starvation or long waiting problem": at most {BOUND_SECONDS:g} s'
@@ -51,15 +43,15 @@ def measure(seeds: Sequence[int], overloads_seconds: Sequence[float]) -> Tables:
         for inner in INNER:
             for overload in overloads_seconds:
                 waits = [
-                    _longest_wait(_cured(cure, inner), overload, seed, _all_over) for seed in seeds
+                    longest_wait(cured(cure, inner), overload, seed, all_over) for seed in seeds
                 ]
                 row: tuple[str | float, ...] = (cure, inner, overload, max(waits))
                 for column, value in zip(table, row, strict=True):
                     table[column].append(value)
     return {
         "longest wait": table,
-        FEW_TUPLES[0]: _few(_alone, seeds[0], overloads_seconds),
-        FEW_TUPLES[1]: _few(_rare, seeds[0], overloads_seconds),
+        FEW_TUPLES[0]: _few(alone, seeds[0], overloads_seconds),
+        FEW_TUPLES[1]: _few(rare, seeds[0], overloads_seconds),
     }
 
 
@@ -69,52 +61,10 @@ def _few(
     table: dict[str, list[float]] = {"overload": list(overloads_seconds)}
     for cure in CURES:
         table[cure] = [
-            _longest_wait(_cured(cure, "path-capacity"), overload, seed, arrivals)
+            longest_wait(cured(cure, "path-capacity"), overload, seed, arrivals)
             for overload in overloads_seconds
         ]
     return table
-
-
-def _cured(cure: str, inner: str) -> Strategy:
-    strategy = make(inner, max_tuples=TUPLES_A_ROUND)
-    if cure == "none":
-        return strategy
-    limit = {"oldest_tuples": TUPLES_A_ROUND} if cure == "periodically-oldest" else {}
-    return make(cure, inner=strategy, period_seconds=PERIOD_SECONDS, **limit)
-
-
-def _longest_wait(
-    strategy: Strategy, overload_seconds: float, seed: int, arrivals: Arrivals
-) -> float:
-    plan = SimulatedPlan()
-    for name, cost_seconds in COST_SECONDS.items():
-        steps = [(cost_seconds, 0.5), (cost_seconds, 1.0)]
-        plan.path(name, plan.stream(name), steps)
-    times = arrivals(overload_seconds, seed)
-    record = simulate(plan, strategy, times, Conditions(seed=seed))
-    return max(record.longest_wait_seconds.values())
-
-
-def _all_over(overload_seconds: float, seed: int) -> dict[str, FloatArray]:
-    """As many tuples on each path: the first two alone are more than the processor can serve."""
-    return {
-        name: Poisson(40.0).until(overload_seconds, 1000 * seed + place)
-        for place, name in enumerate(COST_SECONDS)
-    }
-
-
-def _alone(overload_seconds: float, seed: int) -> dict[str, FloatArray]:
-    """The first path is overloaded by a tenth, and one tuple arrives on the last."""
-    return {
-        "fast": Constant(FAST_PER_SECOND).until(overload_seconds),
-        "slow": np.array([LONE_SECONDS]),
-    }
-
-
-def _rare(overload_seconds: float, seed: int) -> dict[str, FloatArray]:
-    """The first path is overloaded by a tenth, and the last gets a tuple every ten seconds."""
-    slow = Poisson(0.1).until(overload_seconds, seed)
-    return {"fast": Constant(FAST_PER_SECOND).until(overload_seconds), "slow": slow}
 
 
 def plot(tables: Tables, figure: Figure) -> None:

@@ -17,6 +17,7 @@ from millpond.lab.path_capacity.workload import (
     record_of,
     run_phases,
 )
+from millpond.lab.words import SAME
 from millpond.scheduling.registry import make
 from millpond.simulator import Record
 
@@ -130,16 +131,18 @@ def _between(share: float, rows: Sequence[dict[str, float]]) -> Claim:
         f"{row['latency']:.2f} s ({row['normal latency']:.2f}, {row['saving latency']:.2f})"
         for row in rows
     )
+    below = [row["latency"] < (1 - SAME) * row["normal latency"] for row in rows]
+    above = [row["latency"] > (1 + SAME) * row["saving latency"] for row in rows]
     return Claim(
-        f"memory for {share:g} of Path Capacity's peak: latency (its, Simplified Segment's)",
+        f"memory for {share:g} of Path Capacity's peak: latency (and that of its two parts)",
         '"the hybrid of that of the path capacity strategy and [...] simplified segment": between',
         told,
-        all(row["normal latency"] <= row["latency"] <= row["saving latency"] for row in rows),
+        not any(below) and not any(above),
         Instead(
             "not below Path Capacity's",
             "changing between them can cost more than either, for work that one put off is put "
             "off again by the other",
-            all(row["latency"] >= row["normal latency"] for row in rows),
+            not any(below),
         ),
     )
 
@@ -156,6 +159,10 @@ EXPERIMENT = Experiment(
     run=run,
     plot=plot,
     check=check,
-    seeds=2,
-    note=f"{NOTE} Here it is the setting drawn, with phases of 100 s.",
+    seeds=4,
+    note=(
+        f"{NOTE} Here it is the setting drawn, with phases of 100 s. Of two seeds looked at "
+        "before, one lay above both its parts (1.85 s, 1.50 and 1.64): changing between them can "
+        "cost more than either."
+    ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pytest
 
@@ -70,6 +72,17 @@ def test_zeros_of_both_signs_are_two_constants() -> None:
     zero, minus = Literal(0.0, Type.DOUBLE), Literal(-0.0, Type.DOUBLE)
     found = Program([zero, minus]).arrays([], 1)
     assert [str(array[0].as_py()) for array in found] == ["0.0", "-0.0"]
+
+
+def test_a_program_can_be_sent_to_another_process() -> None:
+    program = pickle.loads(pickle.dumps(Program([call("+", X, ONE), X])))
+    assert [a.to_pylist() for a in program.arrays([pa.array([1, 2])], 2)] == [[2, 3], [1, 2]]
+
+
+def test_a_text_that_no_memory_holds_is_refused() -> None:
+    text, width = Literal("a", Type.STRING), Literal(2**31 - 1, Type.INT)
+    with pytest.raises(InputError, match="give a smaller length"):
+        run(Call("lpad", (text, width, text), Type.STRING), [1])
 
 
 def test_subqueries_and_functions_of_spark_are_not_lowered() -> None:
