@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.standalone import StandaloneCluster, standalone_cluster
+from tests.cluster.standalone import StandaloneCluster, dying_with_its_parent, standalone_cluster
 
 Driver = Callable[..., "subprocess.Popen[str]"]
 
@@ -36,7 +36,8 @@ def driver(cluster: StandaloneCluster, tmp_path: Path) -> Iterator[Driver]:
     def start(program: str, **environment: str) -> subprocess.Popen[str]:
         script = tmp_path / f"driver_{len(started)}.py"
         script.write_text(program, encoding="utf-8")
-        command = [sys.executable, str(script), cluster.url, str(cluster.store)]
+        command = [*dying_with_its_parent(), sys.executable, str(script)]
+        command += [cluster.url, str(cluster.store)]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

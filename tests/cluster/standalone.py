@@ -182,11 +182,12 @@ def standalone_cluster(
 def _java() -> list[str]:
     """Java with Spark's classes; it dies with the thread that started it, if that can be had."""
     java = [str(java_home() / "bin" / "java"), "-Xmx512m", "-cp", f"{SPARK_HOME}/jars/*"]
-    return [*_dying_with_its_parent(), *java]
+    return [*dying_with_its_parent(), *java]
 
 
 @cache
-def _dying_with_its_parent() -> tuple[str, ...]:
+def dying_with_its_parent() -> tuple[str, ...]:
+    """How to start a program that is killed if this one is, where the machine can do that."""
     prefix = ("setpriv", "--pdeathsig", "KILL", "--")
     return prefix if _succeeds([*prefix, "true"]) else ()
 
