@@ -5,7 +5,8 @@ STAMP := $(VENV)/.installed
 N ?= 1000
 EXAMPLES ?= 10
 KILLS ?= 50
-BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed
+BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
+  arrow_expressions placement cluster
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help

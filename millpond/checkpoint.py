@@ -11,7 +11,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from millpond.catalog import Catalog, QueryEntry
-from millpond.cql import apply, check_statement
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
 from millpond.errors import MillpondError
 from millpond.memory import Declaration

@@ -22,8 +22,9 @@ from millpond.checkpoint import checkpoint
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
 from millpond.connectors.sinks import NamedSink
-from millpond.cql import apply, check_statement, split_statements, syntax_tree
 from millpond.cql.algebra import StreamScan
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_statement
 from millpond.cql.expressions import Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.statements import (
@@ -39,6 +40,8 @@ from millpond.cql.statements import (
     Statement,
     Update,
 )
+from millpond.cql.text.parse import syntax_tree
+from millpond.cql.text.split import split_statements
 from millpond.deliveries import ASIDE, Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
@@ -174,7 +177,8 @@ class Engine:
             except BaseException:
                 self._journal.take_back(before)
                 raise
-            note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+            if self._journal.is_durable:
+                note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
             self.memory.done(statement)
             self._journal.flush()
 

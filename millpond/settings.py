@@ -256,7 +256,7 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        50_000,
+        200_000,
         _whole_number(0),
         "steps of at most so many rows end in the driver, larger ones on the executors",
     )

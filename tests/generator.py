@@ -12,7 +12,9 @@ from datetime import timedelta
 
 from hypothesis import strategies
 
+from millpond.errors import MillpondError
 from millpond.scheduling.registry import BUILT_IN
+from millpond.scheduling.strategy_text import engine_strategy
 from tests import reference
 from tests.cases import (
     Advance,
@@ -35,7 +37,17 @@ LAST_TIME = 30
 MOST_WORK = 300_000
 QUICK = ("fifo", "round-robin")
 """Strategies that take all that waits in one step."""
-STRATEGIES = tuple(name for name in BUILT_IN if name not in ("di", "hmts"))
+
+
+def _drives_spark(name):
+    try:
+        engine_strategy(name, 2**30)
+    except MillpondError:
+        return False
+    return True
+
+
+STRATEGIES = tuple(filter(_drives_spark, BUILT_IN))
 """Those that run on Spark."""
 
 

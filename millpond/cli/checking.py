@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.registry import check_connector
-from millpond.cql import check_script
+from millpond.cql.check.statements import check_script
 from millpond.cql.statements import Create, SetOption, Statement
 from millpond.errors import CqlError, InputError, StrategyError
 from millpond.scheduling.strategy_text import engine_strategy

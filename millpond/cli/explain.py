@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from millpond.catalog import QueryEntry
-from millpond.cql import syntax_tree
 from millpond.cql.node import Node
 from millpond.cql.statements import Create, Explain, Statement
+from millpond.cql.text.parse import syntax_tree
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph, Operator
 

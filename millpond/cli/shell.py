@@ -24,7 +24,7 @@ from millpond.cli.results import TablePrinter
 from millpond.cli.running import print_answers, print_results
 from millpond.cli.typed import Typed
 from millpond.cli.words import fed, words_for
-from millpond.cql import check_statement, split_statements
+from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
     Create,
     Delete,
@@ -36,6 +36,7 @@ from millpond.cql.statements import (
     Statement,
     Update,
 )
+from millpond.cql.text.split import split_statements
 from millpond.engine import Engine
 from millpond.errors import InputError, MillpondError, Position
 from millpond.settings import Settings, parse_seconds

@@ -14,7 +14,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from millpond.cli.completion import CqlCompleter
 from millpond.cli.shell import Shell
-from millpond.cql import is_complete
+from millpond.cql.text.split import is_complete
 from millpond.settings import Settings
 
 

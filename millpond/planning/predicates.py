@@ -27,10 +27,18 @@ def conjuncts(predicate: Expression | None) -> list[Expression]:
     return [predicate]
 
 
+FEW = 16
+"""So many parts of a conjunction are nested in one another; more are put into a tree."""
+
+
 def conjoin(parts: Iterable[Expression]) -> Expression | None:
-    """The conjunction of the parts, or None if there are none."""
+    """The conjunction of the parts, or None if there are none; never deeper than it must be."""
+    listed = list(parts)
+    if len(listed) > FEW:
+        middle = len(listed) // 2
+        listed = [part for half in (listed[:middle], listed[middle:]) if (part := conjoin(half))]
     result: Expression | None = None
-    for part in parts:
+    for part in listed:
         result = part if result is None else Call("and", (result, part), Type.BOOLEAN)
     return result
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millpond.catalog import Catalog
-from millpond.cql import apply, check_script
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_script
 
 FOLDER = Path(__file__).parent / "fixtures"
 

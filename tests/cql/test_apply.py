@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millpond.catalog import Catalog
-from millpond.cql import apply, check_statement
-from millpond.cql.apply import scanned, users_of
+from millpond.cql.apply import apply, scanned, users_of
+from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import AlterQuery, Create, Drop, Insert, SetOption, Show
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from tests.cql.fixtures_format import declared

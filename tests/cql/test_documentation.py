@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from millpond.catalog import Catalog
-from millpond.cql import check_script, functions
+from millpond.cql import functions
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
+from millpond.cql.check.statements import check_script
 from millpond.cql.coercion import TYPE_NAMES
 from millpond.cql.functions import FUNCTIONS, Function
 from millpond.cql.text.tokens import CqlTokenizer

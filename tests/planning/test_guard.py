@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from millpond.catalog import Catalog
-from millpond.cql import apply, check_script
 from millpond.cql.algebra import Distinct
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_script
 from millpond.cql.expressions import OuterColumn, walk
 from millpond.errors import MillpondError
 from millpond.planning.attempts import may_fail

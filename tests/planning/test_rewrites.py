@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from millpond.catalog import Catalog
-from millpond.cql import apply, check_script, check_statement
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_script, check_statement
 from millpond.errors import Position
 from millpond.planning.optimise import REWRITES, optimise
 

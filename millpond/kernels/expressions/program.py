@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Call, Column, Expression, Literal, walk
 from millpond.errors import MillpondError
 from millpond.kernels.expressions.faults import raise_first
@@ -70,10 +71,11 @@ class Program:
 
     def arrays(self, columns: Columns, rows: int) -> list[pa.Array | pa.ChunkedArray]:
         """The values of the expressions as Arrow columns; raises the first fault."""
+        if rows == 0:  # a constant has one row, and so has no place among none
+            return [pa.array([], ARROW_TYPES[e.type]) for e, _ in self._results]
         values = self._computed(columns)
-        if rows:
-            for _, place in self._results:
-                raise_first(None if place is None else values[place].faults)
+        for _, place in self._results:
+            raise_first(None if place is None else values[place].faults)
         return [
             columns[e.position]
             if isinstance(e, Column)

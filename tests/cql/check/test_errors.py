@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from millpond.cql import check_script, check_statement
+from millpond.cql.check.statements import check_script, check_statement
 from millpond.errors import CqlError, Position
 from tests.cql.fixtures_format import FOLDER, declared
 

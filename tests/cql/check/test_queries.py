@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.cql import check_statement
+from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create
 from millpond.errors import Position
 from tests.cql.fixtures_format import Fixture, declared, load

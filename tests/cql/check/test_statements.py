@@ -7,7 +7,8 @@ from datetime import date, datetime
 import pytest
 
 from millpond.catalog import Catalog, Connector, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql import apply, check_script, check_statement
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_script, check_statement
 from millpond.cql.statements import (
     Action,
     AlterQuery,

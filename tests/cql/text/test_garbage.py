@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.cql import check_statement, is_complete, split_statements, syntax_tree
+from millpond.cql.check.statements import check_statement
+from millpond.cql.text.parse import syntax_tree
+from millpond.cql.text.split import is_complete, split_statements
 from millpond.errors import CqlError, Position
 from tests.cql.check.test_errors import cases
 from tests.cql.check.test_queries import THEMES

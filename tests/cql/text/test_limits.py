@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from millpond.cql import check_statement
+from millpond.cql.check.statements import check_statement
 from millpond.cql.text.tokens import MAX_CHARACTERS, MAX_NESTING
 from millpond.errors import CqlError, Position
 from tests.cql.fixtures_format import declared

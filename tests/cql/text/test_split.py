@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.cql import is_complete, split_statements
+from millpond.cql.text.split import is_complete, split_statements
 from millpond.errors import Position
 
 

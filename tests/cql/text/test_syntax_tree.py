@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.cql import syntax_tree
+from millpond.cql.text.parse import syntax_tree
 from millpond.errors import CqlError
 from tests.cql.check.test_queries import THEMES
 from tests.cql.fixtures_format import load
