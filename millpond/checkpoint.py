@@ -32,7 +32,7 @@ def checkpoint(engine: Engine) -> list[Record] | None:
             return None
         declared = found
     return [
-        {"kind": "open", **engine.opened},
+        engine.opened,
         *_settings(engine),
         *(_statement(each) for each in declared if each.kind in ("stream", "relation")),
         {"kind": "epochs", **engine.inputs.epochs()},

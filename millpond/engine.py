@@ -101,7 +101,7 @@ class Engine:
             self.settings = self.settings.with_option("store", str(store))
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
         self._directory = Path(directory or ".")
-        self._keep_results = keep_results
+        self._keeps_results = keep_results
         self._session = spark
         self._session_checked: SparkSession | None = None
         self._lock = threading.RLock()
@@ -268,7 +268,7 @@ class Engine:
 
     def _log_of(self, entry: QueryEntry, sink: Any) -> ResultLog:
         tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
-        return ResultLog(entry, tick, in_timestamps, sink, self._keep_results)
+        return ResultLog(entry, tick, in_timestamps, sink, self._keeps_results)
 
     def _activate(self, entry: QueryEntry, plan: Node, epoch: int) -> None:
         aside = self._aside(entry)
@@ -725,16 +725,16 @@ class Engine:
             raise
 
     def _replay(self, replay: Replay) -> None:
-        self._journal.is_replaying = True
+        self._journal.is_replaying, keeps = True, self._keeps_results
         for record in self._journal.records():
             _ = self.runtime
             replay.act(record)
         self._journal.is_replaying = False
         self._failures.told()
         self.memory.recovered()
+        self.inputs.free()
         self.store.run = replay.runs + 1
-        self.opened = {"run": self.store.run, **replay.given}
-        self._journal.note("open", **self.opened)
+        self.opened = self._journal.note(**replay.opening(keeps))
         self.store.remove_garbage(self._file_names())
         for key, entry in self.catalog.entries.items():
             match entry:
@@ -746,6 +746,12 @@ class Engine:
         self._journal.flush()
         if self._journal.is_long:
             self.compact_log()
+
+    def keep_results(self, keeps: bool) -> None:
+        """Whether results are kept once sinks and subscribers have them."""
+        self._keeps_results = keeps
+        for log in self.deliveries:
+            log.is_kept = keeps
 
     def _resume_source(self, key: str, entry: StreamEntry | RelationEntry) -> None:
         is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
@@ -777,6 +783,7 @@ class Engine:
     def compact_log(self) -> None:
         """Has the log of the store begin anew, with all there is."""
         with self._lock:
+            self.inputs.free()
             self._journal.flush()
             self._journal.begin_anew(checkpoint(self) if self._journal.is_durable else None)
 

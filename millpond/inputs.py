@@ -82,6 +82,8 @@ class Inputs:
         self._tell = arrived
         self.read_rows: dict[str, int] = {}
         """How many rows of each source were taken; -1 at its end."""
+        self._taken_before: dict[str, int] = {}
+        """How many rows of each source earlier runs have taken."""
         self._epoch = 0
         self._moved = False
         self._is_limited = False
@@ -318,7 +320,8 @@ class Inputs:
             return
         self._is_limited = True
         for name, (source, pages) in self.sources.items():
-            self.sources[name] = (source, limits.apply(source, pages))
+            left = limits.after(self._taken_before.pop(name, 0))
+            self.sources[name] = (source, left.apply(source, pages))
 
     def _queues_of(self, name: str) -> list[str]:
         if name in self.streams:
@@ -445,10 +448,16 @@ class Inputs:
         late = [name for intake in self.streams.values() for name in intake.late_names]
         return {name for page in pages for name in page.names}.union(late)
 
+    def free(self) -> None:
+        """Lets the pages go that no reader needs."""
+        for queue in self.queues.values():
+            queue.free()
+
     def resume(self, key: str, source: Source) -> None:
         """Goes on with a source behind the rows that an earlier run has taken of it."""
         taken = self.read_rows.get(key, 0)
         if taken >= 0:
+            self._taken_before[key] = taken
             self.sources[key] = (source, _without_first(source.pages(), taken))
 
 

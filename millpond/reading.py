@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -78,6 +78,10 @@ class ReadLimits:
         for name, value in (("seconds", self.seconds), ("rows", self.rows)):
             if value is not None and not (isinstance(value, int | float) and value >= 0):
                 raise InputError(f"{name} must be a number from 0, not {value!r}")
+
+    def after(self, rows: int) -> ReadLimits:
+        """The limits of a run that goes on with one that has read so many rows."""
+        return self if self.rows is None else replace(self, rows=max(0, self.rows - rows))
 
     def apply(self, source: Source, pages: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The pages within the limits, counted from now."""

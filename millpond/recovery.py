@@ -38,13 +38,19 @@ class Replay:
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
 
+    def opening(self, keeps: bool) -> Record:
+        """What the log says of the run that begins now."""
+        self._engine.keep_results(keeps)
+        return {"kind": "open", "run": self.runs + 1, **self.given, "keeps": keeps}
+
     def act(self, record: Record) -> None:
         """Does what a record says."""
         facts = dict(record)
         getattr(self, f"_{facts.pop('kind')}")(**facts)
 
-    def _open(self, run: int, tick: int, seed: int) -> None:
+    def _open(self, run: int, tick: int, seed: int, keeps: bool) -> None:
         self.runs = run
+        self._engine.keep_results(keeps)
         if self.given != {"tick": tick, "seed": seed}:
             raise StateError(
                 f"the store was opened with a tick of {tick} microseconds and seed {seed}, now "
@@ -126,6 +132,7 @@ class Replay:
         pages = tuple(each for each in target.pages if names.intersection(each.names))
         new = None if page is None else self._referred(page)
         target.compact(Compaction(new, pages, until))
+        target.free()
 
     def _sink(self, query: str, position: int, mark: Any) -> None:
         self.marks[query] = mark

@@ -6,6 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, StateError
+from millpond.reading import ReadLimits
 from millpond.storage.log import CommitLog
 from tests.crashing import die, recovered, validate_open
 
@@ -168,6 +169,19 @@ def test_a_relation_survives_with_its_content(reopened):
         engine.compact_log()
     engine.execute("INSERT INTO R VALUES (4, 'z');")
     assert engine.inputs.relation("R").content().num_rows == 4
+
+
+def test_a_limit_of_rows_counts_those_of_the_run_before(reopened, tmp_path):
+    (tmp_path / "s.csv").write_text("t,a\n" + "".join(f"{n},{n}\n" for n in range(20)))
+    stream = f"CREATE STREAM File (t BIGINT, a INT) TIMESTAMP BY t FROM csv('{tmp_path}/s.csv');"
+    engine = reopened(page_rows=3)
+    engine.execute(stream + "CREATE QUERY f AS SELECT a FROM File;")
+    engine.inputs.limit(ReadLimits(rows=10))
+    assert engine._read_source()
+    assert engine._read_source()
+    engine = reopened(page_rows=3)
+    engine.run_sources(rows=10)
+    assert engine.results("f")["a"].to_pylist() == list(range(10))
 
 
 # -- the store -----------------------------------------------------------------------------------

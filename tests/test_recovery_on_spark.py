@@ -119,6 +119,18 @@ def test_a_sink_gets_what_was_committed_before_it_was_written(reopened, tmp_path
         assert [int(row["a"]) for row in csv.DictReader(file)] == [a for _, a, _ in ROWS]
 
 
+def test_results_that_were_not_kept_are_not_missed(reopened, tmp_path):
+    engine = reopened(keep_results=False)
+    engine.execute(STREAM + f"CREATE QUERY q AS SELECT a FROM S INTO csv('{tmp_path}/q.csv');")
+    engine.push("S", ROWS[:20])
+    engine.run_until_idle()
+    engine = reopened()
+    engine.push("S", ROWS[20:])
+    engine.finish()
+    assert engine.results("q")["a"].to_pylist() == [a for _, a, _ in ROWS[18:]]
+    validate_open(reopened(keep_results=False))
+
+
 def test_what_a_sink_has_beyond_its_mark_is_cut_off(reopened, tmp_path):
     sinks = {"csv": "q.csv", "json": "q.json", "parquet": "parts"}
     queries = [

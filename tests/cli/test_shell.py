@@ -19,9 +19,9 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def piped(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def piped(text: str, monkeypatch: pytest.MonkeyPatch, store: str = "memory") -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    start_shell(Settings())
+    start_shell(Settings(store=store))
 
 
 def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,3 +323,19 @@ def test_ctrl_c_stops_a_run_and_not_the_shell(
         "Ctrl-C stops it, \\run 30s would end it\n"
     )
     assert "stopped\nquery p\n" in out
+
+
+def test_a_shell_goes_on_with_its_store(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What is typed again is meant again; a bare SELECT knows what was declared before."""
+    store, query = str(tmp_path / "store"), "CREATE QUERY n AS SELECT count(*) AS n FROM R;"
+    relation, row = "CREATE RELATION R (a INT);", "INSERT INTO R VALUES (7);"
+    piped(f"{relation}\n{query}\n{row}\n", monkeypatch, store)
+    capsys.readouterr()
+    piped(f"{row}\nSELECT a FROM R;\n{relation}\nSHOW n;\n", monkeypatch, store)
+    out, err = capsys.readouterr()
+    assert '"R" exists already' in err
+    assert "1 result" in out
+    with Engine(store=store) as engine:
+        assert engine.inputs.relations["r"].changed_rows == 2
