@@ -555,7 +555,8 @@ class Engine:
     ) -> None:
         """Reads the sources of running queries, always the one that is furthest behind, and works.
 
-        It ends with the sources, or after so many ``seconds`` or ``rows`` of each source.
+        It ends with the sources, or after so many ``seconds`` or ``rows`` of each source; a later
+        call reads on.
         """
         self._check_open()
         limits = ReadLimits(seconds, rows)
@@ -586,14 +587,18 @@ class Engine:
     def _finish(self, report: Report | None, limits: ReadLimits) -> None:
         self._work_through_sources(report, limits)
         with self._lock:
-            self.inputs.end()
+            self.inputs.end(self.graph)
         self._work()
 
     def _work_through_sources(self, report: Report | None, limits: ReadLimits) -> None:
         with self._lock:
             self.inputs.limit(limits)
-        while self._read_source(report):
-            self._work()
+        try:
+            while self._read_source(report):
+                self._work()
+        finally:
+            with self._lock:
+                self.inputs.limit(ReadLimits())
         self._work()
 
     def _read_source(self, report: Report | None = None) -> bool:

@@ -29,7 +29,13 @@ from millpond.intake import (
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.planning.physical import Graph
-from millpond.reading import ReadLimits, is_read, refuse_endless_content
+from millpond.reading import (
+    LimitedPages,
+    ReadLimits,
+    is_read,
+    may_be_read,
+    refuse_endless_content,
+)
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
@@ -50,13 +56,11 @@ class SourceReading:
     source: Source
     pages: Iterator[pa.Table]
 
-    is_limited: bool = False
-    """Whether only part of the source is wanted."""
-
     @property
     def can_be_elsewhere(self) -> bool:
         """Whether it reads files that every host sees, to their end."""
-        return getattr(self.source, "reads_files", False) and not self.is_limited
+        is_limited = isinstance(self.pages, LimitedPages)
+        return getattr(self.source, "reads_files", False) and not is_limited
 
     def page(self) -> pa.Table | None:
         """The page, or None at the source's end."""
@@ -86,7 +90,6 @@ class Inputs:
         """How many rows of each source earlier runs have taken."""
         self._epoch = 0
         self._moved = False
-        self._is_limited = False
 
     # -- which there are -------------------------------------------------------------------
 
@@ -311,14 +314,15 @@ class Inputs:
     # -- sources ---------------------------------------------------------------------------
 
     def sources_of(self, graph: Graph) -> list[str]:
-        """The sources that are not at their end and that an operator reads."""
-        return [name for name in self.sources if is_read(graph, self._queues_of(name))]
+        """The sources that an operator reads and that are neither at their end nor their limit."""
+        return [
+            name
+            for name, (_, pages) in self.sources.items()
+            if may_be_read(pages) and is_read(graph, self._queues_of(name))
+        ]
 
     def limit(self, limits: ReadLimits) -> None:
-        """From now on the sources end at these limits."""
-        if limits == ReadLimits():
-            return
-        self._is_limited = True
+        """From now on the sources are read up to these limits."""
         for name, (source, pages) in self.sources.items():
             left = limits.after(self._taken_before.pop(name, 0))
             self.sources[name] = (source, left.apply(source, pages))
@@ -331,7 +335,7 @@ class Inputs:
     def next_reading(self, names: Iterable[str]) -> SourceReading | None:
         """Of some sources the one furthest behind, to be read without the lock."""
         name = min(names, key=self._reached, default=None)
-        return None if name is None else SourceReading(name, *self.sources[name], self._is_limited)
+        return None if name is None else SourceReading(name, *self.sources[name])
 
     def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
@@ -398,11 +402,15 @@ class Inputs:
             self._beat(queue, ticks)
         self._arrived(queues)
 
-    def end(self) -> None:
-        """Promises that nothing will follow, except in sources that nobody has read."""
+    def end(self, graph: Graph) -> None:
+        """Promises that nothing will follow, except in sources that nobody reads."""
         for name in [*self.streams, *self.relations]:
-            if name not in self.sources:
-                self._advance(name, END)
+            if name in self.sources and not is_read(graph, self._queues_of(name)):
+                continue
+            if self.sources.pop(name, None) is not None:  # read up to its limit
+                self.read_rows[name] = -1
+                self._journal.note("source", name=name, rows=-1)
+            self._advance(name, END)
 
     def _ticks(self, time: Any, place: str) -> int:
         return as_ticks(time, self._catalog.tick_microseconds, place)

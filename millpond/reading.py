@@ -6,6 +6,7 @@ keep the run from ending though nobody asks for it.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def active_readers(catalog: Catalog, key: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """How long, and how many rows of each source, a run reads; then it takes them for ended."""
+    """How long, and how many rows of each source, a run reads; then it reads no further."""
 
     seconds: float | None = None
     rows: int | None = None
@@ -84,18 +85,43 @@ class ReadLimits:
         return self if self.rows is None else replace(self, rows=max(0, self.rows - rows))
 
     def apply(self, source: Source, pages: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The pages within the limits, counted from now."""
-        rows = math.inf if self.rows is None else self.rows
+        """The pages with these limits, counted from now, in place of those they may have."""
+        pages = pages.lifted() if isinstance(pages, LimitedPages) else pages
         deadline = time.monotonic() + (math.inf if self.seconds is None else self.seconds)
         if isinstance(source, TextFiles | ChangesSource):
             source.stop_at(deadline)
-        return _limited(pages, rows, deadline)
+        if self == ReadLimits():
+            return pages
+        return LimitedPages(pages, math.inf if self.rows is None else self.rows, deadline)
 
 
-def _limited(pages: Iterator[pa.Table], rows: float, deadline: float) -> Iterator[pa.Table]:
-    while rows > 0 and time.monotonic() < deadline:
-        page = next(pages, None)
-        if page is None:
-            return
-        yield page.slice(0, int(min(rows, page.num_rows)))
-        rows -= page.num_rows
+class LimitedPages:
+    """Pages of which so many rows are read, and none after a time; what is left can be read on."""
+
+    def __init__(self, pages: Iterator[pa.Table], rows: float, deadline: float) -> None:
+        self._pages, self._rows, self._deadline = pages, rows, deadline
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be read now; that the pages end is another matter."""
+        return self._rows <= 0 or time.monotonic() >= self._deadline
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return self
+
+    def __next__(self) -> pa.Table:
+        page = next(self._pages)
+        if page.num_rows > self._rows:
+            self._pages = itertools.chain([page.slice(int(self._rows))], self._pages)
+            page = page.slice(0, int(self._rows))
+        self._rows -= page.num_rows
+        return page
+
+    def lifted(self) -> Iterator[pa.Table]:
+        """What is left, without the limits."""
+        return self._pages
+
+
+def may_be_read(pages: Iterator[pa.Table]) -> bool:
+    """Whether the limits of a run, if it has any, let a source be read on."""
+    return not (isinstance(pages, LimitedPages) and pages.is_over)

@@ -12,7 +12,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, InputError, StateError
-from millpond.reading import ReadLimits, endless
+from millpond.reading import ReadLimits, endless, may_be_read
 from tests.connectors.declarations import opened
 
 SCRIPT = """
@@ -97,16 +97,25 @@ def pages(count: int, delay: float = 0.0):
         yield pa.table({"a": [3 * number, 3 * number + 1, 3 * number + 2]})
 
 
+def numbers(limited) -> list[int]:
+    """What is read until the limits are reached or the pages end."""
+    tables = []
+    while may_be_read(limited) and (table := next(limited, None)) is not None:
+        tables.append(table)
+    return [n for table in tables for n in table["a"].to_pylist()]
+
+
 @pytest.mark.parametrize(("rows", "found"), [(0, 0), (1, 1), (4, 4), (6, 6), (99, 9), (None, 9)])
 def test_rows_limit_what_is_read(rows: int | None, found: int) -> None:
-    tables = list(ReadLimits(rows=rows).apply(PUSHED, pages(3)))
-    assert [n for table in tables for n in table["a"].to_pylist()] == list(range(found))
+    limited = ReadLimits(rows=rows).apply(PUSHED, pages(3))
+    assert numbers(limited) == list(range(found))
+    assert numbers(ReadLimits().apply(PUSHED, limited)) == list(range(found, 9))
 
 
 def test_seconds_limit_how_long_is_read() -> None:
     started = time.monotonic()
-    tables = list(ReadLimits(seconds=0.2).apply(PUSHED, pages(1000, 0.02)))
-    assert 1 <= len(tables) < 50
+    limited = ReadLimits(seconds=0.2).apply(PUSHED, pages(1000, 0.02))
+    assert 3 <= len(numbers(limited)) < 150
     assert time.monotonic() - started < 5
 
 
@@ -120,15 +129,16 @@ def test_a_silent_pipe_is_not_waited_for_beyond_the_limit(tmp_path: Path, parts:
         with (tmp_path / "pipe").open("w") as text:
             text.write("".join(parts))
             text.flush()
-            over.wait(20)
+            over.wait(60)
+            text.write("\n4\n" if parts else "a\n3\n4\n")
 
     writer = threading.Thread(target=feed)
     writer.start()
-    tables = list(ReadLimits(seconds=0.5).apply(source, source.pages()))
+    limited = ReadLimits(seconds=0.5).apply(source, source.pages())
+    assert numbers(limited) == ([1, 2] if parts else [])  # not the line that is not whole
     over.set()
     writer.join()
-    found = [n for table in tables for n in table["a"].to_pylist()]
-    assert found == ([1, 2] if parts else [])  # the line that is not whole does not count
+    assert numbers(ReadLimits().apply(source, limited)) == [3, 4]
 
 
 @pytest.mark.parametrize("limits", [{"rows": -1}, {"seconds": float("nan")}, {"seconds": "soon"}])
@@ -152,6 +162,20 @@ def test_a_source_that_nobody_reads_does_not_hold_a_run_up(spark, folder: Path) 
         engine.execute("CREATE QUERY p AS SELECT a FROM T")
         engine.finish(rows=5)
         assert engine.results("p")["a"].to_pylist() == [0, 1, 2, 3, 4]
+
+
+def test_a_limited_run_is_gone_on_with(spark, folder: Path) -> None:
+    with Engine(spark=spark, directory=folder) as engine:
+        engine.execute(
+            SCRIPT + "CREATE QUERY q AS SELECT a FROM S; CREATE QUERY p AS SELECT a FROM T"
+        )
+        engine.run_sources(rows=2)
+        assert engine.results("q")["a"].to_pylist() == [1]  # time 2 may go on
+        engine.run_sources(rows=1)
+        engine.push("S", [(9, 3)])
+        engine.finish(rows=0)
+        assert engine.results("q")["a"].to_pylist() == [1, 2, 3, 9]
+        assert engine.results("p")["a"].to_pylist() == [0, 1, 2]
 
 
 def test_a_run_over_an_endless_source_ends_when_it_is_told(spark, folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -62,7 +61,7 @@ class ChangesSource:
             rows_before += page.num_rows
 
     def stop_at(self, deadline: float) -> None:
-        """A pipe that is silent at this time counts as ended."""
+        """A pipe that is silent at this time hands on an empty page."""
         if isinstance(self._rows, TextFiles):
             self._rows.stop_at(deadline)
 
@@ -71,19 +70,20 @@ class ChangesSource:
         return self._rows.progress()
 
     def _pages_with_times(self) -> Iterator[pa.Table]:
-        """Times are whole numbers if the first page has such; else TIMESTAMPs."""
-        pages = self._rows.pages()
+        """Times are whole numbers if the first rows have such; else TIMESTAMPs."""
+        has_rows = False
         try:
-            first = next(pages, None)
+            for page in self._rows.pages():
+                has_rows = has_rows or page.num_rows > 0
+                yield page
         except InputError as error:
-            if not self._may_be_timestamps(error):
+            if has_rows or not self._may_be_timestamps(error):
                 raise
-            return self._with_timestamps().pages()
-        return chain([] if first is None else [first], pages)
+            yield from self._with_timestamps().pages()
 
     def _may_be_timestamps(self, error: InputError) -> bool:
-        has_rows = isinstance(self._rows, TextFiles) and self._rows.has_delivered
-        return (error.column or "").lower() == "ts" and not has_rows
+        has_delivered = isinstance(self._rows, TextFiles) and self._rows.has_delivered
+        return (error.column or "").lower() == "ts" and not has_delivered
 
     def _with_timestamps(self) -> Source:
         declaration = _with_change_columns(self._declaration, Type.TIMESTAMP)

@@ -57,7 +57,7 @@ class Blocks:
         self._files, self._end_of_records = files, end_of_records
         self.is_live = any(map(is_pipe, files))
         self.deadline = math.inf
-        """Until when, by ``time.monotonic``, a pipe is waited for; then it counts as ended."""
+        """Until when, by ``time.monotonic``, a pipe is waited for; then an empty block comes."""
         self._total_bytes = None if self.is_live else sum(file.stat().st_size for file in files)
         self._bytes_before = 0
         self._open: _Counted | None = None
@@ -84,7 +84,7 @@ class Blocks:
         for file in self._files:
             name, lines = display_name(file), 0
             with self._opened(file) as content:
-                for part in self._whole_records(name, _chunks(content)):
+                for part in self._whole_records(name, self._chunks(content)):
                     yield Block(name, part if lines else part.removeprefix(BOM_UTF8), lines)
                     lines += count_lines(part)
 
@@ -92,7 +92,9 @@ class Blocks:
         rest, lines = b"", 0
         for chunk in chunks:
             rest = rest + chunk if rest else chunk
-            if end := self._end_of_records(rest):
+            if not chunk:
+                yield b""
+            elif end := self._end_of_records(rest):
                 yield rest[:end]
                 lines += count_lines(rest[:end])
                 rest = rest[end:]
@@ -101,15 +103,23 @@ class Blocks:
                     f"{name}, line {lines + 1}: longer than {LONGEST_RECORD_BYTES // 2**20} MB; "
                     "is a quote left open?"
                 )
-        if rest and time.monotonic() < self.deadline:
+        if rest:
             yield rest
+
+    def _chunks(self, content: Any) -> Iterator[bytes]:
+        while True:
+            chunk = content.read(BLOCK_BYTES)
+            if not chunk and not (self._open and self._open.is_silent):
+                return
+            yield chunk
 
     @contextmanager
     def _opened(self, file: Path) -> Iterator[Any]:
         """The file's content, uncompressed; faults of the file become input errors."""
         try:
             with _raw(file) as raw:
-                self._open = _Counted(raw, lambda: self.deadline)
+                is_plain = file.suffix not in _COMPRESSIONS
+                self._open = _Counted(raw, lambda: self.deadline if is_plain else math.inf)
                 yield _uncompressed(self._open, file)
         except OSError as error:
             compression = _COMPRESSIONS.get(file.suffix)
@@ -125,20 +135,22 @@ class _Counted(io.RawIOBase):
 
     def __init__(self, raw: io.FileIO, deadline: Callable[[], float]) -> None:
         self._raw, self._deadline, self.count = raw, deadline, 0
+        self.is_silent = False
+        """Whether the last read was empty because nothing came in time."""
         self._is_live = not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data = b""
         patience = self._deadline() - time.monotonic()
-        while len(data) < size and self._has_come(patience):
+        self.is_silent = not self._has_come(patience)
+        data = b"" if self.is_silent else self._raw.read(size) or b""
+        while data and len(data) < size and self._has_come(PAUSE_SECONDS):
             more = self._raw.read(size - len(data))
             if not more:
                 break
             data += more
-            patience = PAUSE_SECONDS
         self.count += len(data)
         return data
 
@@ -179,8 +191,3 @@ def _uncompressed(raw: _Counted, file: Path) -> Any:
     if compression is None:
         return raw
     return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression)
-
-
-def _chunks(content: Any) -> Iterator[bytes]:
-    while chunk := content.read(BLOCK_BYTES):
-        yield chunk

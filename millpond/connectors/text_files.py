@@ -34,19 +34,21 @@ class TextFiles:
     def pages(self) -> Iterator[pa.Table]:
         """The rows, in pages; of a pipe those that have come, without waiting for more."""
         page_rows = self._declaration.settings.page_rows
-        schema = self._declaration.schema
         if not self._blocks.is_live:
-            return cut_pages(self._tables(), schema, page_rows)
-        return (
-            page for table in self._tables() for page in cut_pages(iter([table]), schema, page_rows)
-        )
+            return cut_pages(self._tables(), self._declaration.schema, page_rows)
+        return self._as_they_come(page_rows)
+
+    def _as_they_come(self, page_rows: int) -> Iterator[pa.Table]:
+        for table in self._tables():
+            for start in range(0, max(table.num_rows, 1), page_rows):
+                yield table.slice(start, page_rows)
 
     def progress(self) -> Progress:
         """Bytes read."""
         return self._blocks.progress()
 
     def stop_at(self, deadline: float) -> None:
-        """A pipe that is silent at this time, by ``time.monotonic``, counts as ended."""
+        """A pipe that is silent at this time, by ``time.monotonic``, hands on an empty page."""
         self._blocks.deadline = deadline
 
     def declared_as(self, declaration: Declaration) -> Self:

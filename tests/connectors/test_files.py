@@ -2,10 +2,10 @@
 
 import gzip
 import os
-import subprocess
-import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -92,37 +92,56 @@ def test_changes_in_a_pipe_may_have_times_of_both_kinds(pipe: Path, when: str) -
     writer.join()
 
 
-READ_STDIN = """
-from tests.connectors.declarations import opened, rows
-print(rows(opened("a INT, b STRING", {call})))
-"""
+@contextmanager
+def standard_input(text: str, place: Path, is_pipe: bool) -> Iterator[None]:
+    """Has standard input hold a text, through a pipe or from a file."""
+    before = os.dup(0)
+    if is_pipe:
+        reading, writing = os.pipe()
+        os.write(writing, text.encode())
+        os.close(writing)
+    else:
+        place.write_text(text)
+        reading = os.open(place, os.O_RDONLY)
+    os.dup2(reading, 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(reading)
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("connector", "arguments"),
     [
-        "'csv', '-'",
-        "'csv', '/dev/stdin'",
-        "'stdin'",
-        "'stdin', 'csv', delimiter=','",
-        "'json', '-'",
-        "'json', '/dev/stdin'",
-        "'stdin', format='json'",
+        ("csv", ["-"]),
+        ("csv", ["/dev/stdin"]),
+        ("stdin", []),
+        ("stdin", ["csv"]),
+        ("json", ["-"]),
+        ("json", ["/dev/stdin"]),
+        ("stdin", ["json"]),
     ],
 )
 @pytest.mark.parametrize("is_pipe", [True, False])
-def test_standard_input_is_a_source(tmp_path: Path, call: str, is_pipe: bool) -> None:
-    text = b'{"a": 1, "b": "x"}\n' if "json" in call else b"a,b\n1,x\n"
-    (tmp_path / "input").write_bytes(text)
-    command = [sys.executable, "-c", READ_STDIN.format(call=call)]
-    with (tmp_path / "input").open("rb") as file:
-        done = subprocess.run(
-            command,
-            check=True,
-            capture_output=True,
-            **({"input": text} if is_pipe else {"stdin": file}),
-        )
-    assert done.stdout == b"[(1, 'x')]\n"
+def test_standard_input_is_a_source(
+    tmp_path: Path, connector: str, arguments: list[str], is_pipe: bool
+) -> None:
+    is_json = "json" in [connector, *arguments]
+    text = '{"a": 1, "b": "x"}\n' if is_json else "a,b\n1,x\n"
+    with standard_input(text, tmp_path / "input", is_pipe):
+        source = opened("a INT, b STRING", connector, *arguments)
+        assert rows(source) == [(1, "x")]
+        assert source.progress().total == (None if is_pipe else len(text))
+
+
+def test_a_fault_on_standard_input_has_its_line(tmp_path: Path) -> None:
+    with (
+        standard_input("a\n1\nx\n", tmp_path / "input", True),
+        pytest.raises(InputError, match=r"^standard input, line 3, column a: 'x' is not an INT$"),
+    ):
+        rows(opened("a INT", "stdin"))
 
 
 @pytest.mark.parametrize(
