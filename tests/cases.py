@@ -313,6 +313,7 @@ class Case:
         return replace(
             self,
             queries={n: text for n, text in self.queries.items() if n not in queries},
+            skipping=self.skipping - set(queries),
             schedule=tuple(a for a in self.schedule if getattr(a, "query", None) not in queries),
         )
 

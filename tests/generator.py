@@ -30,11 +30,15 @@ from tests.cases import (
     Stream,
     Update,
 )
+from tests.failing_queries import FailingQueryGenerator
 from tests.query_generator import DATES, EPOCH, STRINGS, TIMESTAMPS, TYPES, QueryGenerator, Table
 from tests.query_generator import Column as QueryColumn
+from tests.reference_values import AggregateOverflowError
 
 LAST_TIME = 30
 MOST_WORK = 300_000
+SKIPPING = 0.2
+"""How many of the queries fail here and there, and say ON ERROR SKIP."""
 QUICK = ("fifo", "round-robin")
 """Strategies that take all that waits in one step."""
 
@@ -73,7 +77,8 @@ def random_case(rng, queries=1, late=False, title=""):
     tracks += [relation_track(rng, relation) for relation in relations]
     schedule = with_runs(rng, interleaved(rng, tracks))
     case = Case(streams, relations, {}, {}, schedule, random_strategy(rng), title=title)
-    return with_latecomers(rng, with_queries(rng, case, tracks, queries))
+    case, tables = with_queries(rng, case, tracks, queries)
+    return with_failing_queries(rng, with_latecomers(rng, case), tables)
 
 
 def random_strategy(rng):
@@ -82,7 +87,7 @@ def random_strategy(rng):
 
 
 def with_queries(rng, case, tracks, queries):
-    """The case with views and queries over its streams and relations."""
+    """The case with views and queries over its streams and relations, and what they may name."""
     entries = zip(case.streams + case.relations, tracks, strict=True)
     generator = QueryGenerator(
         rng,
@@ -97,7 +102,35 @@ def with_queries(rng, case, tracks, queries):
         table = Table(name, query.schema, query.becomes_stream(), query.rows, is_view=True)
         generator.tables.append(table)
     texts = [telling_query(rng, case, generator).text for _ in range(queries)]
-    return replace(case, queries={f"q{i}": text for i, text in enumerate(texts, 1)})
+    queries = {f"q{i}": text for i, text in enumerate(texts, 1)}
+    return replace(case, queries=queries), generator.tables
+
+
+def with_failing_queries(rng, case, tables):
+    """The case with some of its queries replaced by ones that fail, with ON ERROR SKIP."""
+    generator = FailingQueryGenerator(rng, tables)
+    for name in case.queries:
+        text = failing_query(case, generator) if rng.random() < SKIPPING else None
+        if text:
+            queries = case.queries | {name: text}
+            case = replace(case, queries=queries, skipping=case.skipping | {name})
+    return case
+
+
+def failing_query(case, generator):
+    """A query that leaves something out and has an answer too, the last of some draws if none."""
+    found, arguments = None, case.reference_arguments()
+    for _ in range(12):
+        text = generator.top_level().text
+        try:
+            answer = reference.evaluate(text, *arguments, "skip", MOST_WORK)
+            aside = reference.left_out(text, *arguments, MOST_WORK)
+        except (reference.TooMuchWorkError, AggregateOverflowError):
+            continue
+        found = text
+        if answer and (aside or (aside is None and generator.chance(0.3))):
+            break
+    return found
 
 
 def with_latecomers(rng, case):

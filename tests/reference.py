@@ -50,13 +50,17 @@ def evaluate(
     return listed(output)
 
 
-def left_out(query_text, streams, relations=None, views=None, tick_microseconds=1):
+def left_out(
+    query_text, streams, relations=None, views=None, tick_microseconds=1, most_work=math.inf
+):
     """What ON ERROR SKIP leaves out: how the number of rows of each clause changes.
 
-    Sorted (ts or None, weight, (clause,)); for queries without correlated subqueries.
+    Sorted (ts or None, weight, (clause,)); None if there is a correlated subquery.
     """
-    database = Database(streams, relations or {}, views or {}, tick_microseconds, "skip")
+    database = Database(streams, relations or {}, views or {}, tick_microseconds, "skip", most_work)
     database.top_level(query_text)
+    if any(getattr(judge, "reads_outer", False) for judge in database.judges):
+        return None
     output = Counter()
     for judge in database.judges:
         before = Counter()

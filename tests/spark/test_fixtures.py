@@ -1,4 +1,4 @@
-"""Every text fixture, on Spark: the hand-checked result, the names and the late tuples.
+"""Every text fixture, on Spark: the hand-checked result, names, late tuples and what is left out.
 
 Fixtures over the same input run in one engine, so that they also share operators.
 """
@@ -12,7 +12,7 @@ import pytest
 
 from millpond import Engine
 from tests.fixtures_format import load
-from tests.fuzz import drive
+from tests.fuzz import aside_of, drive
 from tests.matching import difference
 
 FIXTURES = {f"{number:03d}": fixture for number, fixture in enumerate(load())}
@@ -31,7 +31,7 @@ for _name, _fixture in FIXTURES.items():
 
 @pytest.fixture(scope="module")
 def answers():
-    """The answers already found: {name: (results, column names, late rows)}."""
+    """The answers already found: {name: (results, column names, late rows, what is left out)}."""
     return {}
 
 
@@ -46,7 +46,8 @@ def run_group(spark, names, answers):
         results, late = drive(engine, case)
         for name in names:
             columns = tuple(engine.results(f"q{name}").column_names[2:])
-            answers[name] = results[f"q{name}"], columns, late
+            aside = aside_of(engine.left_out(f"q{name}"))
+            answers[name] = results[f"q{name}"], columns, late, aside
 
 
 @pytest.mark.parametrize("name", FIXTURES, ids=lambda name: str(FIXTURES[name]))
@@ -55,8 +56,9 @@ def test_spark_gives_the_hand_checked_result(spark, answers, name):
     if name not in answers:
         (group,) = (names for names in GROUPS.values() if name in names)
         run_group(spark, group, answers)
-    results, columns, late = answers[name]
+    results, columns, late, aside = answers[name]
     assert not difference(fixture.expected, results)
     assert fixture.names is None or columns == fixture.names
     for stream, rows in fixture.late.items():
         assert Counter(late[stream]) == Counter(rows)
+    assert fixture.aside is None or not difference(fixture.aside, aside)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from millpond.cql.expressions import Call
 from millpond.kernels.expressions import (
     arithmetic,
+    attempts,
     casts,
     comparisons,
     dates,
@@ -84,6 +85,9 @@ FUNCTIONS: dict[str, Function] = {
     **dates.FUNCTIONS,
 }
 
+FORMS: dict[str, Function] = {"attempt": attempts.attempt, "succeeds": attempts.succeeds}
+"""What the planner puts around calls that can fail."""
+
 OF_CALL: dict[str, Callable[[Call], Function | None]] = {
     "cast": casts.cast,
     "date_trunc": dates.truncate,
@@ -96,4 +100,6 @@ OF_CALL: dict[str, Callable[[Call], Function | None]] = {
 def function_of(call: Call) -> Function | None:
     """The function that a call stands for; None if only Spark has it."""
     build = OF_CALL.get(call.function)
-    return FUNCTIONS.get(call.function) if build is None else build(call)
+    if build is not None:
+        return build(call)
+    return FUNCTIONS.get(call.function) or FORMS.get(call.function)

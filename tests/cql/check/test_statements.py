@@ -133,6 +133,18 @@ def test_create_query_with_everything() -> None:
     assert entry.text == "SELECT a FROM S"
 
 
+@pytest.mark.parametrize(
+    ("words", "policy"), [("", "stop"), (" ON ERROR STOP", "stop"), (" ON ERROR SKIP", "skip")]
+)
+def test_a_query_stops_on_errors_unless_it_says_skip(words: str, policy: str) -> None:
+    for text in (
+        f"CREATE QUERY q{words} AS SELECT a FROM S",
+        f"CREATE QUERY q WEIGHT 2{words} AS SELECT a FROM S",
+    ):
+        assert action(text).entry.on_error == policy
+    assert action("SELECT a FROM S").entry.on_error == "stop"
+
+
 def test_bare_queries_take_the_first_free_name() -> None:
     script = """CREATE STREAM S (a INT); CREATE QUERY Q2 AS SELECT a FROM S;
                 SELECT a FROM S; SELECT a FROM S"""
