@@ -180,7 +180,7 @@ def test_a_limit_of_rows_counts_those_of_the_run_before(reopened, tmp_path):
     assert engine._read_source()
     assert engine._read_source()
     engine = reopened(page_rows=3)
-    engine.run_sources(rows=10)
+    engine.finish(rows=10)
     assert engine.results("f")["a"].to_pylist() == list(range(10))
 
 
