@@ -82,12 +82,12 @@ class Deliveries:
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
         log = self._logs[query.lower()]
+        if page is not None and log.counts_coming and not self._journal.is_replaying:
+            log.count_coming(page)
+            self._journal.note("came", query=query.lower(), elements=log.came)
         log.add(page, until)
         if page is not None:
             self.has_news(query.lower())
-            if log.counts_coming and not self._journal.is_replaying:
-                log.count_coming(page)
-                self._journal.note("came", query=query.lower(), elements=log.came)
 
     def has_news(self, key: str) -> None:
         """Somebody may not have seen all that a query has put out."""

@@ -8,7 +8,6 @@ from tests.kills import trial
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xfail(strict=False, reason="open: a kill trial has not yet passed whole"),
 ]
 
 

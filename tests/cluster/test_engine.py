@@ -12,7 +12,6 @@ from tests.cluster.standalone import StandaloneCluster
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(1200),
-    pytest.mark.xfail(strict=False, reason="open: not yet seen to the end on a quiet machine"),
 ]
 
 START = """

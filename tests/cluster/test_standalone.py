@@ -19,7 +19,6 @@ from tests.cluster.standalone import StandaloneCluster, wait_until
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(1200),
-    pytest.mark.xfail(strict=False, reason="open: not yet seen to the end on a quiet machine"),
 ]
 
 START = """

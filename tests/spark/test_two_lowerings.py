@@ -88,7 +88,6 @@ def test_sums_are_added_up_in_the_order_they_are_written_in(
         page.select(on_spark.lower(total, [F.col("c0"), F.col("c1")])).toArrow()
 
 
-@pytest.mark.xfail(strict=False, reason="open: the limit of pads meets the test's lengths")
 def test_parts_that_are_not_needed_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:
     agree(spark, nasty.table(), lowered(nasty.guarded()), tmp_path)
 
@@ -103,7 +102,6 @@ def agree(
     assert not found, "\n".join(found)
 
 
-@pytest.mark.xfail(strict=False, reason="open: the limit of pads meets the test's lengths")
 def test_what_fails_here_fails_there_in_the_same_words(spark: SparkSession, tmp_path: Path) -> None:
     table = nasty.table()
     page = frame(spark, table.append_column("row", pa.array(range(table.num_rows))), tmp_path / "p")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.compute as pc
 
 from millpond.errors import InputError
 from millpond.kernels.expressions.operand import Operand, Text
@@ -31,8 +32,9 @@ def _within_memory(text: Text, width: Operand, padding: Text) -> None:
     """Refuses a page of texts that no memory holds: a width is a number like any other."""
     rows = size((text, width, padding))
     given = valid(text, width, padding)
-    widths = width.data if given is None else np.where(given, width.data, 0)
-    total = int(np.maximum(widths, 0).astype(np.float64).sum()) * (rows if len(widths) == 1 else 1)
+    widths = np.maximum(width.data if given is None else np.where(given, width.data, 0), 0)
+    filled = np.where(pc.fill_null(pc.not_equal(padding.data, ""), False), widths, 0)
+    total = int(filled.astype(np.float64).sum()) * (rows if len(filled) == 1 else 1)
     if total > MOST_CHARACTERS:
         raise InputError(
             f"lpad or rpad would fill up {rows} rows with {total:,} characters, more than "
