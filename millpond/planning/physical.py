@@ -218,7 +218,7 @@ class SnapshotsOperator(Operator):
 
 @dataclass(frozen=True)
 class OutputOperator(Operator):
-    """Delivers a query: ``changes`` of a relation, ``arrivals`` in it or the ``moments`` of one, or a
+    """Delivers a query: ``changes`` of a relation, ``arrivals`` in it, ``moments`` of it, or a
     ``stream``'s elements.
 
     ``is_net``: no instant takes a row out and puts an equal one in, so nothing has to be summed.
