@@ -73,6 +73,7 @@ class MemberRun:
     """How many members the rows before each one count."""
     first: int
     last: int
+    bytes: int
 
     @staticmethod
     def of(table: pa.Table, first: int = 0, last: int = 0) -> MemberRun:
@@ -80,13 +81,14 @@ class MemberRun:
         table = table.combine_chunks()
         group, place, count = (integers(table[name]) for name in ("_g", "_v", "_n"))
         total = np.append(0, np.cumsum(count))
+        ends = first, last, table.nbytes + 3 * total.nbytes
         groups = group[np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])]
         if len(groups) == 1:
             numbers, places = np.arange(len(place)), place
-            return MemberRun(table, groups, places, numbers, place, total, first, last)
+            return MemberRun(table, groups, places, numbers, place, total, *ends)
         places, numbers = np.unique(place, return_inverse=True)
         keys = np.searchsorted(groups, group) * len(places) + numbers
-        return MemberRun(table, groups, places, keys, place, total, first, last)
+        return MemberRun(table, groups, places, keys, place, total, *ends)
 
     def search(self, group: Ints, place: Ints, after: bool) -> Ints:
         """Where the rows of each group begin that lie at or after a place, or only after it."""
@@ -118,7 +120,7 @@ class MemberIndex:
     @property
     def bytes(self) -> int:
         """The memory of the runs, with what finds their rows."""
-        return sum(run.table.nbytes + 3 * run.keys.nbytes for run in self.runs)
+        return sum(run.bytes for run in self.runs)
 
     def succeeded(self, table: pa.Table, first: int, last: int) -> MemberIndex:
         """The index with a run in place of all those from a version on."""

@@ -19,7 +19,7 @@ from millpond.storage.synopses import GroupSynopsis
 
 State = TypeVar("State")
 
-INDEX_BYTES = 150
+INDEX_BYTES = 50
 """What a synopsis's index takes for each group, about."""
 
 
