@@ -126,8 +126,8 @@ def _near(
     by_code = order_of(code, np.zeros(len(code), dtype=np.int64))
     is_before = (place < low[changes.code]) & (weight != 0)
     is_near = (place <= high[changes.code]) & (weight != 0) & ~is_before
-    numbers = (kept[name].to_numpy()[by_code] for name in ("_v", "_n"))
-    return _Near(code[by_code], *numbers, passed, place, is_near, is_before)
+    values, counts = (kept[name].to_numpy()[by_code] for name in ("_v", "_n"))
+    return _Near(code[by_code], values, counts, passed, place, is_near, is_before)
 
 
 def _bounds(
@@ -182,7 +182,6 @@ def _extreme(spec: Spec, group: Group, near: _Near, weight: Ints) -> Values:
 def _percentile(spec: Spec, group: Group, near: _Near, weight: Ints, count: Ints) -> Values:
     """By a sorted list a group, of the values near its rank: one insertion or removal a change."""
     timeline = group.timeline
-    result = np.zeros(len(timeline.code))
     begins = np.searchsorted(near.code, np.arange(group.groups + 1)).tolist()
     passed, counts = near.passed.tolist(), count.tolist()
     places, weights = near.change_place.tolist(), weight.tolist()
@@ -204,7 +203,8 @@ def _percentile(spec: Spec, group: Group, near: _Near, weight: Ints, count: Ints
         content.settle()
         chosen.append(content.at_rank(_fraction(spec), counts[instant], before))
     low, high, share = (np.array(each) for each in zip(*chosen, strict=True)) if chosen else _NONE
-    result = _between(*(_doubles(each, spec.argument_type) for each in (low, high)), share)
+    low, high = (_doubles(each, spec.argument_type) for each in (low, high))
+    result = _between(low, high, share)
     return of_numbers(result, count > 0, spec.type)
 
 
