@@ -212,8 +212,10 @@ _NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 def _doubles(place: Ints, type_: pa.DataType | None) -> Floats:
-    values = values_at(place.astype(np.int64), type_ or pa.int64())
-    return np.asarray(values.cast(pa.float64()))
+    """The values at places as doubles; large integers are rounded."""
+    if type_ is not None and pa.types.is_floating(type_):
+        return np.asarray(doubles_back(place.astype(np.int64)))
+    return place.astype(np.float64)
 
 
 def _between(low: Floats, high: Floats, share: Floats) -> Floats:

@@ -152,3 +152,13 @@ def test_a_step_of_a_ranked_aggregate_touches_what_is_near_its_rank(function, ty
         value = by_time.get(until, value)
         found.append(value)
     assert found == pytest.approx(wanted)
+
+
+def test_a_percentile_of_integers_too_large_for_doubles_is_rounded():
+    spec = AggregateSpec("percentile", 0, pa.float64(), pa.int64(), parameter=0.5)
+    kernel = aggregate_kernel((), (spec,), is_append_only=True)
+    numbers = {name: pa.array([value], pa.int64()) for name, value in (("_ts", 1), ("_w", 1))}
+    large = pa.array([2**53 + 1], pa.int64())
+    events = pa.table({**numbers, "_te": pa.array([FOREVER]), "a0": large})
+    output, _ = fed(kernel, [(events, 0, 1)])
+    assert [row["c0"] for row in output.to_pylist() if row["_w"] > 0] == [float(2**53 + 1)]
