@@ -12,7 +12,7 @@ import pyarrow as pa
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import encode
 from millpond.kernels.ordered import MemberIndex, merged_members
-from millpond.kernels.runs import Run, RunIndex, merged_runs
+from millpond.kernels.runs import RunIndex, merged_runs
 from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.state import Delta
 from millpond.storage.synopses import GroupSynopsis
@@ -46,6 +46,10 @@ class Form(Protocol[State]):
 
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         """One delta's rows instead of several's, true from a time on."""
+        ...
+
+    def held(self, state: State, delta: Delta) -> pa.Table | None:
+        """The rows of a delta that the state includes, if it has them as they are."""
         ...
 
     def only(self, state: State, deltas: Sequence[Delta]) -> State:
@@ -93,6 +97,9 @@ class Keyed:
             last = last[integers(rows["_n"])[last] != 0]
         return rows.take(pa.array(np.sort(last)))
 
+    def held(self, state: GroupSynopsis, delta: Delta) -> pa.Table | None:
+        return None
+
     def only(self, state: GroupSynopsis, deltas: Sequence[Delta]) -> GroupSynopsis:
         return state
 
@@ -126,11 +133,14 @@ class Indexed:
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         return merged_runs(parts, until)
 
+    def held(self, state: RunIndex, delta: Delta) -> pa.Table | None:
+        return next((run.table for run in state.runs if run.last == delta.last), None)
+
     def only(self, state: RunIndex, deltas: Sequence[Delta]) -> RunIndex:
         return state.only({delta.last for delta in deltas})
 
     def last_end(self, rows: pa.Table) -> int:
-        return Run.of(rows).last_end
+        return int(integers(rows["_te"]).max(initial=BEGINNING))
 
     def live_rows(self, state: RunIndex) -> int:
         return len(state)
@@ -158,6 +168,9 @@ class Ordered:
 
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         return merged_members(parts)
+
+    def held(self, state: MemberIndex, delta: Delta) -> pa.Table | None:
+        return next((run.table for run in state.runs if run.last == delta.last), None)
 
     def only(self, state: MemberIndex, deltas: Sequence[Delta]) -> MemberIndex:
         return state.only({delta.last for delta in deltas})

@@ -50,10 +50,7 @@ class _Waiting:
     before: int
     rows: pa.Table
     changes: pa.Table
-
-    @property
-    def bytes(self) -> int:
-        return int(self.rows.nbytes + self.changes.nbytes)
+    bytes: int
 
 
 class StateCache:
@@ -112,11 +109,12 @@ class StateCache:
             rows = changes
         else:
             earlier = [d for d in version.buckets[name.bucket] if d.first >= first]
-            parts = [self._rows(name, delta) for delta in earlier]
+            parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
         size = write_delta(Path(name.store) / path, rows)
         with self._lock:
-            self._waiting[path] = _Waiting(version.number, rows, changes)
+            bytes_ = int(rows.nbytes + (0 if changes is rows else changes.nbytes))
+            self._waiting[path] = _Waiting(version.number, rows, changes, bytes_)
             self._shrink()
         end = form.last_end(rows)
         return Delta(path, rows.num_rows, size, first, version.number + 1, end)
@@ -138,6 +136,11 @@ class StateCache:
             state = form.empty() if delta.is_base else held.state
             held.state = form.applied(state, delta, rows, None)
         held.number = delta.last
+
+    def _part(self, name: BucketName, form: Form[State], state: State, delta: Delta) -> pa.Table:
+        """A delta's rows: as the state holds them or, if it has them in another form, read."""
+        held = form.held(state, delta)
+        return self._rows(name, delta) if held is None else held
 
     def _rows(self, name: BucketName, delta: Delta) -> pa.Table:
         with self._lock:

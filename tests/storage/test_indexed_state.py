@@ -67,3 +67,14 @@ def test_all_processes_find_the_committed_elements(limit_bytes, actions):
             index = cache.state_at(name, FORM, version)
             assert meaning(index.all(), later) == meaning(pa.concat_tables(committed), later)
             assert len(index) == sum(delta.rows for delta in version.buckets[0])
+
+
+def test_what_is_held_is_not_read_to_be_merged(tmp_path):
+    """A hundred steps of one process merge runs many times, from memory."""
+    name, cache = BucketName(str(tmp_path), "op.left", 0), StateCache(10**9)
+    version = StateVersion.empty(1)
+    for time in range(100):
+        run = run_of([(time % 4, None, 1)], time)
+        version = version.after({0: cache.write(name, FORM, version, run, f"d{time}", time)}, time)
+    assert len(version.buckets[0]) <= 12
+    assert cache.rows_read == 0
