@@ -10,13 +10,16 @@ from millpond.cql.algebra import (
     Project,
     RangeWindow,
     RelationScan,
+    Sample,
     SetOperation,
+    StreamScan,
 )
 from millpond.cql.expressions import Column
-from millpond.cql.node import Node
+from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Combine
 
 
+@follows_from_inputs
 def is_monotone(node: Node) -> bool:
     """Whether rows only ever enter: nothing ends and nothing is taken back."""
     match node:
@@ -36,6 +39,7 @@ def is_monotone(node: Node) -> bool:
             return False
 
 
+@follows_from_inputs
 def never_retracts(node: Node) -> bool:
     """Whether every row that enters says when it leaves, so that no minus ever follows."""
     match node:
@@ -55,6 +59,7 @@ def never_retracts(node: Node) -> bool:
             return False
 
 
+@follows_from_inputs
 def is_net(node: Node) -> bool:
     """Whether no instant both takes a row out and puts an equal one in."""
     match node:
@@ -69,3 +74,18 @@ def is_net(node: Node) -> bool:
             return kept >= set(range(len(node.input.schema))) and is_net(node.input)
         case _:
             return is_monotone(node)
+
+
+@follows_from_inputs
+def is_fused(node: Node) -> bool:
+    """Whether it is part of the operator that reads it, down to the sources: nothing is kept.
+
+    Such a node costs its readers the same whether they share it or not.
+    """
+    match node:
+        case StreamScan() | RelationScan():
+            return True
+        case Filter() | Project() | Sample() | RangeWindow() | Combine():
+            return all(map(is_fused, node.inputs))
+        case _:
+            return False

@@ -12,8 +12,8 @@ from millpond.cql.expressions import OuterColumn, walk
 from millpond.errors import MillpondError
 from millpond.planning.attempts import may_fail
 from millpond.planning.guard import guard, left_out
-from millpond.planning.name_movers import _expressions as expressions_of
 from millpond.planning.optimise import optimise
+from millpond.planning.predicates import expressions_of
 from millpond.planning.physical import Graph
 from millpond.schema import Type
 from tests.planning.test_rewrites import ALL
