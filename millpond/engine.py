@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -116,6 +116,8 @@ class Engine:
         self._failures = Failures()
         self._outputs: dict[str, str] = {}
         self.graph = Graph()
+        self._begun: list[str] = []
+        """The operators that the present statement has added."""
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
         self._closed = False
@@ -170,7 +172,7 @@ class Engine:
     def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         with self._lock:
-            before, known = self._journal.length, set(self.graph.operators)
+            before, self._begun = self._journal.length, []
             note = noted(statement, self._journal)
             try:
                 self._apply(statement.action)
@@ -178,7 +180,7 @@ class Engine:
                 self._journal.take_back(before)
                 raise
             if self._journal.is_durable:
-                note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+                note["form"] = form_of(self.graph, self._begun)
             self.memory.done(statement)
             self._journal.flush()
 
@@ -213,10 +215,10 @@ class Engine:
                 apply(action, self.catalog)
                 self._add_relation(entry, source)
             case QueryEntry():
-                plan = optimise(entry.plan, entry.on_error)
+                plans = _planned(entry)
                 sink = None if self._journal.is_replaying else self._sink_of(entry)
                 apply(action, self.catalog)
-                self._add_query(entry, plan, sink)
+                self._add_query(entry, plans, sink)
             case ViewEntry():
                 apply(action, self.catalog)
 
@@ -250,34 +252,26 @@ class Engine:
             self._drop(entry.name)
             raise
 
-    def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
-        aside = self._aside(entry)
-        if aside is not None:
-            self.deliveries.add(replace(self._log_of(aside, None), counts_coming=True))
+    def _add_query(self, entry: QueryEntry, plans: _Plans, sink: Any) -> None:
+        if plans.aside is not None:
+            self.deliveries.add(replace(self._log_of(plans.aside, None), counts_coming=True))
         self.deliveries.add(self._log_of(entry, sink))
         if entry.active:
-            self._activate(entry, plan, self.inputs.epoch())
-
-    def _aside(self, entry: QueryEntry) -> QueryEntry | None:
-        """What a query with ON ERROR SKIP leaves out, as a query beside it that nobody sees."""
-        if entry.on_error != "skip":
-            return None
-        plan = left_out(guard(entry.plan).faults)
-        name = entry.name + ASIDE
-        return None if plan is None else replace(entry, name=name, plan=plan, sink=None)
+            self._activate(entry, plans, self.inputs.epoch())
 
     def _log_of(self, entry: QueryEntry, sink: Any) -> ResultLog:
         tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
         return ResultLog(entry, tick, in_timestamps, sink, self._keeps_results)
 
-    def _activate(self, entry: QueryEntry, plan: Node, epoch: int) -> None:
-        aside = self._aside(entry)
-        self._outputs[entry.name.lower()] = self.graph.add_query(entry.name, plan, epoch)
-        if aside is not None:
-            output = self.graph.add_query(aside.name, optimise(aside.plan), epoch)
-            self._outputs[aside.name.lower()] = output
+    def _activate(self, entry: QueryEntry, plans: _Plans, epoch: int) -> None:
+        key = entry.name.lower()
+        self._outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
+        if plans.aside is not None:
+            output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
+            self._outputs[plans.aside.name.lower()] = output
+        self._begun = self.graph.take_added()
         if self._runtime is not None:
-            self._start_operators()
+            self._start_operators(self._begun)
             self._runtime.set_weight(entry.name, entry.weight)
 
     def _in_timestamps(self, plan: Node) -> bool:
@@ -326,7 +320,7 @@ class Engine:
     def _restart(self, entry: QueryEntry) -> None:
         self._failures.forget(entry.name)
         self.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate(entry, optimise(entry.plan, entry.on_error), self.inputs.epoch())
+        self._activate(entry, _planned(entry), self.inputs.epoch())
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -358,7 +352,7 @@ class Engine:
         elif changed.active and self._failures.of(changed.name) is not None:
             self._restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, optimise(changed.plan, changed.on_error), self.inputs.epoch())
+            self._activate(changed, _planned(changed), self.inputs.epoch())
 
     def _set(self, action: SetOption) -> None:
         if self._journal.is_replaying and action.key.lower() == "store":
@@ -529,14 +523,14 @@ class Engine:
                     limits,
                     self._lock,
                 )
-                self._start_operators()
+                self._start_operators(self.graph.operators)
                 for entry in self.catalog.of_kind(QueryEntry):
                     self._runtime.set_weight(entry.name, entry.weight)
         return self._runtime
 
-    def _start_operators(self) -> None:
+    def _start_operators(self, identities: Iterable[str]) -> None:
         if self._runtime is not None:
-            self._runtime.start(self.inputs.since, BEGINNING - 1)
+            self._runtime.start(identities, self.inputs.since, BEGINNING - 1)
 
     def _strategy(self) -> Strategy:
         return engine_strategy(self.settings.strategy, self.settings.budget_bytes)
@@ -774,11 +768,11 @@ class Engine:
         """Registers a query of an earlier run as it was; without an epoch it does not run."""
         self.catalog.add(entry)
         self.memory.declare(declared)
-        plan = optimise(entry.plan, entry.on_error)
-        self._add_query(replace(entry, active=False), plan, None)
+        plans = _planned(entry)
+        self._add_query(replace(entry, active=False), plans, None)
         self.deliveries.of(entry.name).entry = entry
         if epoch is not None:
-            self._activate(entry, plan, epoch)
+            self._activate(entry, plans, epoch)
 
     def epoch_of(self, query: str) -> int | None:
         """When a query began that runs."""
@@ -898,3 +892,21 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Plans(NamedTuple):
+    """The plan of a query, and with ON ERROR SKIP the query of what it leaves out."""
+
+    optimised: Node
+    aside: QueryEntry | None
+    optimised_aside: Node
+
+
+def _planned(entry: QueryEntry) -> _Plans:
+    """The plans of a query; what it leaves out is a query beside it that nobody sees."""
+    optimised = optimise(entry.plan, entry.on_error)
+    left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
+    if left is None:
+        return _Plans(optimised, None, optimised)
+    aside = replace(entry, name=entry.name + ASIDE, plan=left, sink=None)
+    return _Plans(optimised, aside, optimise(left))

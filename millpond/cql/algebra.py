@@ -24,7 +24,7 @@ def _require(condition: bool, message: str) -> None:
         raise MillpondError(f"internal: malformed plan: {message}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamScan(Node):
     """A base stream of the catalog."""
 
@@ -43,7 +43,7 @@ class StreamScan(Node):
         return f"Stream {self.name}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RelationScan(Node):
     """A base relation of the catalog, changing over time unless declared ``static``."""
 
@@ -59,7 +59,7 @@ class RelationScan(Node):
         return f"Relation {self.name}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Unary(Node):
     input: Node
 
@@ -72,7 +72,7 @@ class _Unary(Node):
         return self.input.is_stream
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sample(_Unary):
     """Keeps each stream element with probability ``percent`` / 100, decided by a hash."""
 
@@ -86,7 +86,7 @@ class Sample(_Unary):
         return f"Sample {self.percent:g}%"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RangeWindow(_Unary):
     """The last ``length_ticks`` ticks (None: unbounded; 0: now), moving every ``slide_ticks``."""
 
@@ -112,7 +112,7 @@ class RangeWindow(_Unary):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowsWindow(_Unary):
     """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements."""
 
@@ -134,7 +134,7 @@ class RowsWindow(_Unary):
         return f"Window {by}ROWS {self.rows}{slide}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Filter(_Unary):
     """Keeps the rows for which ``predicate`` is true."""
 
@@ -145,7 +145,7 @@ class Filter(_Unary):
         return f"Filter {self.predicate}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Project(_Unary):
     """Computes ``expressions``, calling them ``names``; keeps duplicates."""
 
@@ -171,7 +171,7 @@ class Project(_Unary):
 JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Join(Node):
     """A join of two relations; ``condition`` sees left ++ right; None means the cross product."""
 
@@ -197,7 +197,7 @@ class Join(Node):
         return f"Join {self.kind.upper()}{on}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Aggregate(_Unary):
     """Groups by ``keys``; the schema is the keys, then the aggregates.
 
@@ -226,7 +226,7 @@ class Aggregate(_Unary):
         return f"Aggregate {', '.join(map(str, self.aggregates))}{by}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distinct(_Unary):
     """One copy of each row."""
 
@@ -238,7 +238,7 @@ class Distinct(_Unary):
 SET_OPERATIONS = ("union", "except", "intersect")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SetOperation(Node):
     """UNION, EXCEPT or INTERSECT of two relations with the same types; ``all`` keeps counts."""
 
@@ -261,7 +261,7 @@ class SetOperation(Node):
         return self.operation.capitalize() + (" ALL" if self.all else "")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _RelationToStream(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -272,17 +272,17 @@ class _RelationToStream(_Unary):
         return True
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Istream(_RelationToStream):
     """The rows that come in, at the instants they come in."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dstream(_RelationToStream):
     """The rows that go, at the instants they go."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rstream(_RelationToStream):
     """The whole relation, at every instant at which an input of the query moves."""
 

@@ -24,7 +24,7 @@ REPEATED_LINES = 8
 """A part of a plan that is longer and occurs again is printed once and then referred to."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node:
     """What all plan nodes share. Two are equal if all that compares in and below them is."""
 
@@ -104,6 +104,9 @@ class Node:
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __repr__(self) -> str:
+        return f"<{self.label()} {self.digest[:8]}>"
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))

@@ -12,7 +12,7 @@ from millpond.schema import Schema
 __all__ = ["Arrivals", "Combine", "Snapshots"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Combine(Node):
     """The weighted sum of two relations: left + sign · right, row by row.
 
@@ -33,7 +33,7 @@ class Combine(Node):
         return f"Combine {'+' if self.sign > 0 else '-'}{times}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arrivals(_RelationToStream):
     """The Istream of a relation in which nothing leaves while an equal row enters.
 
@@ -41,7 +41,7 @@ class Arrivals(_RelationToStream):
     """
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshots(_RelationToStream):
     """Rstream: the whole relation at every instant at which one of ``movers`` moves."""
 

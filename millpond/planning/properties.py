@@ -76,16 +76,22 @@ def is_net(node: Node) -> bool:
             return is_monotone(node)
 
 
-@follows_from_inputs
 def is_fused(node: Node) -> bool:
-    """Whether it is part of the operator that reads it, down to the sources: nothing is kept.
+    """Whether it is a part of whatever reads it, so that sharing it would save nothing.
 
-    Such a node costs its readers the same whether they share it or not.
+    Selections and projections right above a join are computed with the join, once.
     """
     match node:
-        case StreamScan() | RelationScan():
+        case StreamScan() | RelationScan() | Sample() | RangeWindow() | Combine():
             return True
-        case Filter() | Project() | Sample() | RangeWindow() | Combine():
-            return all(map(is_fused, node.inputs))
+        case Filter() | Project():
+            return not _is_of_join(node)
         case _:
             return False
+
+
+@follows_from_inputs
+def _is_of_join(node: Node) -> bool:
+    if isinstance(node, Filter | Project):
+        return _is_of_join(node.input)
+    return isinstance(node, Join)

@@ -2,8 +2,8 @@
 
 Every node is asked by its readers for rows that satisfy their conditions, readers first. A node that
 several readers share does what they all ask for; of the rest only the disjunction is pushed below
-it, as a hint, and each reader selects its own above. What is fused into its readers anyway, down to
-the sources, is no one's: each reader has it with his own conditions.
+it, as a hint, and each reader selects its own above. What is fused into its readers anyway is no
+one's: each reader has it with conditions of his own.
 """
 
 from __future__ import annotations

@@ -55,13 +55,17 @@ class Picture:
 
     def queries(self, identity: str) -> list[str]:
         """The queries that depend on an operator."""
-        operator = self._graph.operators[identity]
-        if isinstance(operator, OutputOperator):
-            return [operator.query]
-        found: dict[str, None] = {}
-        for reader in self._graph.readers(identity):
-            found.update(dict.fromkeys(self.queries(reader)))
-        return list(found)
+        found: list[str] = []
+        seen, stack = {identity}, [identity]
+        while stack:
+            reader = stack.pop()
+            operator = self._graph.operators[reader]
+            if isinstance(operator, OutputOperator):
+                found.append(operator.query)
+            further = [each for each in self._graph.readers(reader) if each not in seen]
+            seen.update(further)
+            stack += reversed(further)
+        return found
 
     def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
         """The queues of some operators now."""

@@ -10,7 +10,7 @@ import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
@@ -126,14 +126,15 @@ class SparkRuntime:
 
     # -- the graph -------------------------------------------------------------------------
 
-    def start(self, since: dict[int, dict[str, int]], cursor: int) -> None:
-        """Starts the operators that are new in the graph.
+    def start(
+        self, identities: Iterable[str], since: dict[int, dict[str, int]], cursor: int
+    ) -> None:
+        """Starts operators that are new in the graph, those that others read first.
 
         ``since`` tells for each epoch after which times its operators read the streams.
         """
-        for identity, operator in self._graph.operators.items():
-            if identity in self.running:
-                continue
+        for identity in identities:
+            operator = self._graph.operators[identity]
             after = since.get(self._graph.epochs[identity], {})
             around = Surroundings(self.queues, self._frames, after, self.limits, self._states)
             running = start(identity, operator, around, cursor)
