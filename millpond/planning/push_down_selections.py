@@ -8,6 +8,7 @@ one's: each reader has it with conditions of his own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,7 @@ from millpond.cql.node import Node, inputs_first
 from millpond.planning.attempts import may_fail
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
+    all_columns,
     columns_used,
     conjoin,
     conjuncts,
@@ -81,6 +83,89 @@ class _Shares:
     condition: Expression | None = None
 
 
+class _Chain:
+    """Selections and projections on top of one another, from the top down; only the first is shared.
+
+    A condition goes from its place to below them all at once, however many they are.
+    """
+
+    def __init__(self, steps: list[Filter | Project]) -> None:
+        self.input = steps[-1].input
+        self._kept: list[Filter | Project] = []
+        """What stays of them, from the bottom up."""
+        self._conditions: list[Expression] = []
+        """What is selected below them."""
+        self._columns: tuple[Expression, ...] | None = all_columns(self.input)
+        """What the columns are in terms of the input; None from where that is too large."""
+        self._sizes = [1] * len(self._columns)
+        for step in reversed(steps):
+            if isinstance(step, Project):
+                self._project(step)
+            else:
+                self._filter(step)
+
+    def _project(self, step: Project) -> None:
+        self._sizes = [size_after(expression, self._sizes) for expression in step.expressions]
+        if sum(self._sizes) > MOST_PARTS:
+            self._columns = None
+        if self._columns is not None:
+            columns = self._columns
+            self._columns = tuple(substitute(e, columns) for e in step.expressions)
+        self._kept.append(step)
+
+    def _filter(self, step: Filter) -> None:
+        moved = [(part, self.below(part)) for part in conjuncts(step.predicate)]
+        self._conditions += [new for _, new in moved if new is not None]
+        stay = conjoin(part for part, new in moved if new is None)
+        if stay is not None:
+            self._kept.append(Filter(step.input, stay))
+
+    def below(self, part: Expression) -> Expression | None:
+        """A condition on what the chain makes, as one on its input, unless that is too large."""
+        if self._columns is None or size_after(part, self._sizes) > MOST_PARTS:
+            return None
+        return substitute(part, self._columns)
+
+    def shares(self, wish: Wish) -> _Shares:
+        """What a wish means below the chain, with its own conditions."""
+        moved = [(part, self.below(part)) for part in wish.parts]
+        down = (*self._conditions, *(new for _, new in moved if new is not None))
+        stay = tuple(part for part, new in moved if new is None)
+        hint = _weakened(wish.hint, self.below)
+        return _Shares((Wish(down, hint, wish.is_fresh),), stay)
+
+    def over(self, node: Node) -> Node:
+        """The chain over another input, without the conditions that went below it."""
+        for step in self._kept:
+            node = step.with_inputs((node,))
+        return node
+
+
+def _chains(plan: Node) -> dict[Node, _Chain | None]:
+    """The nodes of a plan, inputs first, and the chains that begin with some; not what is inside."""
+    order = list(dict.fromkeys(inputs_first(plan)))
+    readers = Counter(below for node in order for below in node.inputs)
+    inside: set[Node] = set()
+    steps: dict[Node, list[Filter | Project]] = {}
+    for node in reversed(order):
+        if node in inside or not isinstance(node, Filter | Project):
+            continue
+        step: Node = node
+        steps[node] = mine = []
+        while isinstance(step, Filter | Project):
+            mine.append(step)
+            step = step.input
+            if readers[step] > 1:
+                break
+            inside.add(step)
+    ends = {node for node in inside if not isinstance(node, Filter | Project)}
+    return {
+        node: _Chain(steps[node]) if node in steps else None
+        for node in order
+        if node in ends or node not in inside
+    }
+
+
 @dataclass
 class _Asked:
     """A node with the wishes of its readers, and how each of them is met."""
@@ -90,13 +175,14 @@ class _Asked:
     forms: dict[Wish, _Shares] = field(default_factory=dict)
     built: dict[Wish, Node] = field(default_factory=dict)
 
-    def settle(self, node: Node) -> None:
+    def settle(self, node: Node, chain: _Chain | None) -> None:
         """Decides which forms the node has."""
         separate = is_fused(node) and len(self.wishes) <= MOST_FORMS
         if not separate and len(self.wishes) > 1:
             common = _common(list(self.wishes))
             self.wishes = dict.fromkeys(self.wishes, common)
-        self.forms = {form: _shares(node, form) for form in dict.fromkeys(self.wishes.values())}
+        forms = dict.fromkeys(self.wishes.values())
+        self.forms = {f: _shares(node, f) if chain is None else chain.shares(f) for f in forms}
 
     def read(self, wish: Wish) -> Node:
         """The node for one reader."""
@@ -106,31 +192,33 @@ class _Asked:
 
 def push_down_selections(plan: Node) -> Node:
     """The plan with every conjunct as close to its data as its meaning allows."""
-    order = list(dict.fromkeys(inputs_first(plan)))
-    asked = {node: _Asked() for node in order}
+    chains = _chains(plan)
+    asked = {node: _Asked() for node in chains}
     asked[plan].wishes[NOTHING] = NOTHING
-    for node in reversed(order):
-        asked[node].settle(node)
+    for node, chain in reversed(chains.items()):
+        asked[node].settle(node, chain)
         for shares in asked[node].forms.values():
-            for below, wish in zip(node.inputs, shares.inputs, strict=True):
+            for below, wish in zip(_below(node, chain), shares.inputs, strict=True):
                 asked[below].wishes.setdefault(wish, wish)
-    for node in order:
+    for node, chain in chains.items():
         mine = asked[node]
         for form, shares in mine.forms.items():
-            pairs = zip(node.inputs, shares.inputs, strict=True)
+            pairs = zip(_below(node, chain), shares.inputs, strict=True)
             inputs = tuple(asked[below].read(wish) for below, wish in pairs)
-            mine.built[form] = _filtered(_over(node, inputs, shares), shares.stay)
+            mine.built[form] = _filtered(_over(node, chain, inputs, shares), shares.stay)
     return asked[plan].read(NOTHING)
 
 
-def _over(node: Node, inputs: tuple[Node, ...], shares: _Shares) -> Node:
-    match node:
-        case Filter():
-            return inputs[0]
-        case Join():
-            return Join(*inputs, node.kind, shares.condition)
-        case _:
-            return node.with_inputs(inputs)
+def _below(node: Node, chain: _Chain | None) -> tuple[Node, ...]:
+    return node.inputs if chain is None else (chain.input,)
+
+
+def _over(node: Node, chain: _Chain | None, inputs: tuple[Node, ...], shares: _Shares) -> Node:
+    if chain is not None:
+        return chain.over(inputs[0])
+    if isinstance(node, Join):
+        return Join(*inputs, node.kind, shares.condition)
+    return node.with_inputs(inputs)
 
 
 def _filtered(node: Node, parts: Iterable[Expression]) -> Node:
@@ -194,11 +282,6 @@ def _weakened(
 
 def _shares(node: Node, wish: Wish) -> _Shares:
     match node:
-        case Filter():
-            parts = (*conjuncts(node.predicate), *wish.parts)
-            return _Shares((replace(wish, parts=parts),))
-        case Project():
-            return _through_project(node, wish)
         case RangeWindow() | Combine():
             return _Shares((wish,) * len(node.inputs))
         case Distinct() | SetOperation():
@@ -210,20 +293,6 @@ def _shares(node: Node, wish: Wish) -> _Shares:
         case _:
             above = [] if wish.is_fresh else _disjunction(wish.hint)
             return _Shares((NOTHING,) * len(node.inputs), (*wish.parts, *above))
-
-
-def _through_project(node: Project, wish: Wish) -> _Shares:
-    sizes = [size(expression) for expression in node.expressions]
-
-    def below(part: Expression) -> Expression | None:
-        is_small = size_after(part, sizes) <= MOST_PARTS
-        return substitute(part, node.expressions) if is_small else None
-
-    moved = [(part, below(part)) for part in wish.parts]
-    down = tuple(new for _, new in moved if new is not None)
-    stay = tuple(part for part, new in moved if new is None)
-    hint = _weakened(wish.hint, below)
-    return _Shares((Wish(down, hint, wish.is_fresh),), stay)
 
 
 def _through_aggregate(node: Aggregate, wish: Wish) -> _Shares:

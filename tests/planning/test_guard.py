@@ -223,12 +223,3 @@ def test_an_expression_whose_guards_would_explode_is_refused():
         nested = f"coalesce({nested}, a)"
     with pytest.raises(MillpondError, match=r"line 5, column 8: SELECT .* is too large for ON"):
         guard(checked(f"SELECT {nested} AS c FROM S"))
-
-
-@pytest.mark.parametrize("policy", ["stop", "skip"])
-def test_a_plan_nested_too_deeply_is_refused_in_words(policy):
-    plan = checked("SELECT k FROM R")
-    for _ in range(600):
-        plan = Distinct(plan)
-    with pytest.raises(MillpondError, match="nested too deeply"):
-        optimise(plan, policy)
