@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from millpond.schema import Schema
 
@@ -168,14 +168,14 @@ def canonical(value: Any) -> str:
 
 
 def _canonical_fields(value: Any) -> str:
-    kind = type(value)
+    kind: Hashable = type(value)
     parts = (canonical(getattr(value, name)) for name in _compared(kind))
-    return f"{kind.__name__}({','.join(parts)})"
+    return f"{type(value).__name__}({','.join(parts)})"
 
 
 @functools.cache
-def _compared(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.compare)
+def _compared(kind: Hashable) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cast("Any", kind)) if f.compare)
 
 
 @follows_from_inputs
@@ -191,7 +191,8 @@ def _plans_in(value: Any) -> Iterator[Node]:
         for item in value:
             yield from _plans_in(item)
     elif is_dataclass(value):
-        for name in _compared(type(value)):
+        kind: Hashable = type(value)
+        for name in _compared(kind):
             yield from _plans_in(getattr(value, name))
 
 

@@ -57,9 +57,9 @@ def fragment_size(node: Node) -> FragmentSize:
             depths = tuple(_depth_after(e, below.depths) for e in node.expressions)
             return replace(higher, parts=parts, depths=depths)
         case Filter():
-            parts = below.condition + 1 + size_after(node.predicate, below.parts)
+            condition = below.condition + 1 + size_after(node.predicate, below.parts)
             deepest = max(below.condition_depth, _depth_after(node.predicate, below.depths))
-            return replace(higher, condition=parts, condition_depth=1 + deepest)
+            return replace(higher, condition=condition, condition_depth=1 + deepest)
         case _:
             return higher
 

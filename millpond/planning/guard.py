@@ -97,7 +97,7 @@ def left_out(faults: Sequence[Fault]) -> Node | None:
     plans = [_times(fault.plan, fault.uses) for fault in faults]
     while len(plans) > 1:
         pairs = [plans[i : i + 2] for i in range(0, len(plans), 2)]
-        plans = [SetOperation(*p, "union", all=True) if len(p) == 2 else p[0] for p in pairs]
+        plans = [SetOperation(p[0], p[1], "union", all=True) if p[1:] else p[0] for p in pairs]
     return plans[0] if plans else None
 
 

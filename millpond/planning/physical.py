@@ -295,9 +295,8 @@ class Graph:
         removed, stack = [], [identity]
         while stack:
             removed.append(stack.pop())
-            for queue in self._forget(removed[-1]).queues():
-                if queue in self.operators and not self.readers(queue):
-                    stack.append(queue)
+            queues = self._forget(removed[-1]).queues()
+            stack += [q for q in queues if q in self.operators and not self.readers(q)]
         return removed
 
     def _forget(self, identity: str) -> Operator:
@@ -412,7 +411,7 @@ class _Build:
                 return CountOperator(below[0], None, "distinct")
             case SetOperation():
                 rule = node.operation + ("_all" if node.all else "")
-                return CountOperator(*below, rule)
+                return CountOperator(below[0], below[1], rule)
             case RowsWindow():
                 return RowsWindowOperator(below[0], node.rows, node.slide_rows, node.partition)
             case Istream():

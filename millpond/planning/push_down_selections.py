@@ -1,6 +1,6 @@
 """Filters as early as possible: through projections, joins and Range windows, never Rows ones.
 
-Every node is asked by its readers for rows that satisfy their conditions, readers first. A node that
+Every node is asked by its readers for rows that satisfy their conditions, readers first. One that
 several readers share does what they all ask for; of the rest only the disjunction is pushed below
 it, as a hint, and each reader selects its own above. What is fused into its readers anyway is no
 one's: each reader has it with conditions of his own.
@@ -84,7 +84,7 @@ class _Shares:
 
 
 class _Chain:
-    """Selections and projections on top of one another, from the top down; only the first is shared.
+    """Selections and projections on top of one another, of which only the top one is shared.
 
     A condition goes from its place to below them all at once, however many they are.
     """
@@ -142,7 +142,7 @@ class _Chain:
 
 
 def _chains(plan: Node) -> dict[Node, _Chain | None]:
-    """The nodes of a plan, inputs first, and the chains that begin with some; not what is inside."""
+    """The nodes of a plan, inputs first, with the chains that begin there; not those inside one."""
     order = list(dict.fromkeys(inputs_first(plan)))
     readers = Counter(below for node in order for below in node.inputs)
     inside: set[Node] = set()
@@ -217,7 +217,7 @@ def _over(node: Node, chain: _Chain | None, inputs: tuple[Node, ...], shares: _S
     if chain is not None:
         return chain.over(inputs[0])
     if isinstance(node, Join):
-        return Join(*inputs, node.kind, shares.condition)
+        return Join(inputs[0], inputs[1], node.kind, shares.condition)
     return node.with_inputs(inputs)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from millpond.catalog import Catalog
-from millpond.cql.algebra import Distinct
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_script
 from millpond.cql.expressions import OuterColumn, walk
@@ -13,8 +12,8 @@ from millpond.errors import MillpondError
 from millpond.planning.attempts import may_fail
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
-from millpond.planning.predicates import expressions_of
 from millpond.planning.physical import Graph
+from millpond.planning.predicates import expressions_of
 from millpond.schema import Type
 from tests.planning.test_rewrites import ALL
 from tests.planning.test_rewrites import checked as elsewhere
