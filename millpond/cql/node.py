@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from millpond.schema import Schema
 
@@ -168,14 +168,18 @@ def canonical(value: Any) -> str:
 
 
 def _canonical_fields(value: Any) -> str:
-    kind: Hashable = type(value)
+    kind = type(value)
     parts = (canonical(getattr(value, name)) for name in _compared(kind))
-    return f"{type(value).__name__}({','.join(parts)})"
+    return f"{kind.__name__}({','.join(parts)})"
 
 
-@functools.cache
-def _compared(kind: Hashable) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cast("Any", kind)) if f.compare)
+_COMPARED: dict[Any, tuple[str, ...]] = {}
+
+
+def _compared(kind: Any) -> tuple[str, ...]:
+    if kind not in _COMPARED:
+        _COMPARED[kind] = tuple(f.name for f in fields(kind) if f.compare)
+    return _COMPARED[kind]
 
 
 @follows_from_inputs
@@ -191,8 +195,7 @@ def _plans_in(value: Any) -> Iterator[Node]:
         for item in value:
             yield from _plans_in(item)
     elif is_dataclass(value):
-        kind: Hashable = type(value)
-        for name in _compared(kind):
+        for name in _compared(type(value)):
             yield from _plans_in(getattr(value, name))
 
 
