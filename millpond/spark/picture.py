@@ -55,17 +55,16 @@ class Picture:
 
     def queries(self, identity: str) -> list[str]:
         """The queries that depend on an operator."""
-        found: list[str] = []
-        seen, stack = {identity}, [identity]
-        while stack:
-            reader = stack.pop()
-            operator = self._graph.operators[reader]
+        found: dict[str, None] = {}
+        seen, waiting = {identity}, [identity]
+        while waiting:
+            operator = self._graph.operators[waiting[-1]]
+            readers = self._graph.readers(waiting.pop())
             if isinstance(operator, OutputOperator):
-                found.append(operator.query)
-            further = [each for each in self._graph.readers(reader) if each not in seen]
-            seen.update(further)
-            stack += reversed(further)
-        return found
+                found[operator.query] = None
+            waiting += [each for each in reversed(readers) if each not in seen]
+            seen.update(readers)
+        return list(found)
 
     def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
         """The queues of some operators now."""

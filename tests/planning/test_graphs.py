@@ -235,6 +235,7 @@ def test_expressions_nested_too_deeply_are_refused_in_words():
 # What it means.
 
 WHERE = ("a > 1", "b < 2", "a > 1 AND b < 2", "a + 1 > b", "a IS NULL OR b > 0")
+OVER_BOTH = ("x.a > 1", "y.b < 2", "x.b > 0 AND y.b < 2", "x.b > y.b")
 BODY = (
     "SELECT {0} AS a, b FROM {1} WHERE {2}",
     "SELECT x.a, y.b FROM {1} x, {3} y WHERE x.a = y.a AND {4}",
