@@ -392,6 +392,7 @@ class Engine:
         """Tells the running operators the settings that may change at any time."""
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
+        limits.by_cost = self.settings.place_by == "cost"
         limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or limits.buckets
 
