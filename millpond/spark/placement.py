@@ -42,7 +42,7 @@ class Placement:
         """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes."""
         if rows > self._limits.driver_rows:
             return EXECUTORS
-        if not spark_is_there:
+        if not spark_is_there or not self._limits.by_cost:
             return DRIVER
         lines = self.lines
         is_quicker = lines[EXECUTORS].at(rows) < MUCH_QUICKER * lines[DRIVER].at(rows)
