@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -65,12 +66,17 @@ def run(
         writer = build(*inputs).writeStream.format("noop").outputMode("append")
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         query.awaitTermination()
-        batches = [batch for batch in query.recentProgress if batch["numInputRows"]]
+        batches = [batch for batch in query.recentProgress if _has_read(batch)]
         return Run(
             tuple(batch["durationMs"]["triggerExecution"] / 1000 for batch in batches),
             sum(batch["numInputRows"] for batch in batches),
             sum(batch["sink"]["numOutputRows"] for batch in query.recentProgress),
         )
+
+
+def _has_read(batch: Any) -> bool:
+    """Whether there was a file for it, even if none of its rows had to be looked at."""
+    return any(source["startOffset"] != source["endOffset"] for source in batch["sources"])
 
 
 def _pages(spark: SparkSession, directory: Path) -> DataFrame:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
-from dataclasses import dataclass, field
-from typing import Protocol
-
 import numpy as np
 import pyarrow as pa
 
@@ -26,70 +22,12 @@ from millpond.kernels.extremes import (
     greatest_of_intervals,
     still_eligible,
 )
+from millpond.kernels.grouped import Group, Spec
 from millpond.kernels.groups import Bools, Floats, Ints, encode
-from millpond.kernels.timeline import Changes, Elements, Timeline, order_of
+from millpond.kernels.ranked import Ranked, is_ranked, ranked_values
+from millpond.kernels.timeline import Changes, Timeline, order_of
 
 _LOW = np.int64(2**32 - 1)
-
-
-class Spec(Protocol):
-    """What an aggregate is; see ``aggregate.AggregateSpec``."""
-
-    @property
-    def function(self) -> str: ...
-    @property
-    def argument(self) -> int | None: ...
-    @property
-    def type(self) -> pa.DataType: ...
-    @property
-    def argument_type(self) -> pa.DataType | None: ...
-    @property
-    def distinct(self) -> bool: ...
-    @property
-    def parameter(self) -> float | None: ...
-
-
-@dataclass
-class Group:
-    """The step as the aggregates see it, and the new state they leave in ``kept``."""
-
-    events: pa.Table
-    elements: Elements
-    timeline: Timeline
-    state: pa.Table
-    state_codes: Ints
-    groups: int
-    until: int
-    kept: dict[str, pa.Array] = field(default_factory=dict)
-
-    def initial(self, name: str) -> Ints:
-        """A kept number of each group before the step."""
-        values = np.zeros(self.groups, dtype=np.int64)
-        values[self.state_codes] = np.asarray(self.state[name]).astype(np.int64)
-        return values
-
-    def total(self, name: str, amounts: Ints, of: Changes | None = None) -> Ints:
-        """A running sum under a name; ``of`` names changes other than the timeline's own."""
-        running = self.running(amounts, self.initial(name), of)
-        self.kept[name] = pa.array(running[self.timeline.is_last])
-        return running
-
-    def running(self, amounts: Ints, initial: Ints, of: Changes | None) -> Ints:
-        """A running sum of which nothing is kept."""
-        if of is None:
-            return self.timeline.running(amounts, initial)
-        return self.timeline.running_of(of, amounts, initial)
-
-    def bag(self, name: str, type_: pa.DataType) -> Bag:
-        """A kept bag of the touched groups."""
-        if self.state.num_rows == 0:
-            return Bag.empty(type_)
-        return Bag.of_lists(self.state_codes, self.state[name + "v"], self.state[name + "n"])
-
-    def keep_bag(self, name: str, bag: Bag) -> None:
-        """Leaves a bag for the next step."""
-        lists = bag.to_lists(self.timeline.code[self.timeline.is_last])
-        self.kept[name + "v"], self.kept[name + "n"] = lists
 
 
 def state_fields(index: int, spec: Spec, is_append_only: bool) -> list[pa.Field]:
@@ -98,7 +36,9 @@ def state_fields(index: int, spec: Spec, is_append_only: bool) -> list[pa.Field]
     number, numbers = pa.int64(), pa.list_(pa.int64())
     values = pa.list_(spec.argument_type or number)
     bag = [pa.field(name + "v", values), pa.field(name + "n", numbers)]
-    if spec.function in ("min", "max", "percentile"):
+    if is_ranked(spec, is_append_only):
+        return [pa.field(name + "count", number)]
+    if spec.function in ("min", "max"):
         return bag
     distinct = bag if _is_distinct(spec) else []
     return distinct + [pa.field(name + part, number) for part in _parts(spec)]
@@ -119,15 +59,17 @@ def _parts(spec: Spec) -> list[str]:
     return ["count", "low", "high"] if spec.function == "avg" else ["count", "sum"]
 
 
-def accumulate(index: int, spec: Spec, group: Group, is_append_only: bool) -> Values:
+def accumulate(
+    index: int, spec: Spec, group: Group, is_append_only: bool, ranked: Ranked | None = None
+) -> Values:
     """The aggregate's value at every instant; leaves its new state in the group."""
     name = f"s{index}_"
+    column = None if spec.argument is None else group.events[f"a{spec.argument}"]
+    if ranked is not None and column is not None and is_ranked(spec, is_append_only):
+        return ranked_values(name, spec, group, ranked, column)
     if spec.function in ("min", "max"):
         return _extreme(name, spec, group, is_append_only)
-    if spec.function == "percentile":
-        return _percentile(name, spec, group)
     changes, of = group.timeline.changes, None
-    column = None if spec.argument is None else group.events[f"a{spec.argument}"]
     if _is_distinct(spec):
         changes = of = _distinct(name, spec.argument_type, column, group)
     return _sums(name, spec, group, column, changes, of)
@@ -374,54 +316,3 @@ def _keep_counts(
     alive = np.flatnonzero(counts != 0)
     kept = entered.take(example[alive])
     group.keep_bag(name, Bag(kept.code, kept.values, counts[alive]))
-
-
-def _percentile(name: str, spec: Spec, group: Group) -> Values:
-    """By a sorted list a group: exact, one insertion or removal a change.
-
-    The list holds order-preserving integers, because NaN has no place among doubles.
-    """
-    column = group.events[f"a{spec.argument}"]
-    bag, data, _, members = _counted_values(name, spec, group, column)
-    numbers = np.concatenate([doubles_of(bag.values)[:-1], _usable_doubles(column)])
-    number_of = dict(zip(data.tolist(), numbers.tolist(), strict=True))
-    bag_data, data_list = data[: len(bag.code)], data.tolist()
-    timeline = group.timeline
-    result = np.zeros(len(timeline.code))
-    valid = np.zeros(len(timeline.code), dtype=np.bool_)
-    members_list, weights = members.tolist(), timeline.changes.weight.tolist()
-    position = 0
-    content: list[int] = []
-    for instant, last in enumerate(timeline.last.tolist()):
-        if timeline.is_first[instant]:
-            own = bag.code == timeline.code[instant]
-            content = sorted(np.repeat(bag_data[own], bag.number[own]).tolist())
-        removals = []
-        for at in range(position, last + 1):
-            if members_list[at] < 0:
-                continue
-            if weights[at] > 0:
-                for _ in range(weights[at]):
-                    bisect.insort(content, data_list[members_list[at]])
-            else:
-                removals += [data_list[members_list[at]]] * -weights[at]
-        for value in removals:
-            del content[bisect.bisect_left(content, value)]
-        position = last + 1
-        if content:
-            valid[instant] = True
-            result[instant] = _interpolate(content, number_of, spec.parameter or 0.0)
-    return of_numbers(result, valid, spec.type)
-
-
-def _usable_doubles(column: pa.ChunkedArray) -> Floats:
-    return doubles_of(column)[:-1][mask_of(column)[:-1]]
-
-
-def _interpolate(content: list[int], number_of: dict[int, float], fraction: float) -> float:
-    rank = fraction * (len(content) - 1)
-    below = int(rank)
-    low = number_of[content[below]]
-    if rank == below:
-        return low
-    return low + (number_of[content[below + 1]] - low) * (rank - below)

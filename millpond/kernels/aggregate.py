@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.accumulate import Group, accumulate, state_fields
+from millpond.kernels.accumulate import accumulate, state_fields
 from millpond.kernels.columns import flat, integers
+from millpond.kernels.grouped import Group
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.ordered import MemberIndex, member_schema, numbered
+from millpond.kernels.ranked import Ranked, is_ranked
 from millpond.kernels.timeline import Elements, Timeline, marks_at, spans
 from millpond.schema import BEGINNING, FOREVER
 
@@ -59,6 +62,17 @@ class AggregateKernel:
         self, events: pa.Table, state: pa.Table, after: int, until: int
     ) -> tuple[pa.Table, pa.Table]:
         """The elements of the step (after, until] and the new state of the groups it touched."""
+        return self._computed(events, state, after, until, lambda codes, groups: None)
+
+    def _computed(
+        self,
+        events: pa.Table,
+        state: pa.Table,
+        after: int,
+        until: int,
+        ranked_of: Callable[[Ints, int], Ranked | None],
+    ) -> tuple[pa.Table, pa.Table]:
+        """The same; ``ranked_of`` is told the groups of the state's rows and how many there are."""
         keys = pa.concat_tables([events.select(self.keys), state.select(self.keys)])
         codes = encode([keys[name] for name in self.keys], events.num_rows + state.num_rows)
         is_global = not self.key_types
@@ -73,9 +87,12 @@ class AggregateKernel:
         changes = elements.changes(until, marks_at(after, groups, is_global))
         timeline = Timeline.of(changes)
         group = Group(events, elements, timeline, state, codes[events.num_rows :], groups, until)
+        ranked = ranked_of(group.state_codes, groups)
+        if ranked is not None:
+            group.kept["_g"] = pa.array(ranked.number[timeline.code[timeline.is_last]])
         count = group.total("_n", changes.weight)
         values = [
-            accumulate(index, spec, group, self.is_append_only)
+            accumulate(index, spec, group, self.is_append_only, ranked)
             for index, spec in enumerate(self.aggregates)
         ]
         present = (count > 0) | is_global
@@ -99,6 +116,55 @@ class AggregateKernel:
         columns = [flat(keys[name].take(rows)) for name in self.keys]
         columns += [group.kept[field.name] for field in list(self.state_schema)[len(columns) :]]
         return pa.Table.from_arrays(columns, schema=self.state_schema)
+
+
+@dataclass(frozen=True)
+class RankedAggregateKernel(AggregateKernel):
+    """The same with aggregates that keep the values of their groups in order."""
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        """Each group has a number, under which its values are kept."""
+        return super().state_schema.append(pa.field("_g", pa.int64()))
+
+    @property
+    def member_schema(self) -> pa.Schema:
+        """How often each value is there."""
+        return member_schema()
+
+    @property
+    def _arguments(self) -> list[int]:
+        ranked = (spec for spec in self.aggregates if is_ranked(spec, self.is_append_only))
+        return sorted({spec.argument for spec in ranked if spec.argument is not None})
+
+    def run_with_members(
+        self,
+        events: pa.Table,
+        state: pa.Table,
+        members: MemberIndex,
+        after: int,
+        until: int,
+        fresh: int,
+    ) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The elements of the step, the new state of the groups, and the values that move."""
+        found: list[Ranked] = []
+
+        def ranked_of(codes: Ints, groups: int) -> Ranked:
+            _, number = numbered(state, codes, groups, fresh)
+            found.append(Ranked(members, number, self._arguments))
+            return found[0]
+
+        output, changed = self._computed(events, state, after, until, ranked_of)
+        return output, changed, found[0].changes()
+
+
+def aggregate_kernel(
+    key_types: tuple[pa.DataType, ...], aggregates: tuple[AggregateSpec, ...], is_append_only: bool
+) -> AggregateKernel:
+    """The kernel for some aggregates."""
+    ranked = any(is_ranked(spec, is_append_only) for spec in aggregates)
+    kind = RankedAggregateKernel if ranked else AggregateKernel
+    return kind(key_types, aggregates, is_append_only)
 
 
 def element_schema(types: Sequence[pa.DataType]) -> pa.Schema:

@@ -59,7 +59,7 @@ def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]
     """
     type_ = column.type
     if pa.types.is_floating(type_):
-        return _sortable_doubles(np.asarray(pc.add(column, 0.0))), _doubles_back
+        return sortable_doubles(np.asarray(pc.add(column, 0.0))), doubles_back
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return _sortable_strings(column)
     width = pa.int32() if type_.bit_width == 32 else pa.int64()
@@ -77,13 +77,15 @@ _FLIP = np.int64(2**63 - 1)
 _LEAST = np.int64(-(2**63))
 
 
-def _sortable_doubles(data: Floats) -> Ints:
+def sortable_doubles(data: Floats) -> Ints:
+    """Order-preserving integers for doubles; NaN is the greatest."""
     data = np.where(np.isnan(data), np.nan, data)
     bits = np.ascontiguousarray(data).view(np.int64)
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
 
-def _doubles_back(values: Ints) -> pa.Array:
+def doubles_back(values: Ints) -> pa.Array:
+    """The doubles of such integers."""
     bits = np.where(values < 0, values ^ _FLIP, values)
     return pa.array(np.ascontiguousarray(bits).view(np.float64))
 

@@ -54,18 +54,20 @@ def _hash_column(array: pa.Array, seeds: Words) -> Words:
         return seeds
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return _hash_strings(array, seeds)
-    if pa.types.is_floating(type_):
-        return _hash_longs(_bits(array), seeds)
-    if pa.types.is_boolean(type_) or type_.bit_width == 32:
+    if not pa.types.is_floating(type_) and (pa.types.is_boolean(type_) or type_.bit_width == 32):
         return _hash_ints(np.asarray(pc.fill_null(array.cast(pa.int32()), 0)), seeds)
-    return _hash_longs(np.asarray(pc.fill_null(array.cast(pa.int64()), 0)), seeds)
+    return _hash_longs(bits_of(array), seeds)
 
 
-def _bits(array: pa.Array) -> Ints:
-    """The bits of doubles, with one zero and one NaN."""
-    data = np.asarray(pc.fill_null(array, 0.0)) + 0.0
-    data[np.isnan(data)] = np.nan
-    return data.view(np.int64)
+def bits_of(array: pa.Array) -> Ints:
+    """A number for each value but strings: of doubles the bits, with one zero and one NaN."""
+    if pa.types.is_floating(array.type):
+        data = np.asarray(pc.fill_null(array, 0.0)) + 0.0
+        data[np.isnan(data)] = np.nan
+        return data.view(np.int64)
+    if pa.types.is_boolean(array.type) or array.type.bit_width == 32:
+        array = array.cast(pa.int32())
+    return np.asarray(pc.fill_null(array.cast(pa.int64()), 0))
 
 
 def _hash_ints(data: npt.NDArray[np.int32], seeds: Words) -> Words:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Bools, Ints, encode, first_rows, stable_order
+from millpond.kernels.ordered import MemberIndex, member_schema, merged_members, numbered
 from millpond.kernels.timeline import order_of
 from millpond.schema import FOREVER
 
@@ -41,21 +42,32 @@ class RowsWindowKernel:
 
     @property
     def state_schema(self) -> pa.Schema:
-        """One row a partition: how many elements so far, and those that have yet to leave."""
+        """One row a partition: how many elements so far, and its number."""
         fields = [pa.field(n, t) for n, t in zip(self.keys, self.key_types, strict=True)]
-        fields += [pa.field("_n", pa.int64()), pa.field("_i", pa.list_(pa.int64()))]
+        return pa.schema([*fields, pa.field("_n", pa.int64()), pa.field("_g", pa.int64())])
+
+    @property
+    def member_schema(self) -> pa.Schema:
+        """The elements that have yet to leave: a partition's i-th is at place i."""
         kept = zip(self.columns, self.types, strict=True)
-        return pa.schema(fields + [pa.field(n, pa.list_(t)) for n, t in kept])
+        return member_schema([pa.field(n, t) for n, t in kept])
 
     @property
     def output_schema(self) -> pa.Schema:
         """The elements put out."""
         return element_schema(self.types)
 
-    def run(
-        self, events: pa.Table, state: pa.Table, after: int, until: int
-    ) -> tuple[pa.Table, pa.Table]:
-        """The elements of the step and the new state of the partitions it touched."""
+    def run_with_members(
+        self,
+        events: pa.Table,
+        state: pa.Table,
+        members: MemberIndex,
+        after: int,
+        until: int,
+        fresh: int,
+    ) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The elements of the step, the new counts of the partitions it touched, and the elements
+        that stay beyond the step or leave in it."""
         if not self.is_base:
             events = events.take(
                 pa.array(np.repeat(np.arange(events.num_rows), integers(events["_w"])))
@@ -63,27 +75,55 @@ class RowsWindowKernel:
         keys = pa.concat_tables([events.select(self.keys), state.select(self.keys)])
         codes = encode([keys[name] for name in self.keys], events.num_rows + state.num_rows)
         own, old = codes[: events.num_rows], codes[events.num_rows :]
-        groups = int(codes.max(initial=-1)) + 1
-        before = np.zeros(groups, dtype=np.int64)
-        before[old] = integers(state["_n"])
+        before, number = numbered(state, old, int(codes.max(initial=-1)) + 1, fresh)
         order = self._order(events, own)
         own, time = own[order], integers(events["_ts"])[order]
-        counts = np.bincount(own, minlength=groups)
+        counts = np.bincount(own, minlength=len(before))
         offsets = np.append(0, np.cumsum(counts))[:-1]
-        index = before[own] + 1 + np.arange(len(own)) - offsets[own]
-        kept_code, kept_index, kept = self._kept(state, old)
-        code = np.concatenate([kept_code, own])
-        number = np.concatenate([kept_index, index])
-        rows = pa.concat_tables([kept, events.select(self.columns).take(pa.array(order))])
         clock = _Clock(time, offsets, before, before + counts)
-        enter, leave = self._next(number), self._next(number + self.rows)
+        kept = self._needed(members, number, clock)
+        at = np.argsort(number, kind="stable")
+        kept_code = at[np.searchsorted(number[at], integers(kept["_g"]))]
+        index = before[own] + 1 + np.arange(len(own)) - offsets[own]
+        code = np.concatenate([kept_code, own])
+        place = np.concatenate([integers(kept["_v"]), index])
+        new = events.select(self.columns).take(pa.array(order))
+        rows = pa.concat_tables(
+            [kept.select(self.columns), new.cast(kept.select(self.columns).schema)]
+        )
+        enter, leave = self._next(place), self._next(place + self.rows)
         output = self._output(rows, code, enter, leave, clock)
-        staying = np.flatnonzero(leave > clock.now[code])
-        return output, self._state(keys, codes, rows, code, number, staying, clock.now)
+        was_kept = np.arange(len(code)) < len(kept_code)
+        stays = leave > clock.now[code]
+        moved = np.flatnonzero(was_kept != stays)
+        sign = np.where(was_kept[moved], -1, 1)
+        arrays = [pa.array(number[code[moved]]), pa.array(place[moved]), pa.array(sign)]
+        taken = rows.take(pa.array(moved)).columns
+        changes = pa.Table.from_arrays([*arrays, *taken], schema=self.member_schema)
+        examples = pa.array(first_rows(codes)) if self.keys else pa.array([], pa.int64())
+        groups = [flat(keys[name].take(examples)) for name in self.keys]
+        groups += [pa.array(clock.now), pa.array(number)]
+        new_state = pa.Table.from_arrays(groups, schema=self.state_schema)
+        return output, new_state, merged_members([changes])
 
     def _next(self, number: Ints) -> Ints:
         """The multiple of the slide at or after a count."""
         return -(-number // self.slide) * self.slide
+
+    def _needed(self, members: MemberIndex, number: Ints, clock: _Clock) -> pa.Table:
+        """The kept elements that enter or leave in the step.
+
+        The count reaches multiples of the slide from the one after ``passed`` to ``reached``.
+        """
+        passed = clock.before // self.slide * self.slide
+        reached = clock.now // self.slide * self.slide
+        group = np.concatenate([number, number])
+        low = np.concatenate([passed - self.rows + 1, passed + 1])
+        high = np.concatenate(
+            [np.minimum(reached - self.rows, passed), np.minimum(reached, clock.before)]
+        )
+        moving = np.flatnonzero(high >= low)
+        return members.between(group[moving], low[moving], high[moving])
 
     def _order(self, events: pa.Table, codes: Ints) -> Ints:
         if self.is_base:
@@ -92,17 +132,6 @@ class RowsWindowKernel:
         table = events.select(["_ts", *self.columns]).append_column("_code", pa.array(codes))
         keys = [(name, "ascending", "at_start") for name in ("_code", "_ts", *self.columns)]
         return np.asarray(pc.sort_indices(table, sort_keys=keys)).astype(np.int64)
-
-    def _kept(self, state: pa.Table, codes: Ints) -> tuple[Ints, Ints, pa.Table]:
-        empty = pa.schema([pa.field(n, t) for n, t in zip(self.columns, self.types, strict=True)])
-        if state.num_rows == 0:
-            none = np.zeros(0, dtype=np.int64)
-            return none, none, empty.empty_table()
-        lists = flat(state["_i"])
-        lengths = np.asarray(lists.value_lengths()).astype(np.int64)
-        columns = [flat(state[name]).flatten() for name in self.columns]
-        index = np.asarray(lists.flatten()).astype(np.int64)
-        return np.repeat(codes, lengths), index, pa.Table.from_arrays(columns, schema=empty)
 
     def _output(
         self, rows: pa.Table, code: Ints, enter: Ints, leave: Ints, clock: _Clock
@@ -124,28 +153,6 @@ class RowsWindowKernel:
             pa.array(np.concatenate([np.full(len(leaving), -1), np.ones(int(seen.sum()), int)])),
         ]
         return pa.Table.from_arrays(arrays + taken.columns, schema=self.output_schema)
-
-    def _state(
-        self,
-        keys: pa.Table,
-        codes: Ints,
-        rows: pa.Table,
-        code: Ints,
-        number: Ints,
-        staying: Ints,
-        now: Ints,
-    ) -> pa.Table:
-        groups = len(now)
-        staying = staying[np.argsort(code[staying], kind="stable")]
-        counts = np.bincount(code[staying], minlength=groups)
-        offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
-        kept = rows.take(pa.array(staying))
-        examples = pa.array(first_rows(codes)) if self.keys else pa.array([], pa.int64())
-        arrays = [flat(keys[name].take(examples)) for name in self.keys]
-        arrays.append(pa.array(now))
-        arrays.append(pa.ListArray.from_arrays(offsets, pa.array(number[staying])))
-        arrays += [pa.ListArray.from_arrays(offsets, flat(kept[n])) for n in self.columns]
-        return pa.Table.from_arrays(arrays, schema=self.state_schema)
 
 
 @dataclass(frozen=True)

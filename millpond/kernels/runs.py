@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Ints
-from millpond.kernels.hashing import SEED, murmur3
+from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
-from millpond.schema import BEGINNING
+from millpond.schema import BEGINNING, FOREVER
 
 HASH = "_h"
 
@@ -42,15 +42,9 @@ def as_run(elements: pa.Table, key_count: int) -> pa.Table:
     if not keys:
         hashes = np.zeros(elements.num_rows, dtype=np.int64)
         return elements.add_column(0, HASH, pa.array(hashes))
-    hashes = _hash(keys)
+    hashes = hashes_of(keys)
     order = np.argsort(hashes, kind="stable")
     return elements.take(pa.array(order)).add_column(0, HASH, pa.array(hashes[order]))
-
-
-def _hash(keys: list[pa.ChunkedArray]) -> Ints:
-    """Two hashes of 32 bits; equal for keys that are equal, NaN being so to itself."""
-    high, low = murmur3(keys, SEED).astype(np.int64), murmur3(keys, ~SEED & 0xFFFF).astype(np.int64)
-    return high << np.int64(32) | low
 
 
 def merged_runs(runs: Sequence[pa.Table], until: int) -> pa.Table:
@@ -64,11 +58,20 @@ def merged_runs(runs: Sequence[pa.Table], until: int) -> pa.Table:
     alike = follows | np.append(follows[1:], False)[: len(hashes)]
     if not alike.any():
         return together.take(pa.array(order)).combine_chunks()
+    some = together.take(pa.array(order[alike]))
+    if not _gains_by_sums(some):
+        return together.take(pa.array(order)).combine_chunks()
     names = [name for name in together.column_names if name[0] in "kc"]
-    summed = still_open(together.take(pa.array(order[alike])), names, until)
+    summed = still_open(some, names, until)
     merged = pa.concat_tables([together.take(pa.array(order[~alike])), summed])
     order = np.argsort(integers(merged[HASH]), kind="stable")
     return merged.take(pa.array(order)).combine_chunks()
+
+
+def _gains_by_sums(elements: pa.Table) -> bool:
+    """Whether some may cancel, or stay for ever; those that only come soon end by themselves."""
+    is_lasting = integers(elements["_te"]) == FOREVER
+    return bool(np.any(is_lasting | (integers(elements["_w"]) < 0)))
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Run:
     """Where the hashes begin that have the same first bits."""
     first: int
     last: int
+    bytes: int
 
     @staticmethod
     def of(table: pa.Table, first: int = 0, last: int = 0) -> Run:
@@ -94,7 +98,7 @@ class Run:
         sizes = np.bincount(_first_bits(hashes, bits), minlength=2**bits)
         directory = np.append(0, np.cumsum(sizes))
         last_end = int(end.max(initial=BEGINNING))
-        return Run(table, hashes, start, end, last_end, directory, first, last)
+        return Run(table, hashes, start, end, last_end, directory, first, last, table.nbytes)
 
     def places(self, hashes: Ints) -> tuple[Ints, Ints]:
         """For each hash, where those with the same first bits begin and end."""
@@ -121,7 +125,7 @@ class RunIndex:
     @property
     def bytes(self) -> int:
         """The memory of the runs."""
-        return sum(run.table.nbytes for run in self.runs)
+        return sum(run.bytes for run in self.runs)
 
     def with_run(self, table: pa.Table, until: int) -> RunIndex:
         """The index with one run more, merged with those of its size; true after a time."""

@@ -9,7 +9,7 @@ from millpond.cql.algebra import _RelationToStream
 from millpond.cql.node import Node
 from millpond.schema import Schema
 
-__all__ = ["Arrivals", "Combine", "Snapshots"]
+__all__ = ["Arrivals", "Combine", "Moments", "Snapshots"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +39,11 @@ class Arrivals(_RelationToStream):
 
     No minus is read and nothing is remembered: what enters is passed on.
     """
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moments(_RelationToStream):
+    """The Rstream of a relation whose elements last one tick: what starts, equal rows summed up."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,6 +16,7 @@ from millpond.planning.push_down_projections import push_down_projections
 from millpond.planning.push_down_selections import push_down_selections
 from millpond.planning.reduce_joins import reduce_joins
 from millpond.planning.reduce_set_operations import reduce_set_operations
+from millpond.planning.rstream_of_moments import rstream_of_moments
 from millpond.planning.unbounded_to_now import unbounded_to_now
 from millpond.planning.unnest_subqueries import unnest_subqueries
 
@@ -26,6 +27,7 @@ REWRITES: tuple[Callable[[Node], Node], ...] = (
     push_down_selections,
     reduce_set_operations,
     reduce_joins,
+    rstream_of_moments,
     unbounded_to_now,
     drop_unread_minus,
     push_down_projections,

@@ -30,7 +30,7 @@ from millpond.cql.algebra import (
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node, canonical
 from millpond.errors import MillpondError, StateError
-from millpond.planning.nodes import Arrivals, Combine, Snapshots
+from millpond.planning.nodes import Arrivals, Combine, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
 
@@ -187,6 +187,17 @@ class ArrivalsOperator(Operator):
 
 
 @dataclass(frozen=True)
+class MomentsOperator(Operator):
+    """An Rstream of what lasts one tick: what starts, equal rows summed up."""
+
+    input: Node
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class SnapshotsOperator(Operator):
     """Rstream: the relation at every instant at which one of ``movers`` moves."""
 
@@ -207,7 +218,8 @@ class SnapshotsOperator(Operator):
 
 @dataclass(frozen=True)
 class OutputOperator(Operator):
-    """Delivers a query: ``changes`` of a relation, ``arrivals`` in it, or a ``stream``'s elements.
+    """Delivers a query: ``changes`` of a relation, ``arrivals`` in it, ``moments`` of it, or a
+    ``stream``'s elements.
 
     ``is_net``: no instant takes a row out and puts an equal one in, so nothing has to be summed.
     """
@@ -285,6 +297,8 @@ class Graph:
         build = _Build(self, epoch, plan)
         if isinstance(plan, Arrivals):
             output = OutputOperator(build.fragment(plan.input), name, "arrivals")
+        elif isinstance(plan, Moments):
+            output = OutputOperator(build.fragment(plan.input), name, "moments")
         else:
             mode = "stream" if plan.is_stream else "changes"
             output = OutputOperator(build.fragment(plan), name, mode, is_net(plan))
@@ -420,6 +434,8 @@ class _Build:
                 return DifferenceOperator(below[0], -1)
             case Arrivals():
                 return ArrivalsOperator(below[0])
+            case Moments():
+                return MomentsOperator(below[0])
             case Snapshots():
                 return SnapshotsOperator(below[-1], tuple(dict.fromkeys(below[:-1])))
             case _:

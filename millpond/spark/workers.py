@@ -20,8 +20,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
-from millpond.kernels.kernel import Kernel, run_bucket
-from millpond.storage.forms import Keyed
+from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket
+from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, last_end
 from millpond.storage.portions import Share
 from millpond.storage.state import Delta, StateVersion
@@ -70,18 +70,19 @@ class Place:
     def write_state(
         self,
         name: BucketName,
-        form: Keyed,
+        form: Form[Any],
         version: StateVersion,
         changes: pa.Table,
         bucket: int,
         attempt: int,
         until: int,
+        part: str = "delta",
     ) -> Line:
-        """Writes what changes in a bucket of the state."""
+        """Writes what changes in a bucket of the state, or of a part of it."""
         if changes.num_rows == 0:
             return {}
-        path = f"{self.state}-{bucket}-{attempt}"
-        return {"delta": STATES.write(name, form, version, changes, path, until).to_json()}
+        path = f"{self.state}-{part}-{bucket}-{attempt}"
+        return {part: STATES.write(name, form, version, changes, path, until).to_json()}
 
     def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
         """Writes a part of the step's output; the reference to it."""
@@ -144,6 +145,43 @@ class RunKernel:
         line = self.place.write_page(output, bucket, attempt)
         return line | self.place.write_state(
             name, form, version, changes, bucket, attempt, self.until
+        )
+
+
+@dataclass(frozen=True)
+class RunMemberKernel:
+    """Runs a kernel on each bucket of its groups and their members."""
+
+    place: Place
+    schema: pa.Schema
+    kernel: MemberKernel
+    operator: str
+    versions: tuple[StateVersion, StateVersion]
+    after: int
+    until: int
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One bucket: its output, and what changes in its state."""
+        kernel = self.kernel
+        if rows.num_rows == 0 and kernel.keys:
+            return {}
+        groups = Keyed(kernel.state_schema, tuple(kernel.keys))
+        members = Ordered(kernel.member_schema)
+        name = BucketName(self.place.directory, self.operator, bucket)
+        member_name = BucketName(self.place.directory, f"{self.operator}.members", bucket)
+        known = STATES.state_at(name, groups, self.versions[0])
+        state = known.query(rows) if kernel.keys else known.all()
+        index = STATES.state_at(member_name, members, self.versions[1])
+        fresh = fresh_number(self.versions[0].number)
+        output, changed, moved = kernel.run_with_members(
+            rows, state, index, self.after, self.until, fresh
+        )
+        line = self.place.write_page(output, bucket, attempt)
+        line |= self.place.write_state(
+            name, groups, self.versions[0], changed, bucket, attempt, self.until
+        )
+        return line | self.place.write_state(
+            member_name, members, self.versions[1], moved, bucket, attempt, self.until, "members"
         )
 
 
@@ -222,6 +260,6 @@ def page_of(store: Store, lines: list[Line]) -> Page | None:
     )
 
 
-def deltas_of(lines: list[Line]) -> dict[int, Delta]:
-    """What changes in each bucket of the state."""
-    return {line["bucket"]: Delta.from_json(line["delta"]) for line in lines if "delta" in line}
+def deltas_of(lines: list[Line], part: str = "delta") -> dict[int, Delta]:
+    """What changes in each bucket of the state, or of a part of it."""
+    return {line["bucket"]: Delta.from_json(line[part]) for line in lines if part in line}

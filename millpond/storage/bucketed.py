@@ -6,6 +6,7 @@ step is committed and the next version names them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -86,8 +87,12 @@ class BucketedState:
 
     def changed(self, changes: pa.Table, until: int) -> StateVersion:
         """Writes the rows that a step changes; the version in which they count."""
-        parts = self.split(changes).items()
-        return self.following({b: self._write(b, part, until) for b, part in parts}, until)
+        return self.changed_in(self.split(changes), until)
+
+    def changed_in(self, changes: Mapping[int, pa.Table], until: int) -> StateVersion:
+        """The same where it is known which bucket the rows are of."""
+        some = {bucket: rows for bucket, rows in changes.items() if rows.num_rows}
+        return self.following({b: self._write(b, rows, until) for b, rows in some.items()}, until)
 
     def following(self, written: dict[int, Delta], until: int) -> StateVersion:
         """The version with these deltas; those that say nothing after its time go at once."""
@@ -154,7 +159,7 @@ class BucketedState:
 
 
 class PairedState:
-    """The states of the two sides of a join."""
+    """Two states in one: the sides of a join, or groups and their members."""
 
     def __init__(self, left: BucketedState, right: BucketedState) -> None:
         self.left, self.right = left, right
@@ -169,6 +174,16 @@ class PairedState:
     ) -> tuple[StateVersion, StateVersion]:
         """Writes what is new on either side."""
         return self.left.changed(left, until), self.right.changed(right, until)
+
+    def changed_in(
+        self, changes: Mapping[int, Sequence[pa.Table]], until: int
+    ) -> tuple[StateVersion, StateVersion]:
+        """Writes what changes in each bucket: of the left state, then of the right one."""
+        left, right = (
+            state.changed_in({b: both[n] for b, both in changes.items()}, until)
+            for n, state in enumerate((self.left, self.right))
+        )
+        return left, right
 
     def take(self, version: tuple[StateVersion, StateVersion]) -> None:
         """From now on these versions are the state."""

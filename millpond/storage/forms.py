@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import encode
+from millpond.kernels.ordered import MemberIndex, merged_members
 from millpond.kernels.runs import Run, RunIndex, merged_runs
-from millpond.schema import FOREVER
+from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.state import Delta
 from millpond.storage.synopses import GroupSynopsis
 
 State = TypeVar("State")
 
-INDEX_BYTES = 150
+INDEX_BYTES = 50
 """What a synopsis's index takes for each group, about."""
 
 
@@ -135,4 +136,37 @@ class Indexed:
         return len(state)
 
     def bytes(self, state: RunIndex) -> int:
+        return state.bytes
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The members of groups: each delta is a run of those that come and go."""
+
+    schema: pa.Schema
+
+    def empty(self) -> MemberIndex:
+        return MemberIndex(self.schema)
+
+    def applied(
+        self, state: MemberIndex, delta: Delta, rows: pa.Table, changes: pa.Table | None
+    ) -> MemberIndex:
+        return state.succeeded(rows, delta.first, delta.last)
+
+    def everything(self, state: MemberIndex) -> pa.Table:
+        return state.all()
+
+    def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
+        return merged_members(parts)
+
+    def only(self, state: MemberIndex, deltas: Sequence[Delta]) -> MemberIndex:
+        return state.only({delta.last for delta in deltas})
+
+    def last_end(self, rows: pa.Table) -> int:
+        return FOREVER if rows.num_rows else BEGINNING
+
+    def live_rows(self, state: MemberIndex) -> int:
+        return len(state)
+
+    def bytes(self, state: MemberIndex) -> int:
         return state.bytes

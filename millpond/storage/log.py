@@ -17,7 +17,7 @@ from typing import Any
 
 from millpond.errors import StateError
 
-FORMAT = 1
+FORMAT = 2
 """Grows whenever records are written that an older reader would misread."""
 
 GROUP = 1_000

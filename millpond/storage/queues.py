@@ -13,6 +13,8 @@ from itertools import accumulate
 
 import pyarrow as pa
 
+from millpond.kernels.columns import integers
+from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING
 from millpond.storage.pages import Page, Span, concatenated
@@ -303,20 +305,41 @@ class Queue:
         return Compaction(page, (), at)
 
     def _merged(self) -> Compaction | None:
-        """Small pages that all readers have passed, as one."""
-        if len(self._pages) < MERGE_PAGES or not any(kind.scans for kind in self._kinds.values()):
+        """Pages that all readers have passed, as one: small ones where somebody scans them all, and
+        by levels where elements are read again when they end, each wherever it lies.
+        """
+        kinds = self._kinds.values()
+        scans, ends = (any(k.scans for k in kinds), any(k.retention.ends for k in kinds))
+        if len(self._pages) < MERGE_PAGES or not (scans or ends):
             return None
-        passed = min(kind.least_cursor for kind in self._kinds.values())
-        small = [
+        passed = min(kind.least_cursor for kind in kinds)
+        old = [
             p
             for p in self._pages[: bisect_right(self._floors, passed)]
-            if p.last <= passed and p.rows < MERGE_ROWS and not p.is_free and p.is_in_driver
+            if p.last <= passed and not p.is_free and p.is_in_driver
         ]
-        if len(small) < MERGE_PAGES:
+        old = [p for p in old if p.rows < MERGE_ROWS] if scans else self._levelled(old)
+        if len(old) < (MERGE_PAGES if scans else 2):
             return None
-        merged = Page.of(self.store, concatenated(small, self.schema))
-        merged.arrived_seconds = small[0].arrived_seconds
-        return Compaction(merged, tuple(small))
+        table = concatenated(old, self.schema)
+        if not scans:  # what has ended all have read
+            table = table.filter(pa.array(integers(table["_te"]) > passed))
+        if table.num_rows == 0:
+            return None
+        merged = Page.of(self.store, table)
+        merged.arrived_seconds = old[0].arrived_seconds
+        return Compaction(merged, tuple(old))
+
+    def _levelled(self, pages: list[Page]) -> list[Page]:
+        """The smallest of many pages, as many as make a level full."""
+        if any(kind.needs_content for kind in self._kinds.values()):
+            return []
+        ending = (page for page in pages if page.last_end is not None)
+        by_size = sorted(ending, key=lambda page: -page.rows)
+        if len(by_size) < MERGE_PAGES:
+            return []
+        count = parts_to_merge([page.rows for page in by_size[:-1]], by_size[-1].rows)
+        return by_size[len(by_size) - 1 - count :]
 
     def close(self) -> None:
         """Frees all pages."""

@@ -6,16 +6,15 @@ one row of state for each group.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Hashable
 from threading import RLock
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from millpond.connectors.python_values import python_values
 from millpond.kernels.columns import integers
+from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.hash_index import HashIndex, hashes_of, same_keys
 from millpond.kernels.levels import parts_to_merge
 
 COMPACT_ROWS = 4_096
@@ -55,8 +54,10 @@ class GroupSynopsis:
         self._keys = keys
         self._chunks: list[pa.Table] = []
         self._starts: list[int] = []
+        self._sizes: list[int] = []
+        """The bytes of each chunk."""
         self._rows = 0
-        self._index: dict[Hashable, int] = {}
+        self._index = HashIndex()
         self._lock = RLock()
 
     def change_memory(self, bytes_: int) -> None:
@@ -64,48 +65,76 @@ class GroupSynopsis:
 
     def query(self, keys: pa.Table) -> pa.Table:
         """The rows of those of these keys that are known."""
-        if not self._index:
-            return self.schema.empty_table()
-        different = self._tuples(keys.group_by(self._keys, use_threads=False).aggregate([]))
         with self._lock:
-            found = {self._index[key] for key in different if key in self._index}
-            return self._take(sorted(found))
+            if not len(self) or not keys.num_rows:
+                return self.schema.empty_table()
+            if not self._keys:
+                return self.all()
+            _, _, rows = self._found(keys)
+            return self._take(np.unique(rows[rows >= 0]))
 
     def insert(self, rows: pa.Table) -> None:
-        """Replaces the rows of their keys; a row with ``_n`` = 0 says that the key is gone."""
+        """Replaces the rows of their keys, which are different ones.
+
+        A row with ``_n`` = 0 says that the key is gone.
+        """
         with self._lock:
-            start = self._rows
-            counts = integers(rows["_n"]).tolist()
-            for offset, (key, count) in enumerate(zip(self._tuples(rows), counts, strict=True)):
-                if count == 0 and self._keys:
-                    self._index.pop(key, None)
-                else:
-                    self._index[key] = start + offset
+            if not rows.num_rows:
+                return
+            if not self._keys:
+                self._restart(rows.slice(rows.num_rows - 1))
+                return
+            hashes, slots, old = self._found(rows)
+            there, known = integers(rows["_n"]) != 0, old >= 0
+            self._index.remove(slots[known & ~there])
+            if not there.all():
+                rows = rows.filter(pa.array(there))
+                hashes, slots, known = hashes[there], slots[there], known[there]
+            numbers = self._rows + np.arange(rows.num_rows)
+            self._index.replace(slots[known], hashes[known], numbers[known])
+            self._index.add(hashes[~known], numbers[~known])
             if rows.num_rows:
                 self._append(rows)
-            if self._rows > 2 * len(self._index) + COMPACT_ROWS:
+            if self._rows > 2 * len(self) + COMPACT_ROWS:
                 self._compact()
 
     def delete(self, keys: pa.Table) -> None:
         """Forgets keys."""
         with self._lock:
-            for key in self._tuples(keys):
-                self._index.pop(key, None)
+            if not self._keys:
+                self._restart(self.schema.empty_table())
+            elif keys.num_rows:
+                slots = self._found(keys)[1]
+                self._index.remove(slots[slots >= 0])
 
     def all(self) -> pa.Table:
         """The rows of all keys."""
         with self._lock:
-            if len(self._chunks) > 1 or self._rows > len(self._index):
+            if len(self._chunks) > 1 or self._rows > len(self):
                 self._compact()
             return self._chunks[0] if self._chunks else self.schema.empty_table()
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._index) if self._keys else self._rows
 
     @property
     def bytes(self) -> int:
         """The memory of the rows held."""
-        return sum(chunk.nbytes for chunk in self._chunks)
+        return sum(self._sizes)
+
+    def _found(self, keys: pa.Table) -> tuple[Ints, Ints, Ints]:
+        """Hash, slot and row of each key."""
+        columns = keys.select(self._keys)
+        hashes = hashes_of(columns.columns)
+
+        def same(asked: Ints, rows: Ints) -> Bools:
+            order = np.argsort(rows, kind="stable")
+            known = self._take(rows[order], self._keys)
+            equal = np.empty(len(rows), dtype=np.bool_)
+            equal[order] = same_keys(columns.take(pa.array(asked[order])).columns, known.columns)
+            return equal
+
+        return hashes, *self._index.find(hashes, same)
 
     def _append(self, rows: pa.Table) -> None:
         """Adds a chunk, in one with the latest ones where these are as small."""
@@ -117,38 +146,28 @@ class GroupSynopsis:
             rows = pa.concat_tables([*self._chunks[kept:], rows]).combine_chunks()
         self._chunks[kept:] = [rows]
         self._starts[kept:] = [start]
+        self._sizes[kept:] = [rows.nbytes]
 
-    def _tuples(self, rows: pa.Table) -> list[Hashable]:
-        if not self._keys:
-            return [()] * rows.num_rows
-        columns = [_hashable(rows[name]) for name in self._keys]
-        return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-
-    def _take(self, rows: list[int]) -> pa.Table:
-        parts: list[pa.Table] = []
-        position = 0
-        while position < len(rows):
-            chunk = bisect_right(self._starts, rows[position]) - 1
-            start, table = self._starts[chunk], self._chunks[chunk]
-            end = position
-            while end < len(rows) and rows[end] < start + table.num_rows:
-                end += 1
-            parts.append(table.take(pa.array(np.array(rows[position:end]) - start)))
-            position = end
+    def _take(self, rows: Ints, names: list[str] | None = None) -> pa.Table:
+        """Some rows, given in order; all columns or those named."""
+        parts = []
+        ends = np.searchsorted(rows, [*self._starts[1:], self._rows]).tolist()
+        first = 0
+        for start, end, chunk in zip(self._starts, ends, self._chunks, strict=True):
+            if end > first:
+                table = chunk if names is None else chunk.select(names)
+                parts.append(table.take(pa.array(rows[first:end] - start)))
+            first = end
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
     def _compact(self) -> None:
-        keys = sorted(self._index, key=self._index.__getitem__)
-        rows = self._take([self._index[key] for key in keys]).combine_chunks()
-        self._chunks, self._starts, self._rows = [], [], 0
-        self._index = {key: row for row, key in enumerate(keys)}
-        if rows.num_rows:
-            self._chunks, self._starts, self._rows = [rows], [0], rows.num_rows
+        kept = self._take(self._index.rows).combine_chunks() if self._keys else self._chunks[-1]
+        self._restart(kept)
+        if self._keys and kept.num_rows:
+            self._index.add(hashes_of(kept.select(self._keys).columns), np.arange(kept.num_rows))
 
-
-def _hashable(column: pa.ChunkedArray) -> list[Hashable]:
-    """The values of a key column; NaN, which is not equal to itself in Python, as a word."""
-    values: list[Hashable] = python_values(column)
-    if pa.types.is_floating(column.type):
-        return ["NaN" if value != value else value for value in values]
-    return values
+    def _restart(self, rows: pa.Table) -> None:
+        """These rows and no others, not yet found by their keys."""
+        self._index, self._rows = HashIndex(), rows.num_rows
+        self._chunks, self._starts = ([rows], [0]) if rows.num_rows else ([], [])
+        self._sizes = [chunk.nbytes for chunk in self._chunks]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from millpond.kernels.kernel import fresh_number
+from millpond.kernels.ordered import MemberIndex, merged_members
 from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.synopses import GroupSynopsis
 
@@ -68,18 +70,37 @@ def run(kernel, history, event_schema, columns, until):
 def fed(kernel, event_schema, events_of, until):
     """Feeds what ``events_of(after, end)`` answers in steps; all the output, and the synopsis."""
     synopsis = GroupSynopsis(kernel.state_schema, kernel.keys)
-    outputs, after = [], BEGINNING - 1
+    has_members = getattr(kernel, "member_schema", None) is not None
+    members = MemberIndex(kernel.member_schema) if has_members else None
+    outputs, after, version = [], BEGINNING - 1, 0
     for end in until:
         events = pa.Table.from_pylist(events_of(after, end), event_schema)
         state = synopsis.query(events) if kernel.keys else synopsis.all()
-        output, state = kernel.run(events, state, after, end)
+        if has_members:
+            fresh = fresh_number(version)
+            output, state, changes = kernel.run_with_members(
+                events, state, members, after, end, fresh
+            )
+            assert changes.schema == kernel.member_schema
+            version += 1
+            members = with_changes(members, changes, version)
+        else:
+            output, state = kernel.run(events, state, after, end)
         assert output.schema == kernel.output_schema
         assert state.schema == kernel.state_schema
         check_times(output, after, end)
         synopsis.insert(state)
         outputs.append(output)
         after = end
+    synopsis.members = members
     return pa.concat_tables(outputs), synopsis
+
+
+def with_changes(members, changes, version):
+    """The members after a step; the runs of every third one are merged."""
+    if version % 3:
+        return members.succeeded(changes, version, version)
+    return members.succeeded(merged_members([members.all(), changes]), 0, version)
 
 
 def step_events(history, columns, after, until):

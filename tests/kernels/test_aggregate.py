@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import InputError
-from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
+from millpond.kernels.aggregate import AggregateSpec, aggregate_kernel
 from millpond.schema import BEGINNING, FOREVER
 from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, plain, run
@@ -133,7 +133,7 @@ def test_an_aggregate_holds_at_every_instant(function, type_, values, is_append_
     history = data.draw(lives(rows, not is_append_only, from_beginning=True))
     distinct = data.draw(st.booleans()) and function in ("count", "sum", "avg")
     key_types = (pa.int32(),) * keys
-    kernel = AggregateKernel(key_types, (spec(function, type_, distinct),), is_append_only)
+    kernel = aggregate_kernel(key_types, (spec(function, type_, distinct),), is_append_only)
     events, columns = schema(key_types, type_), [*kernel.keys, "a0"]
     output = run(kernel, history, events, columns, data.draw(cuts()))
     assert nearly(meaning(output), expected(history, DEFINITIONS[function], distinct, keys))
@@ -144,7 +144,7 @@ def test_an_aggregate_holds_at_every_instant(function, type_, values, is_append_
 def test_no_cut_changes_any_bit_of_a_result(history, one, other):
     functions = ("sum", "avg", "stddev", "percentile", "max")
     specs = tuple(spec(f, pa.float64()) for f in functions)
-    kernel = AggregateKernel((pa.int32(),), specs, False)
+    kernel = aggregate_kernel((pa.int32(),), specs, False)
     events = schema(kernel.key_types, pa.float64())
     outputs = [run(kernel, history, events, ["k0", "a0"], c) for c in (one, other)]
     assert meaning(outputs[0]) == meaning(outputs[1])
@@ -159,7 +159,7 @@ def test_several_aggregates_of_one_group_stand_in_one_row(history, until):
         AggregateSpec("count", 0, pa.int64(), pa.string(), distinct=True),
         AggregateSpec("min", 1, pa.int32(), pa.int32()),
     )
-    kernel = AggregateKernel((pa.int32(),), specs, True)
+    kernel = aggregate_kernel((pa.int32(),), specs, True)
     fields = [pa.field("k0", pa.int32()), pa.field("a0", pa.string()), pa.field("a1", pa.int32())]
     output = run(kernel, history, pa.schema([*fields, *TIMES]), ["k0", "a0", "a1"], until)
     wanted = {}
@@ -181,7 +181,7 @@ def described(rows):
 @pytest.mark.parametrize("is_append_only", [True, False])
 def test_a_global_aggregate_of_nothing_holds_from_the_beginning(is_append_only):
     specs = (AggregateSpec("count", None, pa.int64()), spec("sum", pa.int32()))
-    kernel = AggregateKernel((), specs, is_append_only)
+    kernel = aggregate_kernel((), specs, is_append_only)
     output = run(kernel, [], schema((), pa.int32()), ["a0"], [3, 9])
     assert output.to_pylist() == [{"_ts": BEGINNING, "_te": FOREVER, "_w": 1, "c0": 0, "c1": None}]
 
@@ -191,7 +191,7 @@ def test_a_global_aggregate_of_nothing_holds_from_the_beginning(is_append_only):
 def test_nan_is_one_value_greater_than_all_numbers(function, is_append_only):
     nan = math.nan
     history = [Life((nan, nan), 1, 9), Life((nan, 2.0), 2, 6), Life((nan, math.inf), 3, 5)]
-    kernel = AggregateKernel((pa.float64(),), (spec(function, pa.float64()),), is_append_only)
+    kernel = aggregate_kernel((pa.float64(),), (spec(function, pa.float64()),), is_append_only)
     events = schema(kernel.key_types, pa.float64())
     steps = [
         meaning(run(kernel, history, events, ["k0", "a0"], c))
@@ -209,7 +209,7 @@ def test_the_extremes_of_bigint_are_values_like_others():
     low, high = -(2**63), 2**63 - 1
     for function, wanted in (("min", low), ("max", high)):
         for is_append_only in (True, False):
-            kernel = AggregateKernel((), (spec(function, pa.int64()),), is_append_only)
+            kernel = aggregate_kernel((), (spec(function, pa.int64()),), is_append_only)
             for values in ((low,), (high,), (low, high)):
                 history = [Life((v,), 1, 5) for v in values]
                 output = run(kernel, history, schema((), pa.int64()), ["a0"], [FOREVER - 1])
@@ -218,7 +218,7 @@ def test_the_extremes_of_bigint_are_values_like_others():
 
 
 def test_a_sum_is_refused_only_if_it_leaves_the_range():
-    kernel = AggregateKernel((pa.int32(),), (spec("sum", pa.int64()),), True)
+    kernel = aggregate_kernel((pa.int32(),), (spec("sum", pa.int64()),), True)
     events = schema(kernel.key_types, pa.int64())
     apart = [Life((key, 2**62), 1 + key, 2 + key) for key in range(8)]
     assert meaning(run(kernel, apart, events, ["k0", "a0"], [FOREVER - 1]))[3] == {(2, 2**62): 1}
@@ -233,7 +233,7 @@ def test_a_sum_is_refused_only_if_it_leaves_the_range():
 
 
 def test_a_mean_exists_where_the_sum_leaves_the_range():
-    kernel = AggregateKernel((), (spec("avg", pa.int64()),), True)
+    kernel = aggregate_kernel((), (spec("avg", pa.int64()),), True)
     events = schema((), pa.int64())
     for value in (2**63 - 1, -(2**63), -1, 2**32, -(2**40) - 3):
         history = [Life((value,), 1 + n, 9) for n in range(4)]
@@ -243,7 +243,7 @@ def test_a_mean_exists_where_the_sum_leaves_the_range():
 
 
 def test_a_window_may_slide_for_long_without_drift():
-    kernel = AggregateKernel((), (spec("sum", pa.float64()),), True)
+    kernel = aggregate_kernel((), (spec("sum", pa.float64()),), True)
     history = [Life((0.1 * (n % 7) - 0.3,), n, n + 3) for n in range(20)]
     history.append(Life((1e15,), 5, 8))
     output = run(kernel, history, schema((), pa.float64()), ["a0"], [*range(24), FOREVER - 1])

@@ -104,7 +104,7 @@ def test_merged_runs_mean_the_same_after_the_time_and_stay_sorted(history, until
 
 
 def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch):
-    monkeypatch.setattr(runs, "_hash", lambda keys: np.zeros(len(keys[0]), dtype=np.int64))
+    monkeypatch.setattr(runs, "hashes_of", lambda keys: np.zeros(len(keys[0]), dtype=np.int64))
     kernel = JoinKernel((pa.int64(),), (pa.int64(),), (pa.int64(),))
     rows = {"_ts": [1, 1], "_te": [9, 9], "_w": [1, 1], "k0": [1, 2], "c0": [1, 2]}
     run = kernel.new_run(pa.table(rows))

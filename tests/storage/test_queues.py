@@ -253,3 +253,21 @@ def test_the_directory_of_a_killed_engine_goes_and_that_of_a_living_one_stays(
     living.close()
     other.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pages_read_again_for_their_ends_are_merged_by_levels(queue: Queue) -> None:
+    """However many steps filled the window, few pages are looked at for what ends in one."""
+    reader = queue.subscribe(Reader(-1, Retention(ends=True)))
+    for time_ in range(300):
+        queue.append(elements((time_, time_ + 7, time_), (time_, time_ + 100, time_)))
+        queue.advance(time_)
+        found = queue.ending(reader.cursor, time_)
+        assert len(found) <= queues.MERGE_PAGES + 1
+        wanted = [start for start in (time_ - 100, time_ - 7) if start >= 0]
+        assert times(found) == wanted or sorted(times(found)) == wanted
+        reader.cursor = time_
+        compaction = queue.compaction()
+        if compaction is not None:
+            queue.compact(compaction)
+        queue.free()
+    assert queue.rows <= 3 * 107

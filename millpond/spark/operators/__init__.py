@@ -8,6 +8,7 @@ from millpond.planning.physical import (
     CountOperator,
     DifferenceOperator,
     JoinOperator,
+    MomentsOperator,
     Operator,
     OutputOperator,
     RowsWindowOperator,
@@ -20,6 +21,7 @@ from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.spark.operators.streams import (
     RunningArrivals,
     RunningDifference,
+    RunningMoments,
     RunningOutput,
 )
 from millpond.spark.surroundings import Surroundings
@@ -31,6 +33,7 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     JoinOperator: RunningJoin,
     DifferenceOperator: RunningDifference,
     ArrivalsOperator: RunningArrivals,
+    MomentsOperator: RunningMoments,
     SnapshotsOperator: RunningSnapshots,
     OutputOperator: RunningOutput,
 }

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
-from millpond.kernels.aggregate import AggregateKernel, AggregateSpec
+from millpond.kernels.aggregate import AggregateSpec, aggregate_kernel
 from millpond.kernels.counts import CountKernel
-from millpond.kernels.kernel import Kernel
+from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
@@ -21,19 +21,17 @@ from millpond.planning.physical import (
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
 from millpond.spark.fragments import ENDED, STARTED
+from millpond.spark.operators.kernel_work import work_of
 from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Place, RunKernel, deltas_of, page_of
-from millpond.storage.bucketed import BucketedState
-from millpond.storage.forms import Keyed
+from millpond.spark.workers import Place, page_of
 
 
 class RunningKeyed(RunningOperator):
     """An operator whose work is a kernel over its keys."""
 
-    state: BucketedState
-    kernel: Kernel
+    kernel: Kernel | MemberKernel
     event_schema: pa.Schema
     """The columns the kernel reads."""
     modes: tuple[str, ...] = (STARTED, ENDED)
@@ -42,15 +40,8 @@ class RunningKeyed(RunningOperator):
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
     ) -> None:
-        kernel = self.kernel
-        self.state = BucketedState(
-            around.frames.store,
-            around.states,
-            identity,
-            Keyed(kernel.state_schema, tuple(kernel.keys)),
-            kernel.keys,
-            around.limits.buckets,
-        )
+        self._work = work_of(self.kernel, identity, around)
+        self.state = self._work.state
         super().__init__(identity, operator, around, cursor)
 
     @property
@@ -63,29 +54,17 @@ class RunningKeyed(RunningOperator):
         if self.is_elsewhere(step):
             return self._run_on_executors(step)
         rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
-        known = self.state.known(rows)
-        output, changes = self.kernel.run(rows, known, step.after, step.until)
-        outcome = self.in_driver(output, self.state.changed(changes, step.until))
+        outcome = self.in_driver(*self._work.in_driver(rows, step))
         outcome.driver_bytes = rows.nbytes
         return outcome
 
     def _run_on_executors(self, step: Step) -> Outcome:
-        store, version = self.around.frames.store, self.state.version
-        work = RunKernel(
-            Place.of(store),
-            self.event_schema,
-            self.kernel,
-            self.identity,
-            version,
-            step.after,
-            step.until,
-        )
+        store, keys = self.around.frames.store, self.kernel.keys
+        work = self._work.on_executors(Place.of(store), self.event_schema, step)
         parts = [(reading, self.modes) for reading in step.readings]
-        is_for_all = not self.kernel.keys
-        lines = self.lines(
-            parts, work, self.kernel.keys or ["_ts"], len(version.buckets), is_for_all
-        )
-        return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
+        lines = self.lines(parts, work, keys or ["_ts"], self._work.buckets, is_for_all=not keys)
+        version = self._work.following(lines, step.until)
+        return Outcome(page_of(store, lines), EXECUTORS, version)
 
 
 def _events_schema(
@@ -122,7 +101,7 @@ class RunningAggregate(RunningKeyed):
             for a in operator.aggregates
         )
         key_types = tuple(ARROW_TYPES[key.type] for key in operator.keys)
-        self.kernel = AggregateKernel(key_types, specs, operator.is_append_only)
+        self.kernel = aggregate_kernel(key_types, specs, operator.is_append_only)
         self._outputs = Outputs(
             (
                 *((key, f"k{i}") for i, key in enumerate(operator.keys)),

@@ -9,6 +9,7 @@ import pyarrow as pa
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
+from millpond.kernels.results import summed
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import DifferenceOperator, OutputOperator
 from millpond.schema import BEGINNING
@@ -65,6 +66,17 @@ class NetChange:
         weight = integers(table["_w"]) * self.sign
         wanted = (weight > 0) & (integers(table["_ts"]) > BEGINNING)
         return table.set_column(1, "_w", pa.array(weight)).filter(pa.array(wanted))
+
+
+@dataclass(frozen=True)
+class Momentary:
+    """What starts and lasts one tick, as stream elements: the sum of each row at each instant."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        started = rows.filter(pa.array(integers(rows["_ts"]) > BEGINNING))
+        return summed(started.select(["_ts", "_w", *self.columns]))
 
 
 class RunningStreamOf(RunningOperator):
@@ -124,6 +136,15 @@ class RunningArrivals(RunningStreamOf):
         return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
 
 
+class RunningMoments(RunningStreamOf):
+    """An Rstream of what lasts one tick."""
+
+    def run(self, step: Step) -> Outcome:
+        """What starts, summed up."""
+        shaping = Momentary(self.columns)
+        return self.shaped(step, (STARTED,), shaping, self.elements, self.columns)
+
+
 class RunningOutput(RunningStreamOf):
     """What a query delivers."""
 
@@ -144,9 +165,12 @@ class RunningOutput(RunningStreamOf):
             return self.shaped(step, (STARTED,), None, self.output_schema)
         if self._mode == "arrivals":
             return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
+        if self._mode == "moments":
+            shaping = Momentary(self.columns)
+            return self.shaped(step, (STARTED,), shaping, self.elements, self.columns)
         if self._is_net:
-            shaping = Changed(self.columns, step.until)
-            return self.shaped(step, (STARTED, ENDED), shaping, self.elements)
+            changed = Changed(self.columns, step.until)
+            return self.shaped(step, (STARTED, ENDED), changed, self.elements)
         net_change = NetChange(self.columns, step.until)
         return self.shaped(step, (STARTED, ENDED), net_change, self.elements, self.columns)
 

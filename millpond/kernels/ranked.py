@@ -1,0 +1,256 @@
+"""Percentiles, and extremes of values that come and go: what stands at a rank of a group's values.
+
+A group's values are kept in order (``ordered``). A step that moves m values of a group moves the
+rank by m places at most, so the values within some m places of it are all a step has to read; of
+the others it counts those before them.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.kernels.columns import Values, doubles_back, mask_of, of_numbers, sortable_doubles
+from millpond.kernels.extremes import NOTHING, greatest_of_counts
+from millpond.kernels.grouped import Group, Spec
+from millpond.kernels.groups import Bools, Floats, Ints
+from millpond.kernels.ordered import LEAST, MOST, MemberIndex, member_schema, merged_members
+from millpond.kernels.timeline import order_of
+
+
+def is_ranked(spec: Spec, is_append_only: bool) -> bool:
+    """Whether an aggregate keeps its values in order; strings have no places to keep them at."""
+    if spec.function == "percentile":
+        return True
+    is_string = spec.argument_type in (pa.string(), pa.large_string())
+    return spec.function in ("min", "max") and not is_append_only and not is_string
+
+
+@dataclass
+class Ranked:
+    """The kept values of a step's groups: for each argument one order of its own."""
+
+    members: MemberIndex
+    number: Ints
+    """Of each group."""
+    arguments: Sequence[int]
+    moved: dict[int, pa.Table] = field(default_factory=dict)
+    """Which values of each argument come and go."""
+
+    def identities(self, argument: int) -> Ints:
+        """The number of each group's values of an argument."""
+        return self.number * len(self.arguments) + self.arguments.index(argument)
+
+    def changes(self) -> pa.Table:
+        """All values that come and go."""
+        return merged_members([member_schema().empty_table(), *self.moved.values()])
+
+
+@dataclass(frozen=True)
+class _Near:
+    """The kept values near a rank, ordered by group; and the changes in terms of them."""
+
+    code: Ints
+    place: Ints
+    count: Ints
+    passed: Ints
+    """Of each group, how many values come before these."""
+    change_place: Ints
+    is_near: Bools
+    """Whether a change is of a value among these."""
+    is_before: Bools
+    """Whether it is of one before these."""
+
+
+def ranked_values(
+    name: str, spec: Spec, group: Group, ranked: Ranked, column: pa.ChunkedArray
+) -> Values:
+    """The aggregate's value at every instant; leaves what comes and goes in ``ranked``."""
+    changes = group.timeline.changes
+    weight = np.where(mask_of(column)[changes.row], changes.weight, 0)
+    before = group.initial(name + "count")
+    count = group.total(name + "count", weight)
+    near = _near(spec, group, ranked, places_of(column)[changes.row], weight, before)
+    if spec.function == "percentile":
+        return _percentile(spec, group, near, weight, count)
+    return _extreme(spec, group, near, weight)
+
+
+def places_of(column: pa.ChunkedArray) -> Ints:
+    """Order-preserving integers, the same in every step; anything where NULL, and behind the last.
+
+    NaN is greater than every number, as in Spark.
+    """
+    if pa.types.is_floating(column.type):
+        filled = pc.add(pc.fill_null(column, 0.0), 0.0)
+        return np.append(sortable_doubles(np.asarray(filled, dtype=np.float64)), 0)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif column.type.bit_width == 32:
+        column = column.cast(pa.int32())
+    filled = pc.fill_null(column.cast(pa.int64()), 0)
+    return np.append(np.asarray(filled), 0).astype(np.int64)
+
+
+def values_at(place: Ints, type_: pa.DataType) -> pa.Array:
+    """The values that have these places."""
+    if pa.types.is_floating(type_):
+        return doubles_back(place).cast(type_)
+    if pa.types.is_boolean(type_):
+        return pa.array(place.astype(np.bool_))
+    width = pa.int32() if type_.bit_width == 32 else pa.int64()
+    return pa.array(place).cast(width).cast(type_)
+
+
+def _near(
+    spec: Spec, group: Group, ranked: Ranked, place: Ints, weight: Ints, before: Ints
+) -> _Near:
+    argument = spec.argument or 0
+    changes, identity = group.timeline.changes, ranked.identities(argument)
+    if argument not in ranked.moved:
+        real = np.flatnonzero(weight)
+        arrays = (identity[changes.code[real]], place[real], weight[real])
+        table = pa.Table.from_arrays(list(map(pa.array, arrays)), schema=member_schema())
+        ranked.moved[argument] = merged_members([table])
+    moved = np.bincount(changes.code, np.abs(weight), group.groups).astype(np.int64)
+    low, high, passed = _bounds(spec, ranked.members, identity, before, moved)
+    some = np.flatnonzero(before)
+    kept = ranked.members.between(identity[some], low[some], high[some])
+    order = np.argsort(identity, kind="stable")
+    code = order[np.searchsorted(identity[order], kept["_g"].to_numpy())]
+    by_code = order_of(code, np.zeros(len(code), dtype=np.int64))
+    is_before = (place < low[changes.code]) & (weight != 0)
+    is_near = (place <= high[changes.code]) & (weight != 0) & ~is_before
+    values, counts = (kept[name].to_numpy()[by_code] for name in ("_v", "_n"))
+    return _Near(code[by_code], values, counts, passed, place, is_near, is_before)
+
+
+def _bounds(
+    spec: Spec, members: MemberIndex, identity: Ints, count: Ints, moved: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """The first and the last place of each group to read, and how many values lie before them.
+
+    Whatever ``moved`` values do, the ranks asked for lie from ``lowest`` to ``highest``, counted
+    among the values before the step.
+    """
+    fraction = _fraction(spec)
+    lowest = np.floor(fraction * (count - moved - 1)).astype(np.int64) - moved - 1
+    highest = np.floor(fraction * (count + moved - 1)).astype(np.int64) + moved + 2
+    low, high = np.full(len(count), LEAST), np.full(len(count), MOST)
+    passed = np.zeros(len(count), dtype=np.int64)
+    rising, falling = np.flatnonzero(lowest > 0), np.flatnonzero(highest < count - 1)
+    if len(rising) or len(falling):
+        asked = np.concatenate([identity[rising], identity[falling]])
+        first, end = members.around(asked, np.concatenate([lowest[rising], highest[falling]]))
+        low[rising] = first[: len(rising)]
+        ends = end[len(rising) :]
+        high[falling] = np.where(ends == MOST, MOST, ends - 1)
+        passed[rising] = members.before(identity[rising], low[rising])
+    return low, high, passed
+
+
+def _fraction(spec: Spec) -> float:
+    return {"min": 0.0, "max": 1.0}.get(spec.function, spec.parameter or 0.0)
+
+
+def _extreme(spec: Spec, group: Group, near: _Near, weight: Ints) -> Values:
+    """By numbers for the places that occur, of which none is too small to be negated."""
+    sign = 1 if spec.function == "max" else -1
+    known = np.unique(np.concatenate([near.place, near.change_place[near.is_near]]))
+    value = np.searchsorted(known, near.change_place) * sign
+    value[~near.is_near] = NOTHING
+    kept = np.searchsorted(known, near.place) * sign
+    found = greatest_of_counts(
+        group.timeline, group.timeline.changes, value, near.code, kept, near.count
+    )
+    valid = found != NOTHING
+    plain = np.where(valid, found, 0) * sign
+
+    def to_arrow(at: Ints) -> pa.Array:
+        some = valid[at]
+        values = values_at(known[plain[at][some]], spec.type)
+        return values.take(pa.array(np.cumsum(some) - 1, mask=~some))
+
+    return Values(plain, valid, to_arrow)
+
+
+def _percentile(spec: Spec, group: Group, near: _Near, weight: Ints, count: Ints) -> Values:
+    """By a sorted list a group, of the values near its rank: one insertion or removal a change."""
+    timeline = group.timeline
+    begins = np.searchsorted(near.code, np.arange(group.groups + 1)).tolist()
+    passed, counts = near.passed.tolist(), count.tolist()
+    places, weights = near.change_place.tolist(), weight.tolist()
+    is_near, is_before = near.is_near.tolist(), near.is_before.tolist()
+    codes, is_first = timeline.code.tolist(), timeline.is_first.tolist()
+    chosen: list[tuple[int, int, float]] = []
+    content, before, position = _Sorted([]), 0, 0
+    for instant, last in enumerate(timeline.last.tolist()):
+        if is_first[instant]:
+            own = slice(begins[codes[instant]], begins[codes[instant] + 1])
+            content = _Sorted(np.repeat(near.place[own], near.count[own]).tolist())
+            before = passed[codes[instant]]
+        for at in range(position, last + 1):
+            if is_near[at]:
+                content.change(places[at], weights[at])
+            elif is_before[at]:
+                before += weights[at]
+        position = last + 1
+        content.settle()
+        chosen.append(content.at_rank(_fraction(spec), counts[instant], before))
+    low, high, share = (np.array(each) for each in zip(*chosen, strict=True)) if chosen else _NONE
+    low, high = (_doubles(each, spec.argument_type) for each in (low, high))
+    result = _between(low, high, share)
+    return of_numbers(result, count > 0, spec.type)
+
+
+_NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def _doubles(place: Ints, type_: pa.DataType | None) -> Floats:
+    """The values at places as doubles; large integers are rounded."""
+    if type_ is not None and pa.types.is_floating(type_):
+        return np.asarray(doubles_back(place.astype(np.int64)))
+    return place.astype(np.float64)
+
+
+def _between(low: Floats, high: Floats, share: Floats) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        found: Floats = np.where(share == 0, low, low + (high - low) * share)
+    return found
+
+
+class _Sorted:
+    """A sorted list in which a value may be taken away before it has come, within an instant."""
+
+    def __init__(self, content: list[int]) -> None:
+        self._content = content
+        self._leaving: list[int] = []
+
+    def change(self, value: int, weight: int) -> None:
+        """Puts a value in, or notes that it goes."""
+        for _ in range(weight):
+            bisect.insort(self._content, value)
+        for _ in range(-weight):
+            self._leaving.append(value)
+
+    def settle(self) -> None:
+        """Takes out what goes."""
+        for value in self._leaving:
+            del self._content[bisect.bisect_left(self._content, value)]
+        self._leaving.clear()
+
+    def at_rank(self, fraction: float, count: int, before: int) -> tuple[int, int, float]:
+        """The two values around a fraction of a count, and how far it is to the second one."""
+        if count <= 0:
+            return 0, 0, 0.0
+        rank = fraction * (count - 1)
+        below = int(rank)
+        low = self._content[below - before]
+        if rank == below:
+            return low, low, 0.0
+        return low, self._content[below + 1 - before], rank - below

@@ -1,0 +1,129 @@
+"""A kernel with its state: how it runs in the driver, and what the executors are told to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
+from millpond.spark.steps import Step
+from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import (
+    Line,
+    Place,
+    RunKernel,
+    RunMemberKernel,
+    Work,
+    deltas_of,
+)
+from millpond.storage.bucketed import BucketedState, KeptState, PairedState
+from millpond.storage.forms import Keyed, Ordered
+
+
+class KernelWork(Protocol):
+    """What a keyed operator does in a step."""
+
+    @property
+    def state(self) -> KeptState:
+        """What it keeps between steps."""
+        ...
+
+    @property
+    def buckets(self) -> int:
+        """In how many buckets its state lies."""
+        ...
+
+    def in_driver(self, rows: pa.Table, step: Step) -> tuple[pa.Table, Any]:
+        """The output, and the version with what changes."""
+        ...
+
+    def on_executors(self, place: Place, schema: pa.Schema, step: Step) -> Work:
+        """The work on one bucket, for rows of this schema."""
+        ...
+
+    def following(self, lines: list[Line], until: int) -> Any:
+        """The version with what the executors have written."""
+        ...
+
+
+def work_of(kernel: Kernel | MemberKernel, identity: str, around: Surroundings) -> KernelWork:
+    """A kernel with a state of its own."""
+    state = partial(
+        BucketedState,
+        around.frames.store,
+        around.states,
+        columns=kernel.keys,
+        count=around.limits.buckets,
+    )
+    groups = state(operator=identity, form=Keyed(kernel.state_schema, tuple(kernel.keys)))
+    if not isinstance(kernel, MemberKernel):
+        return _GroupWork(kernel, identity, groups)
+    members = state(operator=f"{identity}.members", form=Ordered(kernel.member_schema))
+    return _MemberWork(kernel, identity, PairedState(groups, members))
+
+
+@dataclass(frozen=True)
+class _GroupWork:
+    """One row a group."""
+
+    kernel: Kernel
+    identity: str
+    state: BucketedState
+
+    @property
+    def buckets(self) -> int:
+        return len(self.state.version.buckets)
+
+    def in_driver(self, rows: pa.Table, step: Step) -> tuple[pa.Table, Any]:
+        known = self.state.known(rows)
+        output, changes = self.kernel.run(rows, known, step.after, step.until)
+        return output, self.state.changed(changes, step.until)
+
+    def on_executors(self, place: Place, schema: pa.Schema, step: Step) -> Work:
+        version, times = self.state.version, (step.after, step.until)
+        return RunKernel(place, schema, self.kernel, self.identity, version, *times)
+
+    def following(self, lines: list[Line], until: int) -> Any:
+        return self.state.following(deltas_of(lines), until)
+
+
+@dataclass(frozen=True)
+class _MemberWork:
+    """One row a group, and its members beside it."""
+
+    kernel: MemberKernel
+    identity: str
+    state: PairedState
+
+    @property
+    def buckets(self) -> int:
+        return len(self.state.left.version.buckets)
+
+    def in_driver(self, rows: pa.Table, step: Step) -> tuple[pa.Table, Any]:
+        """Bucket by bucket, for the members of a group lie with it."""
+        kernel, groups, members = self.kernel, self.state.left, self.state.right
+        outputs, changes = [kernel.output_schema.empty_table()], {}
+        fresh = fresh_number(groups.version.number)
+        for bucket, part in groups.split(rows).items() if kernel.keys else [(0, rows)]:
+            synopsis = groups.at(bucket)
+            known = synopsis.query(part) if kernel.keys else synopsis.all()
+            output, *changed = kernel.run_with_members(
+                part, known, members.at(bucket), step.after, step.until, fresh
+            )
+            outputs.append(output)
+            changes[bucket] = changed
+        return pa.concat_tables(outputs), self.state.changed_in(changes, step.until)
+
+    def on_executors(self, place: Place, schema: pa.Schema, step: Step) -> Work:
+        versions, times = self.state.versions, (step.after, step.until)
+        return RunMemberKernel(place, schema, self.kernel, self.identity, versions, *times)
+
+    def following(self, lines: list[Line], until: int) -> Any:
+        groups, members = deltas_of(lines), deltas_of(lines, "members")
+        return (
+            self.state.left.following(groups, until),
+            self.state.right.following(members, until),
+        )
