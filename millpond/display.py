@@ -14,6 +14,7 @@ from millpond.connectors.python_values import to_pandas
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
+    from millpond.spark.placement import Placement
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""
@@ -86,8 +87,17 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
             "seconds": round(tally.seconds, 3),
             "in driver": tally.driver_steps,
             "on executors": tally.executor_steps,
+            **_costs(engine.runtime.running[identity].placement),
             "driver bytes": tally.driver_bytes,
         }
+
+
+def _costs(placement: Placement) -> dict[str, str]:
+    """What a step is thought to cost in each place."""
+    return {
+        f"{place} cost": f"{1e3 * line.step:.1f} ms + {1e6 * line.row:.2f} µs a row"
+        for place, line in placement.lines.items()
+    }
 
 
 def _settings(engine: Engine) -> Iterator[dict[str, Any]]:

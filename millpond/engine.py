@@ -8,8 +8,7 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +47,8 @@ from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
+from millpond.kernels.modify import evaluate
+from millpond.lazy_spark import LazySpark
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
@@ -60,7 +61,7 @@ from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings, is_local, local_cores, refuse_late_change
+from millpond.settings import Settings, refuse_late_change
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
@@ -102,11 +103,8 @@ class Engine:
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
         self._directory = Path(directory or ".")
         self._keeps_results = keep_results
-        self._session = spark
-        self._session_checked: SparkSession | None = None
+        self.lazy_spark = LazySpark(spark)
         self._lock = threading.RLock()
-        self._starting = threading.Lock()
-        self.while_spark_starts: Callable[[], AbstractContextManager[Any]] = nullcontext
         """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
@@ -365,7 +363,7 @@ class Engine:
             return  # the store is where it is found
         settings = self.settings.with_option(action.key, str(action.value))
         if not self._journal.is_replaying:
-            refuse_late_change(action.key, self._session is not None, self._runtime is not None)
+            refuse_late_change(action.key, self.lazy_spark.is_started, self._runtime is not None)
         moves = not self._journal.is_replaying and settings.store != self.settings.store
         if moves and (self.catalog.entries or self._runtime is not None):
             raise StateError(
@@ -408,7 +406,7 @@ class Engine:
         new: tuple[Expression, ...] | None,
         statement: Statement,
     ) -> None:
-        """DELETE, and UPDATE as removal and insertion, decided by Spark on the present content."""
+        """DELETE, and UPDATE as removal and insertion, decided on the present content."""
         while True:
             with self._lock:
                 intake = self.inputs.relation(name)
@@ -434,17 +432,12 @@ class Engine:
         predicate: Expression | None,
         new: tuple[Expression, ...] | None,
     ) -> tuple[pa.Table, pa.Table | None]:
-        from millpond.spark.modify import evaluate
-
         everything = tuple(
             Column(i, f.type, f.name) for i, f in enumerate(intake.entry.schema.fields)
         )
         schema = arrow_schema(intake.entry.schema)
-        old = evaluate(self.spark, rows, predicate, everything).rename_columns(schema.names)
-        if new is None:
-            return old.cast(schema), None
-        changed = evaluate(self.spark, rows, predicate, new).rename_columns(schema.names)
-        return old.cast(schema), changed.cast(schema)
+        old = evaluate(rows, predicate, everything, schema)
+        return old, None if new is None else evaluate(rows, predicate, new, schema)
 
     # -- input -----------------------------------------------------------------------------
 
@@ -478,32 +471,23 @@ class Engine:
             return self.inputs.late(as_text(stream, "a name"))
 
     def _arrived(self, queue: Queue) -> None:
+        if queue.pages and queue.pages[-1].rows > self.settings.driver_rows:
+            self._expect_spark()
         if self._runtime is not None:
             self._runtime.arrived(queue.name)
         self._operation.wake()
+
+    def _expect_spark(self) -> None:
+        """Starts Spark in the background: steps are to come that need it."""
+        if self._outputs and not self._journal.is_replaying:
+            self.lazy_spark.start_ahead(self.settings, self.store)
 
     # -- running ---------------------------------------------------------------------------
 
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started now if it was not yet."""
-        from millpond.spark.executors import check_store
-        from millpond.spark.session import create_session
-
-        with self._starting:
-            if self._session is None:
-                with self.while_spark_starts():
-                    self._session = create_session(self.settings)
-            if self._session is not self._session_checked:
-                check_store(self._session, self.store.directory, self.store.is_durable)
-                self._session_checked = self._session
-            return self._session
-
-    def _cores(self) -> int:
-        """How many tasks run at once; a cluster is asked."""
-        if self._session is None and is_local(self.settings.spark_master):
-            return local_cores(self.settings.spark_master)
-        return self.spark.sparkContext.defaultParallelism
+        return self.lazy_spark.session(self.settings, self.store)
 
     @property
     def has_runtime(self) -> bool:
@@ -518,7 +502,8 @@ class Engine:
             from millpond.spark.surroundings import Limits
 
             with self._lock:
-                limits = Limits(seed=self.settings.seed, buckets=self._cores())
+                cores = self.lazy_spark.cores(self.settings, self.store)
+                limits = Limits(seed=self.settings.seed, buckets=cores)
                 self._set_limits(limits)
                 self._runtime = SparkRuntime(
                     lambda: self.spark,
@@ -619,9 +604,12 @@ class Engine:
         return True
 
     def _read_elsewhere(self, reading: SourceReading) -> dict[str, Any] | None:
-        """Has the executors read a page that is too large for the driver, if files can be."""
+        """Has the executors read a page where files hold more rows than are for the driver."""
         intake, settings = self.inputs.streams.get(reading.name), self.settings_now
-        is_large = settings.page_rows > settings.driver_rows
+        most, taken = settings.driver_rows, self.inputs.read_rows.get(reading.name, 0)
+        is_large = settings.page_rows > most and (not most or reading.rows_left(taken) > most)
+        if is_large:
+            self._expect_spark()
         if intake is None or not is_large or not reading.can_be_elsewhere:
             return None
         from millpond.spark.sources import read_page
@@ -631,7 +619,7 @@ class Engine:
                 "admission": intake.admission,
                 "settings": settings,
                 "directory": str(self._directory.absolute()),
-                "rows": self.inputs.read_rows.get(reading.name, 0),
+                "rows": taken,
                 "now": intake.now_ticks(),
             }
         return read_page(self.spark, self.store, work)
@@ -707,7 +695,7 @@ class Engine:
 
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""
-        self._session = None
+        self.lazy_spark.has_died()
 
     def after_commit(self) -> None:
         """Hands on what was put out; callbacks run without the lock."""

@@ -44,6 +44,9 @@ from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 from millpond.storage.store import Store
 
+ROW_BYTES = 64
+"""A row of a text file has about so many bytes, as long as none was read."""
+
 Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""
 
@@ -61,6 +64,15 @@ class SourceReading:
         """Whether it reads files that every host sees, to their end."""
         is_limited = isinstance(self.pages, LimitedPages)
         return getattr(self.source, "reads_files", False) and not is_limited
+
+    def rows_left(self, taken: int) -> float:
+        """About how many rows are to come, judged by those taken; 0 if that cannot be told."""
+        progress = self.source.progress()
+        if progress.total is None:
+            return 0
+        if not progress.done:
+            return progress.total / (1 if progress.unit == "rows" else ROW_BYTES)
+        return taken * (progress.total - progress.done) / progress.done
 
     def page(self) -> pa.Table | None:
         """The page, or None at the source's end."""

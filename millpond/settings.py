@@ -256,9 +256,9 @@ class Settings:
     )
     driver_rows: int = _option(
         "driver_rows",
-        200_000,
+        50_000,
         _whole_number(0),
-        "steps of at most so many rows end in the driver, larger ones on the executors",
+        "steps of more rows run on the executors, others wherever that is quicker",
     )
     small_steps: str = _option(
         "small_steps",

@@ -56,7 +56,7 @@ def print_results(engine: Engine, printer: Printer, limits: ReadLimits = UNLIMIT
     display = ProgressDisplay()
     for query in _queries(engine):
         engine.subscribe(query.name, partial(display.printing(printer), query.name))
-    engine.while_spark_starts = partial(display.waiting_for, "Spark")
+    engine.lazy_spark.while_starting = partial(display.waiting_for, "Spark")
     with ended_by_printing(), display.shown() as progress:
         engine.finish(progress, limits.seconds, limits.rows)
 

@@ -121,7 +121,7 @@ class Shell:
 
     def _prepare(self, engine: Engine) -> None:
         engine.claims.keep_stdin("the shell")
-        engine.while_spark_starts = partial(self._display.waiting_for, "Spark")
+        engine.lazy_spark.while_starting = partial(self._display.waiting_for, "Spark")
 
     def _take_up(self, engine: Engine) -> None:
         """What the store has from earlier, bare SELECTs see too; what is typed again is meant."""

@@ -1,13 +1,11 @@
-"""What an operator's steps cost and yield; cost is a + b·n, for a Spark job has a fixed part."""
+"""What an operator's steps cost and yield."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millpond.spark.costs import MEMORY, Costs
 from millpond.spark.steps import EXECUTORS, Outcome
-
-MEMORY = 0.9
-"""How much of the old averages each step leaves."""
 
 
 @dataclass
@@ -47,46 +45,34 @@ class Tally:
 
 
 class Statistics:
-    """Fading sums over the steps of one operator, and the line fitted through them."""
+    """Fading averages over the steps of one operator, as strategies see them."""
 
     def __init__(self) -> None:
         self.tally = Tally()
         self.input_bytes = 100.0
         self.output_bytes = 100.0
-        self._weight = self._rows = self._rows_squared = 0.0
-        self._seconds = self._rows_seconds = self._outputs = 0.0
+        self._costs = Costs()
+        self._outputs = 0.0
 
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds one step."""
-        seconds = outcome.seconds
         self.tally.record(rows, outcome)
-        fade = MEMORY
-        self._weight = self._weight * fade + 1
-        self._rows = self._rows * fade + rows
-        self._rows_squared = self._rows_squared * fade + rows * rows
-        self._seconds = self._seconds * fade + seconds
-        self._rows_seconds = self._rows_seconds * fade + rows * seconds
-        self._outputs = self._outputs * fade + outcome.rows
+        self._costs.record(rows, outcome.seconds)
+        self._outputs = self._outputs * MEMORY + outcome.rows
         if outcome.output is not None:
             self.output_bytes = outcome.output.bytes / outcome.rows
 
     @property
     def cost_seconds(self) -> float:
         """Seconds for one more row."""
-        spread = self._weight * self._rows_squared - self._rows**2
-        if spread <= 1e-9 * self._rows_squared:
-            return self._seconds / self._rows if self._rows else 1e-6
-        slope = (self._weight * self._rows_seconds - self._rows * self._seconds) / spread
-        return max(slope, 0.0)
+        return self._costs.line.row
 
     @property
     def step_seconds(self) -> float:
         """Seconds for a step without rows."""
-        if not self._weight:
-            return 0.0
-        return max((self._seconds - self.cost_seconds * self._rows) / self._weight, 0.0)
+        return self._costs.line.step
 
     @property
     def selectivity(self) -> float:
         """Rows out for one row in."""
-        return self._outputs / self._rows if self._rows else 1.0
+        return self._outputs / self._costs.rows if self._costs.rows else 1.0

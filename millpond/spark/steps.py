@@ -33,6 +33,8 @@ class Step:
     readings: list[Reading]
     rows: int
     """About how many rows it reads."""
+    place: str = DRIVER
+    """Where it is to run."""
     outcome: Outcome | None = None
     error: BaseException | None = None
     lost: SparkSession | None = None

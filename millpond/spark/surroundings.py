@@ -14,7 +14,7 @@ class Limits:
     """How steps are cut, where they run, and the seed of samples; SET changes them at any time."""
 
     step_rows: int = 500_000
-    driver_rows: int = 200_000
+    driver_rows: int = 50_000
     buckets: int = 2
     processors: int = 1
     seed: int = 0

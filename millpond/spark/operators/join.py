@@ -69,7 +69,7 @@ class RunningJoin(RunningOperator):
         pairs = union(
             self._join(new_left, union(old_right, new_right)), self._join(old_left, new_right)
         )
-        if self.is_large(step):
+        if self.is_elsewhere(step):
             return self._on_executors(pairs)
         return self.in_driver(self.plans.collect(pairs, self.output_schema))
 

@@ -60,7 +60,7 @@ class RunningKeyed(RunningOperator):
 
     def run(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver or where the executors have them."""
-        if self.is_large(step):
+        if self.is_elsewhere(step):
             return self._run_on_executors(step)
         rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
         known = self.state.known(rows)

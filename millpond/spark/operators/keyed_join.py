@@ -142,7 +142,7 @@ class RunningKeyedJoin(RunningOperator):
 
     def run(self, step: Step) -> Outcome:
         """All pairs of which at least one began in this step."""
-        if self.is_large(step):
+        if self.is_elsewhere(step):
             return self._run_on_executors(step)
         rows = [self.gathered([(reading, (STARTED,))], self._events) for reading in step.readings]
         left, right = (self._kernel.new_run(side_of(each, i)) for i, each in enumerate(rows))

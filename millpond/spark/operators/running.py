@@ -20,6 +20,7 @@ from millpond.planning.physical import Operator
 from millpond.schema import Schema
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
 from millpond.spark.frames import Plans, union
+from millpond.spark.placement import Placement
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
@@ -64,6 +65,7 @@ class RunningOperator:
         """Up to here steps are committed."""
         self.claimed = cursor
         """Up to here steps are prepared."""
+        self.placement = Placement(around.limits)
         self.plans = Plans(around.frames)
         self.fragments = [
             Fragment(node, around, self.outputs(index))
@@ -150,7 +152,8 @@ class RunningOperator:
             for index, fragment in enumerate(self.fragments)
         ]
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
-        step = Step(next(_numbers), self, after, until, readings, rows)
+        place = self.placement.choose(rows, self.around.frames.started is not None)
+        step = Step(next(_numbers), self, after, until, readings, rows, place)
         step.pin()
         self.claimed = until
         return step
@@ -191,9 +194,9 @@ class RunningOperator:
         frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
         return self.plans.collect(union(*frames), schema)
 
-    def is_large(self, step: Step) -> bool:
+    def is_elsewhere(self, step: Step) -> bool:
         """Whether the executors are the place for a step."""
-        return step.rows > self.around.limits.driver_rows
+        return step.place == EXECUTORS
 
     def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
         """The outcome of a step whose output is in the driver."""
@@ -244,6 +247,8 @@ class RunningOperator:
         """Takes over the state of a step, and moves the cursor."""
         if self.state is not None and step.outcome is not None:
             self.state.take(step.outcome.state)
+        if step.outcome is not None:
+            self.placement.record(step.rows, step.outcome)
         if step.reached < step.until:  # the rest is there to be claimed again
             self.claimed = step.reached
         self.skip(step.reached)

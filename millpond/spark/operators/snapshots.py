@@ -77,7 +77,7 @@ class RunningSnapshots(RunningStreamOf):
         How much that is depends on the instants, not on the input: a step in the driver may come
         less far than it was meant to. With slides only the driver can tell how far.
         """
-        if self.is_large(step) and not any(self._slides):
+        if self.is_elsewhere(step) and not any(self._slides):
             return self._run_on_executors(step)
         instants, until = self._instants(step)
         rows = self.rows(step, (STARTED,), self.elements)

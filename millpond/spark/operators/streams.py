@@ -94,7 +94,7 @@ class RunningStreamOf(RunningOperator):
         keys: tuple[str, ...] = (),
     ) -> Outcome:
         """The rows of some modes, shaped where the step's place is."""
-        if self.is_large(step):
+        if self.is_elsewhere(step):
             return self.on_executors([(step.readings[0], modes)], schema, shaping, keys)
         rows = self.rows(step, modes, schema)
         return self.in_driver(rows if shaping is None else shaping(rows))

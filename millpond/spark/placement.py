@@ -1,0 +1,68 @@
+"""Where an operator's steps run: in the driver or on the executors, whichever is the quicker.
+
+Both are measured as a + b·n, each operator for itself. What was not measured, or not lately, is
+expected: a step on the executors costs a job, and shares its rows among the cores. What is measured
+in one place makes the other's figures older, so a place that was slow once is tried again.
+"""
+
+from __future__ import annotations
+
+from millpond.spark.costs import Costs, Line
+from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
+from millpond.spark.surroundings import Limits
+
+IN_DRIVER = Line(0.002, 1.5e-6)
+"""What a step in the driver is expected to cost."""
+
+JOB_SECONDS = 0.15
+"""What a job is expected to cost whatever it does."""
+
+WORKER_FACTOR = 1.5
+"""How much longer a row is expected to take on one core of an executor than in the driver."""
+
+EXPECTED_WEIGHT = 0.1
+"""So many steps an expectation counts for, beside those that were measured."""
+
+ELSEWHERE_MEMORY = 0.98
+"""How much of the figures of one place a step in the other leaves."""
+
+MUCH_QUICKER = 0.8
+"""A step goes to the executors if that is expected to take at most so much of the time."""
+
+
+class Placement:
+    """The two places of one operator."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
+        self._is_warm = False
+
+    def choose(self, rows: int, spark_is_there: bool) -> str:
+        """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes."""
+        if rows > self._limits.driver_rows:
+            return EXECUTORS
+        if not spark_is_there:
+            return DRIVER
+        lines = self.lines
+        is_quicker = lines[EXECUTORS].at(rows) < MUCH_QUICKER * lines[DRIVER].at(rows)
+        return EXECUTORS if is_quicker else DRIVER
+
+    def record(self, rows: int, outcome: Outcome) -> None:
+        """Adds a step; the first one on the executors, which compiles, says nothing of others."""
+        if outcome.place == EXECUTORS and not self._is_warm:
+            self._is_warm = True
+            return
+        for place, costs in self._costs.items():
+            if place == outcome.place:
+                costs.record(rows, outcome.seconds)
+            else:
+                costs.fade(ELSEWHERE_MEMORY)
+
+    @property
+    def lines(self) -> dict[str, Line]:
+        """What steps are thought to cost in each place."""
+        here = self._costs[DRIVER].expected(IN_DRIVER, EXPECTED_WEIGHT).line
+        job = Line(JOB_SECONDS, here.row * WORKER_FACTOR / self._limits.buckets)
+        there = self._costs[EXECUTORS].expected(job, EXPECTED_WEIGHT).line
+        return {DRIVER: here, EXECUTORS: there}

@@ -1,0 +1,76 @@
+"""The place of a step follows what steps have cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from millpond.spark.costs import Costs, Line
+from millpond.spark.placement import EXPECTED_WEIGHT, Placement
+from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
+from millpond.spark.surroundings import Limits
+
+
+def placement(driver: Line | None = None, executors: Line | None = None, **limits) -> Placement:
+    placed = Placement(Limits(**limits))
+    for place, line in ((DRIVER, driver), (EXECUTORS, executors)):
+        if line is not None:
+            record(placed, place, line)
+    return placed
+
+
+def record(placed: Placement, place: str, line: Line, times: int = 20) -> None:
+    for rows in [1_000, 20_000] * times:
+        placed.record(rows, Outcome(None, place, seconds=line.at(rows)))
+
+
+def test_costs_are_a_line_through_what_was_measured():
+    costs = Costs()
+    for rows in (10, 1_000, 50_000):
+        costs.record(rows, 0.5 + rows / 1_000)
+    assert (costs.line.step, costs.line.row) == (pytest.approx(0.5), pytest.approx(0.001))
+
+
+def test_steps_of_one_size_leave_the_slope_to_the_expectation():
+    costs = Costs()
+    for _ in range(50):
+        costs.record(1_000, 0.010)
+    line = costs.expected(Line(0.002, 8e-6), EXPECTED_WEIGHT).line
+    assert line.at(1_000) == pytest.approx(0.010, rel=0.01)
+    assert line.row == pytest.approx(8e-6, rel=0.01)
+
+
+@pytest.mark.parametrize("spark_is_there", [True, False])
+def test_without_experience_small_steps_stay(spark_is_there):
+    placed = placement(driver_rows=50_000)
+    assert placed.choose(1, spark_is_there) == DRIVER
+    assert placed.choose(50_000, spark_is_there) == DRIVER
+    assert placed.choose(50_001, spark_is_there) == EXECUTORS
+
+
+def test_an_operator_that_is_slow_here_is_tried_there():
+    placed = placement(Line(0.01, 1e-3), buckets=2)
+    assert placed.choose(10_000, True) == EXECUTORS
+    assert placed.choose(10_000, False) == DRIVER
+    assert placed.choose(10, True) == DRIVER
+
+
+def test_a_burst_goes_there_and_the_trickle_comes_back():
+    placed = placement(Line(0.001, 1e-4), Line(0.1, 1e-5))
+    assert placed.choose(20_000, True) == EXECUTORS
+    assert placed.choose(100, True) == DRIVER
+
+
+def test_what_was_slow_once_is_tried_again():
+    placed = placement(Line(0.01, 1e-3), Line(9.0, 1e-3))
+    assert placed.choose(20_000, True) == DRIVER
+    record(placed, DRIVER, Line(0.01, 1e-3), 300)
+    assert placed.choose(20_000, True) == EXECUTORS
+
+
+def test_the_first_job_says_nothing_of_others():
+    placed = placement(Line(0.001, 1e-4))
+    before = placed.lines[EXECUTORS]
+    placed.record(1_000, Outcome(None, EXECUTORS, seconds=20.0))
+    assert placed.lines[EXECUTORS] == before
+    placed.record(1_000, Outcome(None, EXECUTORS, seconds=20.0))
+    assert placed.lines[EXECUTORS] != before
