@@ -1,4 +1,4 @@
-"""The answers of Linear Road in plain Python, second by second, from the words of the specification.
+"""The answers of Linear Road in plain Python, second by second, as the specification says it.
 
 It shares nothing with the CQL program: no windows, no views, only what is known of each vehicle and
 each segment at the time.
@@ -102,7 +102,11 @@ class Road:
         segment, vid = _segment(row), row["vid"]
         if vid in self._pending:
             self._balances[vid] += self._pending[vid][1]
-        velocity, cars, accidents = self._velocity(segment), self._cars(segment), self._ahead(segment)
+        velocity, cars, accidents = (
+            self._velocity(segment),
+            self._cars(segment),
+            self._ahead(segment),
+        )
         is_due = velocity is not None and velocity < 40 and cars > 50 and not accidents
         toll = 2 * (cars - 50) ** 2 if is_due else 0
         self._pending[vid] = (segment, toll)
