@@ -52,20 +52,16 @@ class JoinKernel:
         return RunIndex(self.run_schema(side))
 
     def new_run(self, elements: pa.Table) -> pa.Table:
-        """The new elements of a side as a run: what ``run`` probes with and an index takes."""
+        """The new elements of a side as a run: what ``pages`` probes with and an index takes."""
         return as_run(elements, len(self.key_types))
-
-    def run(
-        self, left: pa.Table, right: pa.Table, left_index: RunIndex, right_index: RunIndex
-    ) -> pa.Table:
-        """The pairs of which one began in the step; ``left`` and ``right`` are its new runs."""
-        pages = self.pages(left, right, left_index, right_index)
-        return pa.concat_tables([self.output_schema.empty_table(), *pages])
 
     def pages(
         self, left: pa.Table, right: pa.Table, left_index: RunIndex, right_index: RunIndex
     ) -> Iterator[pa.Table]:
-        """The same pairs in pages, each made of a bounded number of pairs that were looked at."""
+        """The pairs of which one began in the step; ``left`` and ``right`` are its new runs.
+
+        They come in pages, each made of a bounded number of pairs that were looked at.
+        """
         news = Run.of(left), Run.of(right)
         for side, runs in ((0, (*right_index.runs, news[1])), (1, left_index.runs)):
             for probes, parts in _meetings(news[side], runs):

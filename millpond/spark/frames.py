@@ -310,21 +310,5 @@ def union(*frames: Frame | None) -> Frame | None:
     )
 
 
-def broadcast(frame: Frame) -> Frame:
-    """The frame, marked as small."""
-    return Frame(
-        ("broadcast", frame.key), lambda slots: F.broadcast(frame.build(slots)), frame.fillings
-    )
-
-
-def joined(left: Frame, right: Frame, on: Callable[[], SparkColumn]) -> Frame:
-    """The inner join of two frames."""
-    return Frame(
-        ("join", left.key, right.key),
-        lambda slots: left.build(slots).join(right.build(slots), on(), "inner"),
-        _together(left, right),
-    )
-
-
 def _together(*frames: Frame) -> dict[Hashable, Filling]:
     return {key: filling for frame in frames for key, filling in frame.fillings.items()}

@@ -15,7 +15,6 @@ from millpond.planning.physical import (
 )
 from millpond.spark.operators.join import RunningJoin
 from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
-from millpond.spark.operators.keyed_join import RunningKeyedJoin, has_keys
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.spark.operators.streams import (
@@ -39,6 +38,4 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
 
 def start(identity: str, operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
     """A running instance of a physical operator."""
-    if isinstance(operator, JoinOperator) and has_keys(operator):
-        return RunningKeyedJoin(identity, operator, around, cursor)
     return _RUNNING[type(operator)](identity, operator, around, cursor)

@@ -1,94 +1,268 @@
-"""The join of two relations."""
+"""The join of two relations: its state is indexed by keys, and a step probes with its new rows.
+
+Without an equality between the two sides there are no keys, and all rows meet, in one place.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from millpond.planning.branches import Outputs, branches
+from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Expression, Literal
+from millpond.kernels.expressions import Condition, Program, can_lower
+from millpond.kernels.join import JoinKernel
+from millpond.planning.branches import ELEMENT, Outputs, branches
+from millpond.planning.join_keys import join_keys
 from millpond.planning.physical import JoinOperator
-from millpond.planning.predicates import conjuncts
+from millpond.planning.predicates import all_columns, conjuncts
+from millpond.schema import Type
 from millpond.spark.expressions import lower
-from millpond.spark.fragments import ALIVE, STARTED, Reading
-from millpond.spark.frames import Frame, Selection, broadcast, joined, union
-from millpond.spark.operators.running import RunningOperator
+from millpond.spark.fragments import STARTED
+from millpond.spark.frames import Selection, leaf
+from millpond.spark.operators.running import RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Place, WriteRows, lines_of, page_of
+from millpond.spark.workers import Line, Place, WriteRows, lines_of, page_of
+from millpond.storage.bucketed import BucketedState, PairedState
+from millpond.storage.forms import Indexed
+from millpond.storage.pages import Page, Span
+from millpond.storage.state import Delta, StateVersion
+from millpond.storage.state_cache import BucketName
+from millpond.storage.worker_states import STATES
 
-BROADCAST_ROWS = 200_000
-"""The new side of a join is broadcast up to this many rows."""
+SIDES = ("left", "right")
+Versions = tuple[StateVersion, StateVersion]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What becomes of a pair: conditions it must meet, and the expressions it is put out as."""
+
+    conditions: tuple[Expression, ...]
+    expressions: tuple[Expression, ...]
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether it has the same bits without Spark."""
+        return all(map(can_lower, (*self.conditions, *self.expressions)))
+
+    def applied(self, pairs: pa.Table) -> pa.Table:
+        """The elements that the pairs become."""
+        condition, program = _compiled(self)
+        kept = condition.holds(pairs.columns[3:], pairs.num_rows)
+        if kept is not None and not kept.all():
+            pairs = pairs.filter(pa.array(kept))
+        data = program.arrays(pairs.columns[3:], pairs.num_rows)
+        names = [*ELEMENT, *(f"c{i}" for i in range(len(data)))]
+        return pa.Table.from_arrays([*pairs.columns[:3], *data], names=names)
+
+    def columns(self) -> tuple[list[SparkColumn], SparkColumn | None]:
+        """The same as Spark columns."""
+        inputs = [F.col(f"c{i}") for i in range(self.width)]
+        condition = None
+        for part in self.conditions:
+            one = lower(part, inputs)
+            condition = one if condition is None else condition & one
+        data = [lower(e, inputs).alias(f"c{i}") for i, e in enumerate(self.expressions)]
+        return [*map(F.col, ELEMENT), *data], condition
+
+    width: int = 0
+    """How many columns a pair has."""
+
+
+@lru_cache(maxsize=256)
+def _compiled(shape: Shape) -> tuple[Condition, Program]:
+    return Condition(list(shape.conditions)), Program(list(shape.expressions))
 
 
 class RunningJoin(RunningOperator):
-    """The inner join of two relations: new with old, old with new, new with new."""
+    """The inner join of two relations."""
 
-    needs = frozenset({STARTED, ALIVE})
+    state: PairedState
 
     def __init__(
         self, identity: str, operator: JoinOperator, around: Surroundings, cursor: int
     ) -> None:
-        self._width = len(operator.left.schema)
-        self._condition = operator.condition
-        (self._post,) = branches(operator.post)
-        self._pair_columns = self._width + len(operator.right.schema)
-        self._selection = Selection(self._columns)
+        width = len(operator.left.schema)
+        self._keys = join_keys(operator.condition, width)
+        self._types = arrow_types(operator.left.schema), arrow_types(operator.right.schema)
+        key_types = tuple(ARROW_TYPES[key.type] for key in self._keys.left)
+        self._kernel = JoinKernel(key_types, *self._types)
+        (post,) = branches(operator.post)
+        self._shape = Shape(
+            (*self._keys.rest, *conjuncts(post.predicate)),
+            post.expressions,
+            width=width + len(operator.right.schema),
+        )
+        self._selection = Selection(self._shape.columns)
+        self.state = PairedState(
+            *(
+                BucketedState(
+                    around.frames.store,
+                    around.states,
+                    f"{identity}.{side}",
+                    Indexed(self._kernel.run_schema(number)),
+                    self._kernel.keys,
+                    around.limits.buckets,
+                )
+                for number, side in enumerate(SIDES)
+            )
+        )
         super().__init__(identity, operator, around, cursor)
 
-    def _pair(self) -> list[Column]:
-        return [F.col(f"c{i}") for i in range(self._pair_columns)]
-
-    def _on(self) -> Column:
-        pair, on = self._pair(), F.greatest("l_ts", "r_ts") < F.least("l_te", "r_te")
-        for part in conjuncts(self._condition):
-            on = lower(part, pair) & on
-        return on
-
-    def _columns(self) -> tuple[list[Column], Column | None]:
-        pair, post = self._pair(), self._post
-        columns = [
-            F.greatest("l_ts", "r_ts").alias("_ts"),
-            F.least("l_te", "r_te").alias("_te"),
-            (F.col("l_w") * F.col("r_w")).alias("_w"),
-            *(lower(e, pair).alias(f"c{i}") for i, e in enumerate(post.expressions)),
-        ]
-        return columns, None if post.predicate is None else lower(post.predicate, pair)
-
     def outputs(self, index: int) -> Outputs:
-        """All columns of both sides, numbered through."""
-        side, first = ("l", 0) if index == 0 else ("r", self._width)
-        names = tuple(side + name for name in ("_ts", "_te", "_w"))
-        return Outputs.all_of(self.operator.inputs[index], names, first)
+        """Side, keys, and the row in its own columns; the other side's are empty."""
+        own: tuple[Expression, ...] = all_columns(self.operator.inputs[index])
+        other: tuple[Expression, ...] = tuple(
+            Literal(None, field.type) for field in self.operator.inputs[1 - index].schema.fields
+        )
+        left, right = (own, other) if index == 0 else (other, own)
+        keys = (self._keys.left, self._keys.right)[index]
+        return Outputs(
+            (
+                (Literal(index, Type.BIGINT), "_side"),
+                *((key, f"k{i}") for i, key in enumerate(keys)),
+                *((column, f"a{i}") for i, column in enumerate(left)),
+                *((column, f"b{i}") for i, column in enumerate(right)),
+            )
+        )
+
+    @property
+    def _events(self) -> pa.Schema:
+        numbers = [pa.field(name, pa.int64()) for name in (*ELEMENT, "_side")]
+        named = [
+            pa.field(f"{prefix}{i}", type_)
+            for prefix, types in zip("kab", (self._kernel.key_types, *self._types), strict=True)
+            for i, type_ in enumerate(types)
+        ]
+        return pa.schema(numbers + named)
 
     def run(self, step: Step) -> Outcome:
         """All pairs of which at least one began in this step."""
-        left, right = step.readings
-        new_left, new_right = _new(left), _new(right)
-        old_right = right.frame(ALIVE) if new_left is not None else None
-        old_left = left.frame(ALIVE) if new_right is not None else None
-        pairs = union(
-            self._join(new_left, union(old_right, new_right)), self._join(old_left, new_right)
-        )
         if self.is_elsewhere(step):
-            return self._on_executors(pairs)
-        return self.in_driver(self.plans.collect(pairs, self.output_schema))
+            return self._run_on_executors(step)
+        rows = [self.gathered([(reading, (STARTED,))], self._events) for reading in step.readings]
+        left, right = (self._kernel.new_run(side_of(each, i)) for i, each in enumerate(rows))
+        shaped = [self._shaped(pairs) for pairs in self._pairs(left, right)]
+        table = pa.concat_tables([self.output_schema.empty_table(), *shaped])
+        outcome = self.in_driver(table, self.state.changed(left, right, step.until))
+        outcome.driver_bytes += sum(each.nbytes for each in rows)
+        return outcome
 
-    def _on_executors(self, pairs: Frame | None) -> Outcome:
-        if pairs is None:
-            return Outcome(None, EXECUTORS)
+    def _pairs(self, left: pa.Table, right: pa.Table) -> Iterator[pa.Table]:
+        """The pairs of new elements with old and new ones, in pages."""
+        parts = self.state.left.split(left), self.state.right.split(right)
+        for bucket in sorted(parts[0].keys() | parts[1].keys()):
+            yield from self._kernel.pages(
+                parts[0].get(bucket, left.slice(0, 0)),
+                parts[1].get(bucket, right.slice(0, 0)),
+                self.state.left.at(bucket),
+                self.state.right.at(bucket),
+            )
+
+    def _shaped(self, pairs: pa.Table) -> pa.Table:
+        if self._shape.is_lowered and not self.around.limits.asks_spark:
+            return self._shape.applied(pairs).cast(self.output_schema)
+        page = Page.of(self.around.frames.store, pairs)
+        try:
+            frame = leaf((self, "pairs"), pairs.schema, [Span(page, page.first - 1, page.last)])
+            shaped = None if frame is None else self._selection.of(frame)
+            return self.plans.collect(shaped, self.output_schema)
+        finally:
+            page.free()
+
+    # -- on the executors ------------------------------------------------------------------
+
+    def _run_on_executors(self, step: Step) -> Outcome:
         store = self.around.frames.store
-        work = WriteRows(Place.of(store), self.output_schema)
-        lines = self.plans.run(pairs, lambda rows: lines_of(rows, work))
-        return Outcome(page_of(store, lines), EXECUTORS)
+        left, right = self.state.versions
+        shape = self._shape if self._shape.is_lowered else None
+        work = RunJoin(
+            Place.of(store),
+            self._events,
+            self._kernel,
+            self.identity,
+            (left, right),
+            shape,
+            self.output_schema,
+            step.until,
+        )
+        parts = [(reading, (STARTED,)) for reading in step.readings]
+        lines = self.lines(parts, work, self._kernel.keys or ["_ts"], len(left.buckets))
+        versions = tuple(
+            state.following(_deltas(lines, side), step.until)
+            for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
+        )
+        page = page_of(store, lines)
+        if shape is not None or page is None:
+            return Outcome(page, EXECUTORS, versions)
+        frame = leaf(
+            (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
+        )
+        shaped = None if frame is None else self._selection.of(frame)
+        write = WriteRows(Place.of(store), self.output_schema)
+        written = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
+        page.free()
+        return Outcome(page_of(store, written), EXECUTORS, versions)
 
-    def _join(self, left: Frame | None, right: Frame | None) -> Frame | None:
-        if left is None or right is None:
-            return None
-        return self._selection.of(joined(left, right, self._on))
+
+def side_of(rows: pa.Table, side: int) -> pa.Table:
+    """The elements of one side: times, keys, and its own columns as c0…"""
+    prefix = "ab"[side]
+    names = [name for name in rows.column_names if name[0] in ("k", prefix) or name in ELEMENT]
+    own = rows.filter(pc.equal(rows["_side"], side)).select(names)
+    return own.rename_columns([f"c{name[1:]}" if name[0] == prefix else name for name in names])
 
 
-def _new(reading: Reading) -> Frame | None:
-    frame = reading.frame(STARTED)
-    if frame is not None and reading.rows(STARTED) <= BROADCAST_ROWS:
-        return broadcast(frame)
-    return frame
+def _deltas(lines: list[Line], side: str) -> dict[int, Delta]:
+    return {line["bucket"]: Delta.from_json(line[side]) for line in lines if side in line}
+
+
+@dataclass(frozen=True)
+class RunJoin:
+    """Each task joins its bucket's new elements with its part of the state."""
+
+    place: Place
+    schema: pa.Schema
+    kernel: JoinKernel
+    operator: str
+    versions: Versions
+    shape: Shape | None
+    output_schema: pa.Schema
+    until: int
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """One bucket: its pairs, and the runs that are new in its state."""
+        if rows.num_rows == 0:
+            return {}
+        forms = [Indexed(self.kernel.run_schema(side)) for side in (0, 1)]
+        names = [
+            BucketName(self.place.directory, f"{self.operator}.{side}", bucket) for side in SIDES
+        ]
+        runs = [self.kernel.new_run(side_of(rows, side)) for side in (0, 1)]
+        indexes = [
+            STATES.state_at(name, form, version)
+            for name, form, version in zip(names, forms, self.versions, strict=True)
+        ]
+        pages = self.kernel.pages(*runs, *indexes)
+        schema = self.kernel.output_schema
+        if self.shape is not None:
+            shape, schema = self.shape, self.output_schema
+            pages = (shape.applied(pairs).cast(schema) for pairs in pages)
+        pairs = pa.concat_tables([schema.empty_table(), *pages])
+        line = self.place.write_page(pairs, bucket, attempt)
+        for side, name, form, version, run in zip(
+            SIDES, names, forms, self.versions, runs, strict=True
+        ):
+            if run.num_rows:
+                path = f"{self.place.state}-{side}-{bucket}-{attempt}"
+                delta = STATES.write(name, form, version, run, path, self.until)
+                line[side] = delta.to_json()
+        return line
