@@ -333,7 +333,7 @@ class SparkRuntime:
                 self._processors.cancel(self._frames.started, step.tag)
 
     def _touch(self, identity: str) -> None:
-        for name in self._graph.operators[identity].queues():
+        for name in self.running[identity].inputs:
             queue = self.queues[name]
             compaction = queue.compaction()
             if compaction is not None:

@@ -65,6 +65,8 @@ class RunningOperator:
         """Up to here steps are committed."""
         self.claimed = cursor
         """Up to here steps are prepared."""
+        self.inputs = operator.queues()
+        """The names of the queues it reads."""
         self.placement = Placement(around.limits)
         self.plans = Plans(around.frames)
         self.fragments = [
@@ -190,7 +192,12 @@ class RunningOperator:
             tables = [reading.evaluated(modes) for reading, modes in parts]
             found = [table for table in tables if table is not None]
             if len(found) == len(tables):
-                return pa.concat_tables([table.cast(schema) for table in found])
+                full = [table for table in found if table.num_rows]
+                if not full:
+                    return schema.empty_table()
+                return pa.concat_tables(
+                    [table if table.schema == schema else table.cast(schema) for table in full]
+                )
         frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
         return self.plans.collect(union(*frames), schema)
 
@@ -201,7 +208,7 @@ class RunningOperator:
     def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
         """The outcome of a step whose output is in the driver."""
         page = Page.of(self.around.frames.store, table) if table.num_rows else None
-        return Outcome(page, DRIVER, state, driver_bytes=table.nbytes)
+        return Outcome(page, DRIVER, state, driver_bytes=page.bytes if page else 0)
 
     def on_executors(
         self,
