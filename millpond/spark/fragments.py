@@ -40,6 +40,11 @@ class Fragment:
         self.node = node
         self._branches = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
 
+    @property
+    def is_local(self) -> bool:
+        """Whether all of it can be evaluated without Spark."""
+        return all(branch.is_local for branch in self._branches)
+
     def read(self, modes: Iterable[str], after: int, until: int) -> Reading:
         """The parts of pages that a step reads; nothing is opened yet."""
         return Reading(
@@ -145,6 +150,11 @@ class _ReadBranch:
         )
         self._nothing: dict[bool, pa.Table] = {}
         """What comes of no rows: most steps read nothing in one mode or another."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its expressions can be evaluated without Spark."""
+        return self._here is not None
 
     def spans(self, mode: str, after: int, until: int) -> list[Span]:
         """The parts of the queue's pages that a mode asks for."""

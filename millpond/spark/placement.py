@@ -48,6 +48,11 @@ class Placement:
         is_quicker = lines[EXECUTORS].at(rows) < MUCH_QUICKER * lines[DRIVER].at(rows)
         return EXECUTORS if is_quicker else DRIVER
 
+    def is_over_within(self, seconds: float, rows: int) -> bool:
+        """Whether a step in the driver takes no longer, by those that were measured."""
+        costs = self._costs[DRIVER]
+        return costs.weight >= 1 and costs.line.at(rows) <= seconds
+
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds a step; the first one on the executors, which compiles, says nothing of others."""
         if outcome.place == EXECUTORS and not self._is_warm:

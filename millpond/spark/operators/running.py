@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -159,6 +160,16 @@ class RunningOperator:
         step.pin()
         self.claimed = until
         return step
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether all expressions can be evaluated without Spark."""
+        return all(fragment.is_local for fragment in self.fragments)
+
+    def is_over_within(self, seconds: float, step: Step) -> bool:
+        """Whether a step needs no Spark, and is expected to take no longer."""
+        is_here = step.place == DRIVER and self.is_local and not self.around.limits.asks_spark
+        return is_here and self.placement.is_over_within(seconds, step.rows)
 
     def execute(self, step: Step) -> Outcome:
         """Does the work of a step; nobody sees anything of it yet."""
