@@ -58,6 +58,8 @@ class LazySpark:
         if self._session is not None or self._is_ahead:
             return
         self._is_ahead = True
+        import millpond.spark.executors
+        import millpond.spark.session  # noqa: F401 (two threads cannot import PySpark at once)
 
         def start() -> None:
             try:

@@ -312,10 +312,8 @@ def test_strategies_are_told_what_was_measured(engine, monkeypatch):
 # Plans that are run again.
 
 
-def test_a_plan_sees_the_pages_of_its_own_step_only(engine, monkeypatch):
-    """Sizes change from step to step and back, and so does the cheapest way to join."""
-    monkeypatch.setattr("millpond.spark.operators.join.BROADCAST_ROWS", 50)
-    engine.execute(JOIN)
+def test_a_plan_sees_the_pages_of_its_own_step_only(engine):
+    engine.execute("SET small_steps = 'spark';" + JOIN)
     expected = 0
     for ts, rows in enumerate((1, 200, 1, 3000, 2)):
         for stream in ("S", "T"):

@@ -40,7 +40,7 @@ class Processors:
 
     def _run(self, work: Callable[[], None], tag: str) -> None:
         here = self._here
-        here.tag, here.is_marked = tag, False
+        here.tag, here.is_marked, here.used = tag, False, None
         try:
             work()
         finally:
@@ -52,6 +52,7 @@ class Processors:
     def mark(self, session: SparkSession) -> None:
         """Puts the jobs of this thread into a pool of their own, and makes them known as ours."""
         here, context = self._here, session.sparkContext
+        here.used = session
         if here.session is not session:
             context.setLocalProperty("spark.scheduler.pool", f"{self._tag}-{next(self._pools)}")
             context.addJobTag(self._tag)
@@ -60,6 +61,11 @@ class Processors:
         if here.tag is not None and not here.is_marked:
             context.addJobTag(here.tag)
             here.is_marked = True
+
+    @property
+    def used(self) -> SparkSession | None:
+        """The session that the work of this thread has used, if it has."""
+        return self._here.used
 
     def cancel(self, session: SparkSession | None, tag: str | None = None) -> None:
         """Cancels the jobs with a tag that ``submit`` gave, or every job of these threads."""
@@ -76,6 +82,9 @@ class _Here(threading.local):
     """What a thread knows of itself."""
 
     session: SparkSession | None = None
+    """The session that knows its pool."""
+    used: SparkSession | None = None
+    """The session that the work at hand uses."""
     tag: str | None = None
     is_marked: bool = False
     """Whether the jobs of the work at hand bear its tag."""

@@ -254,7 +254,7 @@ class SparkRuntime:
         try:
             outcome = step.running.execute(step)
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
-            error, session = raised, self._frames.started
+            error, session = raised, self._processors.used
             lost = session if session is not None and not is_alive(session) else None
             if lost is None and not was_cancelled(error):
                 step.offenders = self._offenders(step, error)
