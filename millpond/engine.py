@@ -513,6 +513,7 @@ class Engine:
                     self,
                     limits,
                     self._lock,
+                    lambda: self.lazy_spark.is_started,
                 )
                 self._start_operators()
                 for entry in self.catalog.of_kind(QueryEntry):
@@ -611,6 +612,10 @@ class Engine:
         if is_large:
             self._expect_spark()
         if intake is None or not is_large or not reading.can_be_elsewhere:
+            return None
+        # While Spark starts there is work for the driver. What was read elsewhere goes on there.
+        is_awaited = most > 0 and not self.lazy_spark.is_started
+        if is_awaited and reading.name not in self.inputs.read_elsewhere:
             return None
         from millpond.spark.sources import read_page
 

@@ -20,6 +20,9 @@ JOB_SECONDS = 0.15
 WORKER_FACTOR = 1.5
 """How much longer a row is expected to take on one core of an executor than in the driver."""
 
+START_SECONDS = 3.0
+"""What Spark is expected to need until it can be asked, while it is starting."""
+
 EXPECTED_WEIGHT = 0.1
 """So many steps an expectation counts for, beside those that were measured."""
 
@@ -38,10 +41,15 @@ class Placement:
         self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
         self._is_warm = False
 
-    def choose(self, rows: int, spark_is_there: bool) -> str:
-        """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes."""
+    def choose(self, rows: int, spark_is_there: bool, is_awaited: bool = False) -> str:
+        """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes.
+
+        While Spark ``is_awaited``, the driver takes more: whatever it is done with earlier.
+        """
         if rows > self._limits.driver_rows:
-            return EXECUTORS
+            is_earlier = self.lines[DRIVER].at(rows) <= START_SECONDS
+            takes_more = is_awaited and is_earlier and self._limits.driver_rows > 0
+            return DRIVER if takes_more else EXECUTORS
         if not spark_is_there:
             return DRIVER
         lines = self.lines

@@ -97,6 +97,7 @@ class SparkRuntime:
         listener: Listener,
         limits: Limits,
         lock: threading.RLock,
+        spark_is_there: Callable[[], bool] = lambda: True,
     ) -> None:
         self.queues = queues
         self.limits = limits
@@ -107,7 +108,9 @@ class SparkRuntime:
         self._store = store
         self._listener = listener
         self._processors = Processors()
-        self._frames = Frames(lambda: for_steps(start_spark()), store, self._processors.mark)
+        self._frames = Frames(
+            lambda: for_steps(start_spark()), store, self._processors.mark, spark_is_there
+        )
         self._states = StateCache(STATE_BYTES)
         self._lock = lock
         self._changed_now = threading.Condition(lock)

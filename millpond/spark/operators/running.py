@@ -155,7 +155,8 @@ class RunningOperator:
             for index, fragment in enumerate(self.fragments)
         ]
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
-        place = self.placement.choose(rows, self.around.frames.started is not None)
+        frames = self.around.frames
+        place = self.placement.choose(rows, frames.started is not None, frames.is_awaited)
         step = Step(next(_numbers), self, after, until, readings, rows, place)
         step.pin()
         self.claimed = until
