@@ -92,7 +92,7 @@ class Picture:
         until = running.horizon
         waiting = running.waiting(running.claimed, until)
         arrived = min(queue.oldest_arrival(running.claimed) for queue, _ in running.subscriptions)
-        is_free = not (is_busy and running.keeps_state)
+        is_free = not (is_busy and running.keeps_state) and until > running.claimed
         is_ready = is_free and (waiting > 0 or running.has_work(until))
         return OperatorState(
             number(identity),
