@@ -43,6 +43,9 @@ from millpond.storage.readers import Reader
 MOST_READERS = 8
 """Up to so many tasks read a page each for itself; for more of them Spark shuffles it."""
 
+TASK_ROWS = 100_000
+"""A task that only evaluates and writes gets at least so many rows, if there are that many."""
+
 MOST_OFFENDERS = 5
 """So many of the rows that make a step fail are shown."""
 
@@ -252,7 +255,9 @@ class RunningOperator:
         session, limits = self.around.frames.session, self.around.limits
         portions = None if limits.asks_spark else _portions(parts)
         if portions is not None and (not keys or buckets <= MOST_READERS):
-            tasks = buckets if keys else max(1, min(limits.buckets, pieces(portions)))
+            rows = sum(reading.rows(*modes) for reading, modes in parts)
+            most = min(limits.buckets, pieces(portions), rows // TASK_ROWS)
+            tasks = buckets if keys else max(1, most)
             share = Share(tuple(portions), tuple(keys), tasks)
             return lines_of_tasks(session, tasks, work, share)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
