@@ -258,7 +258,7 @@ class Settings:
         "driver_rows",
         50_000,
         _whole_number(0),
-        "steps of more rows run on the executors, once Spark is there, others wherever that is quicker",
+        "steps of more rows run on the executors once Spark is there, others where that is quicker",
     )
     small_steps: str = _option(
         "small_steps",
