@@ -134,7 +134,7 @@ def report_size(report: Report, tuples: int, runs: list[dict[str, Any]]) -> floa
     """The line of one size; tuples a second."""
     running = statistics.median(each["running"] for each in runs)
     middle = min(runs, key=lambda each: abs(each["running"] - running))
-    rate, goal = tuples / running, TUPLES_PER_SECOND if tuples >= GOAL_SIZE else None
+    rate, goal = tuples / running, TUPLES_PER_SECOND if tuples == GOAL_SIZE else None
     report.value(
         f"{tuples} tuples", rate, "tuples/s",
         goal=goal, **({} if goal is None else {"goal_is": "at least", "met": rate >= goal}),
