@@ -47,7 +47,8 @@ from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
-from millpond.kernels.modify import evaluate
+from millpond.kernels import modify
+from millpond.kernels.expressions import can_lower
 from millpond.lazy_spark import LazySpark
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
@@ -391,6 +392,7 @@ class Engine:
         """Tells the running operators the settings that may change at any time."""
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
+        limits.by_cost = self.settings.place_by == "cost"
         limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or limits.buckets
 
@@ -436,8 +438,18 @@ class Engine:
             Column(i, f.type, f.name) for i, f in enumerate(intake.entry.schema.fields)
         )
         schema = arrow_schema(intake.entry.schema)
-        old = evaluate(rows, predicate, everything, schema)
-        return old, None if new is None else evaluate(rows, predicate, new, schema)
+
+        def evaluated(expressions: tuple[Expression, ...]) -> pa.Table:
+            parts = expressions if predicate is None else (*expressions, predicate)
+            if all(map(can_lower, parts)):
+                table = modify.evaluate(rows, predicate, expressions)
+            else:
+                from millpond.spark.modify import evaluate
+
+                table = evaluate(self.spark, rows, predicate, expressions)
+            return table.rename_columns(schema.names).cast(schema)
+
+        return evaluated(everything), None if new is None else evaluated(new)
 
     # -- input -----------------------------------------------------------------------------
 
@@ -614,7 +626,8 @@ class Engine:
         if intake is None or not is_large or not reading.can_be_elsewhere:
             return None
         # While Spark starts there is work for the driver. What was read elsewhere goes on there.
-        is_awaited = most > 0 and not self.lazy_spark.is_started
+        may_wait = most == 0 or settings.place_by == "rows"
+        is_awaited = not may_wait and not self.lazy_spark.is_started
         if is_awaited and reading.name not in self.inputs.read_elsewhere:
             return None
         from millpond.spark.sources import read_page

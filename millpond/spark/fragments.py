@@ -21,6 +21,7 @@ from millpond.planning.attempts import may_fail, success
 from millpond.planning.branches import Branch, Outputs, branches
 from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
+from millpond.schema import BEGINNING
 from millpond.spark.branch_columns import BranchColumns
 from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
@@ -163,7 +164,9 @@ class _ReadBranch:
             low, high = self._tuple_times(mode, after, until)
             if low >= high:
                 return []
-            return queue.covering(low, high) if mode == ALIVE else queue.between(low, high)
+            if mode != ALIVE:
+                return queue.between(low, high)
+            return queue.covering(low, high, BEGINNING - 1 if self._since is None else self._since)
         if mode == STARTED:
             return queue.between(after, until)
         return queue.content(after) if mode == ALIVE else queue.ending(after, until)

@@ -47,14 +47,17 @@ class Placement:
         While Spark ``is_awaited``, the driver takes more: whatever it is done with earlier.
         """
         if rows > self._limits.driver_rows:
-            is_earlier = self.lines[DRIVER].at(rows) <= START_SECONDS
-            takes_more = is_awaited and is_earlier and self._limits.driver_rows > 0
-            return DRIVER if takes_more else EXECUTORS
-        if not spark_is_there:
+            return DRIVER if is_awaited and self._is_done_earlier(rows) else EXECUTORS
+        if not spark_is_there or not self._limits.by_cost:
             return DRIVER
         lines = self.lines
         is_quicker = lines[EXECUTORS].at(rows) < MUCH_QUICKER * lines[DRIVER].at(rows)
         return EXECUTORS if is_quicker else DRIVER
+
+    def _is_done_earlier(self, rows: int) -> bool:
+        """Whether the driver has done a step before Spark has started."""
+        is_asked = self._limits.by_cost and self._limits.driver_rows > 0
+        return is_asked and self.lines[DRIVER].at(rows) <= START_SECONDS
 
     def is_over_within(self, seconds: float, rows: int) -> bool:
         """Whether a step in the driver takes no longer, by those that were measured."""

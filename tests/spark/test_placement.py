@@ -54,6 +54,12 @@ def test_an_operator_that_is_slow_here_is_tried_there():
     assert placed.choose(10, True) == DRIVER
 
 
+def test_by_rows_nothing_is_tried():
+    placed = placement(Line(0.01, 1e-3), by_cost=False)
+    assert placed.choose(10_000, True) == DRIVER
+    assert placed.choose(50_001, True) == EXECUTORS
+
+
 def test_a_burst_goes_there_and_the_trickle_comes_back():
     placed = placement(Line(0.001, 1e-4), Line(0.1, 1e-5))
     assert placed.choose(20_000, True) == EXECUTORS
