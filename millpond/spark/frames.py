@@ -149,7 +149,7 @@ class SlotPlan:
     def __init__(self, session: SparkSession, store: Store, frame: Frame) -> None:
         self._session = session
         self._slots = {key: Slot(store) for key in frame.fillings}
-        self._plan: internals.Plan | None = None
+        self._plan: internals.AnalysedPlan | None = None
 
     def run(self, frame: Frame, use: Callable[[DataFrame], Answer]) -> Answer:
         """What ``use`` makes of the frame over the pages it names."""
