@@ -519,6 +519,7 @@ class Engine:
                     self,
                     limits,
                     self._lock,
+                    lambda: self.lazy_spark.is_started,
                 )
                 self._start_operators(self.graph.operators)
                 for entry in self.catalog.of_kind(QueryEntry):
@@ -617,6 +618,11 @@ class Engine:
         if is_large:
             self._expect_spark()
         if intake is None or not is_large or not reading.can_be_elsewhere:
+            return None
+        # While Spark starts there is work for the driver. What was read elsewhere goes on there.
+        may_wait = most == 0 or settings.place_by == "rows"
+        is_awaited = not may_wait and not self.lazy_spark.is_started
+        if is_awaited and reading.name not in self.inputs.read_elsewhere:
             return None
         from millpond.spark.sources import read_page
 

@@ -258,7 +258,7 @@ class Settings:
         "driver_rows",
         50_000,
         _whole_number(0),
-        "steps of more rows run on the executors, others where place_by says",
+        "steps of more rows run on the executors once Spark is there, others where place_by says",
     )
     place_by: str = _option(
         "place_by",

@@ -11,6 +11,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
+from millpond.lazy_spark import LazySpark
 
 pytestmark = pytest.mark.spark
 
@@ -93,3 +94,13 @@ def test_an_error_names_the_line_wherever_it_is_read(spark, tmp_path, driver_row
         )
         with pytest.raises(MillpondError, match=r"bad\.csv, line 152"):
             engine.finish()
+
+
+def test_what_the_driver_reads_while_spark_starts_is_not_read_again(spark, files, monkeypatch):
+    asked = iter([False] * 3)
+    monkeypatch.setattr(LazySpark, "is_started", property(lambda self: next(asked, True)))
+    answers, late, *_ = run(spark, files, "csv('s.csv')", driver_rows=10)
+    assert next(asked, None) is None, "the driver has read some pages"
+    monkeypatch.undo()
+    expected, expected_late, *_ = run(spark, files, "csv('s.csv')", driver_rows=10**6)
+    assert (answers, late) == (expected, expected_late)
