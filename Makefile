@@ -6,7 +6,7 @@ N ?= 1000
 EXAMPLES ?= 10
 KILLS ?= 50
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
-  arrow_expressions placement small_steps step_growth cluster
+  arrow_expressions placement small_steps step_growth cluster registration linear_road
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help

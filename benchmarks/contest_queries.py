@@ -20,6 +20,7 @@ class Case:
     cql: str
     build: peer.Build
     goal: float | None
+    """What was reached before against the peer as installed."""
     prototype: dict[str, float]
     """Tuples a second that the prototypes of design.md, section 10, reached."""
     is_stateful: bool = True
@@ -43,19 +44,19 @@ _RANGE = f"RANGE {WINDOW_SECONDS} SECONDS"
 
 CASES = (
     Case(
-        "filter", _ONE, "SELECT key, value FROM S WHERE value > 0.9", peer.filtered, 2.0,
+        "filter", _ONE, "SELECT key, value FROM S WHERE value > 0.9", peer.filtered, 2.4,
         {"millpond": 1e5 / 0.061}, is_stateful=False, same_rows=True,
     ),
     Case(
         "aggregate", _ONE,
         f"SELECT key, count(*) AS n, max(value) AS largest FROM S [{_RANGE}] GROUP BY key",
-        peer.aggregated(WINDOW_SECONDS, HOPS), 1.5, {"millpond": 187e3, "peer": 144e3},
+        peer.aggregated(WINDOW_SECONDS, HOPS), 1.7, {"millpond": 187e3, "peer": 144e3},
     ),
     Case(
         "join", _TWO,
         f"SELECT L.key, L.value, R.value AS other FROM L [{_RANGE}], R [{_RANGE}] "
         "WHERE L.key = R.key",
-        peer.joined(WINDOW_SECONDS), 1.5, {"millpond": 227e3, "peer": 117e3}, same_rows=True,
+        peer.joined(WINDOW_SECONDS), 2.4, {"millpond": 227e3, "peer": 117e3}, same_rows=True,
     ),
 )  # fmt: skip
 HOPPING = Case(

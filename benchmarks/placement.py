@@ -29,8 +29,8 @@ from millpond.spark.session import create_session
 SIZES = (10_000, 100_000, 1_000_000)
 EVERYTHING = 10**12
 WAYS = {
-    "driver": {"driver_rows": EVERYTHING, "small_steps": "driver"},
-    "collected": {"driver_rows": EVERYTHING, "small_steps": "spark"},
+    "driver": {"driver_rows": EVERYTHING, "place_by": "rows", "small_steps": "driver"},
+    "collected": {"driver_rows": EVERYTHING, "place_by": "rows", "small_steps": "spark"},
     "executors": {"driver_rows": 0, "small_steps": "driver"},
 }
 STORES = ("memory", "directory")

@@ -52,7 +52,7 @@ class RelationEntry:
 
 @dataclass(frozen=True)
 class ViewEntry:
-    """A named query, inlined where it is used. ``plan`` is a ``cql.algebra.Node``."""
+    """A named query. ``plan`` is a ``cql.algebra.Node``, and part of the plans that read it."""
 
     name: str
     plan: Any
@@ -102,6 +102,14 @@ class Catalog:
 
     tick_microseconds: int = 1
     entries: dict[str, Entry] = field(default_factory=dict)
+    _unnamed: int = field(default=1, compare=False, repr=False)
+    """No name q1, q2, … with a smaller number is free."""
+
+    def free_name(self) -> str:
+        """The first of q1, q2, … that is free."""
+        while f"q{self._unnamed}" in self.entries:
+            self._unnamed += 1
+        return f"q{self._unnamed}"
 
     def get(self, name: str) -> Entry | None:
         """The entry called ``name``, or None."""
@@ -123,6 +131,7 @@ class Catalog:
         if entry is None:
             known = ", ".join(sorted(e.name for e in self.entries.values())) or "nothing yet"
             raise StateError(f'nothing is called "{name}"; known: {known}')
+        self._unnamed = 1
         return entry
 
     def of_kind(self, kind: type[Entry]) -> Iterable[Any]:

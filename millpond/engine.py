@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -47,7 +47,8 @@ from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
-from millpond.kernels.modify import evaluate
+from millpond.kernels import modify
+from millpond.kernels.expressions import can_lower
 from millpond.lazy_spark import LazySpark
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
@@ -114,6 +115,8 @@ class Engine:
         self._failures = Failures()
         self._outputs: dict[str, str] = {}
         self.graph = Graph()
+        self._begun: list[str] = []
+        """The operators that the present statement has added."""
         self._runtime: SparkRuntime | None = None
         self._loop: SchedulingLoop | None = None
         self._closed = False
@@ -168,7 +171,7 @@ class Engine:
     def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         with self._lock:
-            before, known = self._journal.length, set(self.graph.operators)
+            before, self._begun = self._journal.length, []
             note = noted(statement, self._journal)
             try:
                 self._apply(statement.action)
@@ -176,7 +179,7 @@ class Engine:
                 self._journal.take_back(before)
                 raise
             if self._journal.is_durable:
-                note["form"] = form_of(self.graph, self.graph.operators.keys() - known)
+                note["form"] = form_of(self.graph, self._begun)
             self.memory.done(statement)
             self._journal.flush()
 
@@ -211,10 +214,10 @@ class Engine:
                 apply(action, self.catalog)
                 self._add_relation(entry, source)
             case QueryEntry():
-                plan = optimise(entry.plan, entry.on_error)
+                plans = _planned(entry)
                 sink = None if self._journal.is_replaying else self._sink_of(entry)
                 apply(action, self.catalog)
-                self._add_query(entry, plan, sink)
+                self._add_query(entry, plans, sink)
             case ViewEntry():
                 apply(action, self.catalog)
 
@@ -248,34 +251,26 @@ class Engine:
             self._drop(entry.name)
             raise
 
-    def _add_query(self, entry: QueryEntry, plan: Node, sink: Any) -> None:
-        aside = self._aside(entry)
-        if aside is not None:
-            self.deliveries.add(replace(self._log_of(aside, None), counts_coming=True))
+    def _add_query(self, entry: QueryEntry, plans: _Plans, sink: Any) -> None:
+        if plans.aside is not None:
+            self.deliveries.add(replace(self._log_of(plans.aside, None), counts_coming=True))
         self.deliveries.add(self._log_of(entry, sink))
         if entry.active:
-            self._activate(entry, plan, self.inputs.epoch())
-
-    def _aside(self, entry: QueryEntry) -> QueryEntry | None:
-        """What a query with ON ERROR SKIP leaves out, as a query beside it that nobody sees."""
-        if entry.on_error != "skip":
-            return None
-        plan = left_out(guard(entry.plan).faults)
-        name = entry.name + ASIDE
-        return None if plan is None else replace(entry, name=name, plan=plan, sink=None)
+            self._activate(entry, plans, self.inputs.epoch())
 
     def _log_of(self, entry: QueryEntry, sink: Any) -> ResultLog:
         tick, in_timestamps = self.catalog.tick_microseconds, self._in_timestamps(entry.plan)
         return ResultLog(entry, tick, in_timestamps, sink, self._keeps_results)
 
-    def _activate(self, entry: QueryEntry, plan: Node, epoch: int) -> None:
-        aside = self._aside(entry)
-        self._outputs[entry.name.lower()] = self.graph.add_query(entry.name, plan, epoch)
-        if aside is not None:
-            output = self.graph.add_query(aside.name, optimise(aside.plan), epoch)
-            self._outputs[aside.name.lower()] = output
+    def _activate(self, entry: QueryEntry, plans: _Plans, epoch: int) -> None:
+        key = entry.name.lower()
+        self._outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
+        if plans.aside is not None:
+            output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
+            self._outputs[plans.aside.name.lower()] = output
+        self._begun = self.graph.take_added()
         if self._runtime is not None:
-            self._start_operators()
+            self._start_operators(self._begun)
             self._runtime.set_weight(entry.name, entry.weight)
 
     def _in_timestamps(self, plan: Node) -> bool:
@@ -324,7 +319,7 @@ class Engine:
     def _restart(self, entry: QueryEntry) -> None:
         self._failures.forget(entry.name)
         self.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate(entry, optimise(entry.plan, entry.on_error), self.inputs.epoch())
+        self._activate(entry, _planned(entry), self.inputs.epoch())
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -356,7 +351,7 @@ class Engine:
         elif changed.active and self._failures.of(changed.name) is not None:
             self._restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, optimise(changed.plan, changed.on_error), self.inputs.epoch())
+            self._activate(changed, _planned(changed), self.inputs.epoch())
 
     def _set(self, action: SetOption) -> None:
         if self._journal.is_replaying and action.key.lower() == "store":
@@ -391,6 +386,7 @@ class Engine:
         """Tells the running operators the settings that may change at any time."""
         limits.step_rows = self.settings.step_rows
         limits.driver_rows = self.settings.driver_rows
+        limits.by_cost = self.settings.place_by == "cost"
         limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or limits.buckets
 
@@ -436,8 +432,18 @@ class Engine:
             Column(i, f.type, f.name) for i, f in enumerate(intake.entry.schema.fields)
         )
         schema = arrow_schema(intake.entry.schema)
-        old = evaluate(rows, predicate, everything, schema)
-        return old, None if new is None else evaluate(rows, predicate, new, schema)
+
+        def evaluated(expressions: tuple[Expression, ...]) -> pa.Table:
+            parts = expressions if predicate is None else (*expressions, predicate)
+            if all(map(can_lower, parts)):
+                table = modify.evaluate(rows, predicate, expressions)
+            else:
+                from millpond.spark.modify import evaluate
+
+                table = evaluate(self.spark, rows, predicate, expressions)
+            return table.rename_columns(schema.names).cast(schema)
+
+        return evaluated(everything), None if new is None else evaluated(new)
 
     # -- input -----------------------------------------------------------------------------
 
@@ -513,15 +519,16 @@ class Engine:
                     self,
                     limits,
                     self._lock,
+                    lambda: self.lazy_spark.is_started,
                 )
-                self._start_operators()
+                self._start_operators(self.graph.operators)
                 for entry in self.catalog.of_kind(QueryEntry):
                     self._runtime.set_weight(entry.name, entry.weight)
         return self._runtime
 
-    def _start_operators(self) -> None:
+    def _start_operators(self, identities: Iterable[str]) -> None:
         if self._runtime is not None:
-            self._runtime.start(self.inputs.since, BEGINNING - 1)
+            self._runtime.start(identities, self.inputs.since, BEGINNING - 1)
 
     def _strategy(self) -> Strategy:
         return engine_strategy(self.settings.strategy, self.settings.budget_bytes)
@@ -611,6 +618,11 @@ class Engine:
         if is_large:
             self._expect_spark()
         if intake is None or not is_large or not reading.can_be_elsewhere:
+            return None
+        # While Spark starts there is work for the driver. What was read elsewhere goes on there.
+        may_wait = most == 0 or settings.place_by == "rows"
+        is_awaited = not may_wait and not self.lazy_spark.is_started
+        if is_awaited and reading.name not in self.inputs.read_elsewhere:
             return None
         from millpond.spark.sources import read_page
 
@@ -762,11 +774,11 @@ class Engine:
         """Registers a query of an earlier run as it was; without an epoch it does not run."""
         self.catalog.add(entry)
         self.memory.declare(declared)
-        plan = optimise(entry.plan, entry.on_error)
-        self._add_query(replace(entry, active=False), plan, None)
+        plans = _planned(entry)
+        self._add_query(replace(entry, active=False), plans, None)
         self.deliveries.of(entry.name).entry = entry
         if epoch is not None:
-            self._activate(entry, plan, epoch)
+            self._activate(entry, plans, epoch)
 
     def epoch_of(self, query: str) -> int | None:
         """When a query began that runs."""
@@ -886,3 +898,21 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Plans(NamedTuple):
+    """The plan of a query, and with ON ERROR SKIP the query of what it leaves out."""
+
+    optimised: Node
+    aside: QueryEntry | None
+    optimised_aside: Node
+
+
+def _planned(entry: QueryEntry) -> _Plans:
+    """The plans of a query; what it leaves out is a query beside it that nobody sees."""
+    optimised = optimise(entry.plan, entry.on_error)
+    left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
+    if left is None:
+        return _Plans(optimised, None, optimised)
+    aside = replace(entry, name=entry.name + ASIDE, plan=left, sink=None)
+    return _Plans(optimised, aside, optimise(left))

@@ -98,6 +98,8 @@ class Inputs:
         self._tell = arrived
         self.read_rows: dict[str, int] = {}
         """How many rows of each source were taken; -1 at its end."""
+        self.read_elsewhere: set[str] = set()
+        """The sources that executors read: what the driver has of them has not moved."""
         self._taken_before: dict[str, int] = {}
         """How many rows of each source earlier runs have taken."""
         self._epoch = 0
@@ -143,6 +145,7 @@ class Inputs:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
         self.read_rows.pop(key, None)
+        self.read_elsewhere.discard(key)
         if key in self.streams:
             self._store.remove(tuple(self.streams[key].late_names))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
@@ -380,6 +383,7 @@ class Inputs:
         if report is not None:
             report(self._catalog.entries[name].name, Progress(*line["progress"]))
         self.read_rows[name] = line["taken"]
+        self.read_elsewhere.add(name)
         self._journal.note("source", name=name, rows=line["taken"])
         if line["taken"] < 0:
             del self.sources[name]

@@ -258,7 +258,13 @@ class Settings:
         "driver_rows",
         50_000,
         _whole_number(0),
-        "steps of more rows run on the executors, others wherever that is quicker",
+        "steps of more rows run on the executors once Spark is there, others where place_by says",
+    )
+    place_by: str = _option(
+        "place_by",
+        "cost",
+        _one_of("cost", "rows"),
+        "whether the place of a step follows what steps have cost, or driver_rows alone",
     )
     small_steps: str = _option(
         "small_steps",

@@ -79,7 +79,8 @@ def listed(output):
 
 def output_names(query_text, streams, relations=None, views=None, tick_microseconds=1):
     """The column names of the query's output; expressions without alias are called _1, _2, …"""
-    plan = Database(streams, relations or {}, views or {}, tick_microseconds).top_level(query_text)
+    database = Database(streams, relations or {}, views or {}, tick_microseconds, "skip")
+    plan = database.top_level(query_text)
     return [name for _, name in plan.columns]
 
 

@@ -301,3 +301,18 @@ def test_results_before_the_first_step_are_empty(engine):
     assert engine.results("q").num_rows == 0
     assert engine.results("Q", "rows") == []
     assert list(engine.results("q", "pandas").columns) == ["ts", "weight", "a"]
+
+
+def test_rows_are_changed_where_their_expressions_can_be_computed(engine):
+    engine.execute("""
+        INSERT INTO R VALUES (1, 'a'), (2, 'b'), (3, NULL);
+        UPDATE R SET n = n || 'x', k = k + 10 WHERE n IS NOT NULL;
+        DELETE FROM R WHERE k = 12;
+        CREATE QUERY all_of_it AS SELECT k, n FROM R;
+    """)
+    engine.finish()
+    assert not engine.lazy_spark.is_started
+    rows = [(row["k"], row["n"]) for row in engine.results("all_of_it").to_pylist()]
+    assert sorted(rows) == [(3, None), (11, "ax")]
+    with pytest.raises(CqlError, match="the changed rows: a number does not fit the type"):
+        engine.execute("UPDATE R SET k = k + 2147483647")

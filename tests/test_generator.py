@@ -158,6 +158,13 @@ class ReferenceEngine:
         ]
         return SimpleNamespace(to_pylist=lambda: records)
 
+    def left_out(self, query):
+        records = [
+            {"ts": ts, "weight": weight, "expression": f"{query}: {clause}"}
+            for ts, weight, (clause,) in self.case_of().left_out(query)
+        ]
+        return SimpleNamespace(to_pylist=lambda: records)
+
     def late(self, stream):
         case = self.case_of()
         records = [dict(zip(case.names(stream), r, strict=True)) for r in case.late()[stream]]

@@ -44,13 +44,19 @@ def explain_json(statement: Statement, query: QueryEntry, stage: str) -> dict[st
     return {"query": query.name, "stage": stage, "plan": plan}
 
 
-def node_json(node: Node | Operator) -> dict[str, Any]:
-    """A plan node with all below it."""
+def node_json(node: Node | Operator, known: dict[Node, int] | None = None) -> dict[str, Any]:
+    """A plan node with all below it; what is read again is only referred to, by its number."""
+    known = {} if known is None else known
+    if isinstance(node, Node) and node.inputs:
+        if node in known:
+            return {"same_as": known[node]}
+        known[node] = len(known) + 1
     return {
         "node": type(node).__name__,
+        **({"number": known[node]} if isinstance(node, Node) and node in known else {}),
         "label": node.label(),
         "columns": [str(field) for field in node.schema.fields],
-        "inputs": [node_json(below) for below in node.inputs],
+        "inputs": [node_json(below, known) for below in node.inputs],
     }
 
 

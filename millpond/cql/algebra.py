@@ -1,4 +1,4 @@
-"""The checked query: a tree over CQL's three operator classes.
+"""The checked query: a graph over CQL's three operator classes.
 
 stream-to-relation (windows), relation-to-relation (relational algebra) and relation-to-stream
 (Istream, Dstream, Rstream). ``Filter``, ``Project`` and ``Sample`` also apply to streams. A node
@@ -9,6 +9,7 @@ expressions of a node were in the script; nodes are equal whatever it says.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
@@ -23,18 +24,18 @@ def _require(condition: bool, message: str) -> None:
         raise MillpondError(f"internal: malformed plan: {message}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamScan(Node):
     """A base stream of the catalog."""
 
     name: str
     fields_: Schema
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.fields_
 
-    @property
+    @cached_property
     def is_stream(self) -> bool:
         return True
 
@@ -42,7 +43,7 @@ class StreamScan(Node):
         return f"Stream {self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RelationScan(Node):
     """A base relation of the catalog, changing over time unless declared ``static``."""
 
@@ -50,7 +51,7 @@ class RelationScan(Node):
     fields_: Schema
     is_static: bool = False
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.fields_
 
@@ -58,33 +59,34 @@ class RelationScan(Node):
         return f"Relation {self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Unary(Node):
     input: Node
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.input.schema
 
-    @property
+    @cached_property
     def is_stream(self) -> bool:
         return self.input.is_stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sample(_Unary):
     """Keeps each stream element with probability ``percent`` / 100, decided by a hash."""
 
     percent: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(self.input.is_stream, "Sample of a relation")
 
     def label(self) -> str:
         return f"Sample {self.percent:g}%"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RangeWindow(_Unary):
     """The last ``length_ticks`` ticks (None: unbounded; 0: now), moving every ``slide_ticks``."""
 
@@ -92,9 +94,10 @@ class RangeWindow(_Unary):
     slide_ticks: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(self.input.is_stream, "window over a relation")
 
-    @property
+    @cached_property
     def is_stream(self) -> bool:
         return False
 
@@ -109,7 +112,7 @@ class RangeWindow(_Unary):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowsWindow(_Unary):
     """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements."""
 
@@ -118,9 +121,10 @@ class RowsWindow(_Unary):
     partition: tuple[Column, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(self.input.is_stream, "window over a relation")
 
-    @property
+    @cached_property
     def is_stream(self) -> bool:
         return False
 
@@ -130,7 +134,7 @@ class RowsWindow(_Unary):
         return f"Window {by}ROWS {self.rows}{slide}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Filter(_Unary):
     """Keeps the rows for which ``predicate`` is true."""
 
@@ -141,7 +145,7 @@ class Filter(_Unary):
         return f"Filter {self.predicate}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Project(_Unary):
     """Computes ``expressions``, calling them ``names``; keeps duplicates."""
 
@@ -150,9 +154,10 @@ class Project(_Unary):
     written: tuple[Written, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(len(self.expressions) == len(self.names), "Project names")
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return Schema(
             tuple(Field(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
@@ -166,7 +171,7 @@ class Project(_Unary):
 JOIN_KINDS = ("inner", "left", "right", "full", "semi", "anti")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Join(Node):
     """A join of two relations; ``condition`` sees left ++ right; None means the cross product."""
 
@@ -177,10 +182,11 @@ class Join(Node):
     written: Written | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(self.kind in JOIN_KINDS, f"join kind {self.kind}")
         _require(not (self.left.is_stream or self.right.is_stream), "join of a stream")
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         if self.kind in ("semi", "anti"):
             return self.left.schema
@@ -191,7 +197,7 @@ class Join(Node):
         return f"Join {self.kind.upper()}{on}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Aggregate(_Unary):
     """Groups by ``keys``; the schema is the keys, then the aggregates.
 
@@ -204,10 +210,11 @@ class Aggregate(_Unary):
     written: tuple[Written, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(len(self.names) == len(self.keys) + len(self.aggregates), "Aggregate names")
         _require(not self.input.is_stream, "aggregate of a stream")
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         types: tuple[Type, ...] = tuple(e.type for e in self.keys) + tuple(
             a.type for a in self.aggregates
@@ -219,18 +226,19 @@ class Aggregate(_Unary):
         return f"Aggregate {', '.join(map(str, self.aggregates))}{by}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distinct(_Unary):
     """One copy of each row."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(not self.input.is_stream, "distinct of a stream")
 
 
 SET_OPERATIONS = ("union", "except", "intersect")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SetOperation(Node):
     """UNION, EXCEPT or INTERSECT of two relations with the same types; ``all`` keeps counts."""
 
@@ -240,11 +248,12 @@ class SetOperation(Node):
     all: bool
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(self.operation in SET_OPERATIONS, f"set operation {self.operation}")
         _require(self.left.schema.types == self.right.schema.types, "set operation types")
         _require(not (self.left.is_stream or self.right.is_stream), "set operation of a stream")
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.left.schema
 
@@ -252,27 +261,28 @@ class SetOperation(Node):
         return self.operation.capitalize() + (" ALL" if self.all else "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _RelationToStream(_Unary):
     def __post_init__(self) -> None:
+        super().__post_init__()
         _require(not self.input.is_stream, "relation-to-stream operator on a stream")
 
-    @property
+    @cached_property
     def is_stream(self) -> bool:
         return True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Istream(_RelationToStream):
     """The rows that come in, at the instants they come in."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dstream(_RelationToStream):
     """The rows that go, at the instants they go."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rstream(_RelationToStream):
     """The whole relation, at every instant at which an input of the query moves."""
 

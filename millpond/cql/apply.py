@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 
 from millpond.catalog import KINDS, Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
 from millpond.cql.algebra import RelationScan, StreamScan
-from millpond.cql.expressions import (
-    Exists,
-    Expression,
-    InSubquery,
-    Quantified,
-    ScalarSubquery,
-    walk,
-)
 from millpond.cql.node import Node
 from millpond.cql.statements import Action, AlterQuery, Create, Drop, SetOption
 from millpond.errors import StateError
@@ -75,22 +67,9 @@ def users_of(name: str, catalog: Catalog) -> list[str]:
 
 def scanned(plan: Node) -> Iterator[str]:
     """The names of the streams and relations a plan reads, also in its subqueries."""
-    for node in plan.walk():
+    for node in plan.walk_into_subqueries():
         if isinstance(node, (StreamScan, RelationScan)):
             yield node.name
-        for expression in _expressions(node):
-            for part in walk(expression):
-                if isinstance(part, (Exists, InSubquery, Quantified, ScalarSubquery)):
-                    yield from scanned(part.subquery)
-
-
-def _expressions(node: Node) -> Iterator[Expression]:
-    """The expressions that stand in a node; aggregates hold no subqueries."""
-    for part in fields(node):
-        value = getattr(node, part.name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, get_args(Expression)):
-                yield item
 
 
 def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:

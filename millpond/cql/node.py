@@ -1,19 +1,35 @@
 """What all nodes of a checked query share.
 
-Apart from ``algebra``, because expressions hold the plans of subqueries and plans hold expressions.
+Plans are graphs: a view that is read twice is one node with two readers. So whatever walks a plan
+meets each node once, without recursion, and what follows from a node and its inputs is kept with
+it. Apart from ``algebra``, because expressions hold the plans of subqueries and plans hold
+expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeVar
 
 from millpond.schema import Schema
 
+Found = TypeVar("Found")
 
-@dataclass(frozen=True)
+REPEATED_LINES = 8
+"""A part of a plan that is longer and occurs again is printed once and then referred to."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Node:
-    """What all plan nodes share."""
+    """What all plan nodes share. Two are equal if all that compares in and below them is."""
+
+    def __post_init__(self) -> None:
+        _ = self.schema, self.is_stream  # known of the inputs already, so nothing has to go deep
 
     @property
     def schema(self) -> Schema:
@@ -28,31 +44,186 @@ class Node:
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes this one reads, in order."""
-        return tuple(
-            value
-            for value in (getattr(self, f.name) for f in fields(self))
-            if isinstance(value, Node)
-        )
+        return self._own_inputs
+
+    @cached_property
+    def _own_inputs(self) -> tuple[Node, ...]:
+        values = (getattr(self, f.name) for f in fields(self))
+        return tuple(value for value in values if isinstance(value, Node))
+
+    @cached_property
+    def subqueries(self) -> tuple[Node, ...]:
+        """The plans of the subqueries in its expressions, once for each place they stand at."""
+        values = (getattr(self, f.name) for f in fields(self) if f.compare)
+        return tuple(plan for v in values if not isinstance(v, Node) for plan in _plans_in(v))
 
     def with_inputs(self, new: tuple[Node, ...]) -> Node:
         """The same node over other inputs."""
+        if all(a is b for a, b in zip(self.inputs, new, strict=True)):
+            return self
+        return self._over(new)
+
+    def _over(self, new: tuple[Node, ...]) -> Node:
         names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Node)]
-        return replace(self, **dict(zip(names, new, strict=True))) if names else self
+        return replace(self, **dict(zip(names, new, strict=True)))
 
     def label(self) -> str:
         """One line that tells the node from others of its kind."""
         return type(self).__name__
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it."""
-        yield self
-        for node in self.inputs:
-            yield from node.walk()
+        """This node and all below it, each once."""
+        return self._walk(into=False)
+
+    def walk_into_subqueries(self) -> Iterator[Node]:
+        """This node, all below it, and all in and below its subqueries, each once."""
+        return self._walk(into=True)
+
+    def _walk(self, into: bool) -> Iterator[Node]:
+        seen: set[int] = set()
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                stack += reversed((*node.inputs, *node.subqueries) if into else node.inputs)
+
+    @property
+    def digest(self) -> str:
+        """What tells the node and all below it from any other plan, in any process."""
+        return _digest(self)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Node) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __repr__(self) -> str:
+        return f"<{self.label()} {self.digest[:8]}>"
 
     def __str__(self) -> str:
-        return "\n".join(self._lines(0))
+        return "\n".join(_lines(self))
 
-    def _lines(self, depth: int) -> Iterator[str]:
-        yield "  " * depth + self.label()
-        for node in self.inputs:
-            yield from node._lines(depth + 1)
+
+def inputs_first(
+    plan: Node, is_done: Callable[[Node], bool] = lambda node: False, into: bool = False
+) -> Iterator[Node]:
+    """All nodes of a plan, each once and after its inputs; what ``is_done`` is left out.
+
+    ``into``: the plans of subqueries too, before the nodes they stand in.
+    """
+    seen: set[int] = set()
+    stack = [plan]
+    while stack:
+        node = stack[-1]
+        if id(node) in seen or is_done(node):
+            stack.pop()
+            continue
+        below = (*node.inputs, *node.subqueries) if into else node.inputs
+        waiting = [each for each in below if id(each) not in seen and not is_done(each)]
+        if waiting:
+            stack += reversed(waiting)
+        else:
+            stack.pop()
+            seen.add(id(node))
+            yield node
+
+
+def follows_from_inputs(function: Callable[[Node], Found]) -> Callable[[Node], Found]:
+    """A function of plans that asks itself about the inputs: found once for each node, and kept."""
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @functools.wraps(function)
+    def found(node: Node) -> Found:
+        if key not in node.__dict__:
+            for each in inputs_first(node, lambda one: key in one.__dict__, into=True):
+                each.__dict__[key] = function(each)
+        result: Found = node.__dict__[key]
+        return result
+
+    return found
+
+
+# -- what a plan is --------------------------------------------------------------------------
+
+
+def canonical(value: Any) -> str:
+    """A text in which only what compares appears, a plan as its digest."""
+    if isinstance(value, Node):
+        return value.digest
+    if isinstance(value, tuple):
+        return f"({','.join(map(canonical, value))})"
+    if isinstance(value, Enum):
+        return value.name
+    if is_dataclass(value):
+        return _canonical_fields(value)
+    return repr(value)
+
+
+def _canonical_fields(value: Any) -> str:
+    kind = type(value)
+    parts = (canonical(getattr(value, name)) for name in _compared(kind))
+    return f"{kind.__name__}({','.join(parts)})"
+
+
+_COMPARED: dict[Any, tuple[str, ...]] = {}
+
+
+def _compared(kind: Any) -> tuple[str, ...]:
+    if kind not in _COMPARED:
+        _COMPARED[kind] = tuple(f.name for f in fields(kind) if f.compare)
+    return _COMPARED[kind]
+
+
+@follows_from_inputs
+def _digest(node: Node) -> str:
+    return hashlib.blake2b(_canonical_fields(node).encode(), digest_size=16).hexdigest()
+
+
+def _plans_in(value: Any) -> Iterator[Node]:
+    """The plans inside an expression or a tuple of them, not those inside these plans."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _plans_in(item)
+    elif is_dataclass(value):
+        for name in _compared(type(value)):
+            yield from _plans_in(getattr(value, name))
+
+
+# -- a plan as text --------------------------------------------------------------------------
+
+
+@follows_from_inputs
+def _line_count(node: Node) -> int:
+    """How many lines it has if nothing is left out."""
+    return 1 + sum(map(_line_count, node.inputs))
+
+
+def _lines(plan: Node) -> Iterator[str]:
+    """One line a node, indented; what is long and read more than once is referred to by number."""
+    readers: dict[Node, int] = {}
+    for node in dict.fromkeys(plan.walk()):
+        for below in node.inputs:
+            readers[below] = readers.get(below, 0) + 1
+    numbers: dict[Node, int] = {}
+    stack = [(plan, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if node in numbers:
+            yield f"{'  ' * depth}[{numbers[node]}]"
+            continue
+        mark = ""
+        if readers.get(node, 0) > 1 and _line_count(node) > REPEATED_LINES:
+            numbers[node] = len(numbers) + 1
+            mark = f"[{numbers[node]}] "
+        yield f"{'  ' * depth}{mark}{node.label()}"
+        stack += [(below, depth + 1) for below in reversed(node.inputs)]

@@ -13,10 +13,7 @@ from millpond.kernels.expressions import lower
 
 
 def evaluate(
-    rows: pa.Table,
-    predicate: Expression | None,
-    expressions: tuple[Expression, ...],
-    schema: pa.Schema,
+    rows: pa.Table, predicate: Expression | None, expressions: tuple[Expression, ...]
 ) -> pa.Table:
     """The expressions over the rows (_ts, _w, c0…) that the predicate picks, each as often."""
     try:
@@ -27,4 +24,5 @@ def evaluate(
     except InputError as error:
         raise InputError(f"the changed rows: {error}") from error
     repeated = np.repeat(np.arange(rows.num_rows), integers(rows["_w"]))
-    return pa.Table.from_arrays(values, names=schema.names).cast(schema).take(pa.array(repeated))
+    names = [f"v{i}" for i in range(len(values))]
+    return pa.Table.from_arrays(values, names=names).take(pa.array(repeated))

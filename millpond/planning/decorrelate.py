@@ -9,9 +9,16 @@ from dataclasses import dataclass
 
 from millpond.cql.algebra import Aggregate, Distinct, Filter, Project
 from millpond.cql.expressions import Call, Column, Expression, OuterColumn, walk
-from millpond.cql.node import Node
+from millpond.cql.node import Node, follows_from_inputs
 from millpond.errors import MillpondError
-from millpond.planning.predicates import all_columns, columns_used, conjoin, conjuncts, rewrite
+from millpond.planning.predicates import (
+    all_columns,
+    columns_used,
+    conjoin,
+    conjuncts,
+    expressions_of,
+    rewrite,
+)
 from millpond.schema import Type
 
 
@@ -45,6 +52,8 @@ def decorrelate(node: Node) -> Decorrelated:
 
     Their inner sides become its last columns.
     """
+    if not _is_correlated(node):
+        return Decorrelated(node, (), _is_global_aggregate(node))
     match node:
         case Filter():
             return _decorrelate_filter(node)
@@ -62,6 +71,19 @@ def decorrelate(node: Node) -> Decorrelated:
         case _:
             _refuse_outer(node)
             return Decorrelated(node, ())
+
+
+@follows_from_inputs
+def _is_correlated(node: Node) -> bool:
+    """Whether an expression in or below the node names a column of the enclosing query."""
+    return any(map(_has_outer, expressions_of(node))) or any(map(_is_correlated, node.inputs))
+
+
+@follows_from_inputs
+def _is_global_aggregate(node: Node) -> bool:
+    if isinstance(node, (Filter, Project, Distinct)):
+        return _is_global_aggregate(node.input)
+    return isinstance(node, Aggregate) and not node.keys
 
 
 def _decorrelate_filter(node: Filter) -> Decorrelated:

@@ -24,7 +24,7 @@ from millpond.cql.expressions import (
     ScalarSubquery,
     walk,
 )
-from millpond.cql.node import Node
+from millpond.cql.node import Node, inputs_first
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
 from millpond.planning.attempts import (
@@ -37,6 +37,7 @@ from millpond.planning.attempts import (
     truth,
     value,
 )
+from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
     conjoin,
@@ -55,11 +56,15 @@ _SUBQUERIES = (Exists, InSubquery, Quantified, ScalarSubquery)
 
 @dataclass(frozen=True)
 class Fault:
-    """A clause that may fail, and the relation (expression, row) of what it leaves out."""
+    """A clause that may fail, and the relation (expression, row) of what it leaves out.
+
+    ``uses``: in how many places of the query, views included, the clause stands.
+    """
 
     clause: str
     expressions: tuple[str, ...]
     plan: Node
+    uses: int = 1
 
 
 class Guarded(NamedTuple):
@@ -71,29 +76,57 @@ class Guarded(NamedTuple):
 
 def guard(plan: Node) -> Guarded:
     """The plan of a checked query under ON ERROR SKIP."""
-    faults: list[Fault] = []
-    return Guarded(_Guard(faults).node(plan), faults)
+    guarding = _Guard()
+    guarded, uses = guarding.plan(plan), _uses(plan)
+    faults = [replace(fault, uses=uses[node]) for node, fault in guarding.faults]
+    return Guarded(guarded, faults)
+
+
+def _uses(plan: Node) -> dict[int, int]:
+    """How often each node, by its identity, is read on the ways from the top, subqueries too."""
+    order = list(inputs_first(plan, into=True))
+    uses = {id(node): 0 for node in order} | {id(plan): 1}
+    for node in reversed(order):
+        for below in (*node.inputs, *node.subqueries):
+            uses[id(below)] += uses[id(node)]
+    return uses
 
 
 def left_out(faults: Sequence[Fault]) -> Node | None:
     """All that a query leaves out, as one relation (expression, row); None if nothing can fail."""
-    plans = [fault.plan for fault in faults]
-    if not plans:
-        return None
-    both = plans[0]
-    for plan in plans[1:]:
-        both = SetOperation(both, plan, "union", all=True)
-    return both
+    plans = [_times(fault.plan, fault.uses) for fault in faults]
+    while len(plans) > 1:
+        pairs = [plans[i : i + 2] for i in range(0, len(plans), 2)]
+        plans = [SetOperation(p[0], p[1], "union", all=True) if p[1:] else p[0] for p in pairs]
+    return plans[0] if plans else None
+
+
+def _times(plan: Node, uses: int) -> Node:
+    """A relation, every row so often."""
+    return plan if uses == 1 else Combine(plan, plan, uses - 1)
 
 
 class _Guard:
-    """Walks a plan from its sources up, collecting faults."""
+    """Walks a plan from its sources up, each node once, collecting faults.
 
-    def __init__(self, faults: list[Fault]) -> None:
-        self._faults = faults
+    Nodes are told apart by identity: equal ones may stand in different places of the script.
+    """
 
-    def node(self, node: Node) -> Node:
-        below = node.with_inputs(tuple(self.node(child) for child in node.inputs))
+    def __init__(self) -> None:
+        self.faults: list[tuple[int, Fault]] = []
+        """What each node, by its identity, leaves out."""
+        self._guarded: dict[int, Node] = {}
+        self._at = 0
+
+    def plan(self, plan: Node) -> Node:
+        """The plan, guarded."""
+        for node in inputs_first(plan, lambda one: id(one) in self._guarded, into=True):
+            self._at = id(node)
+            self._guarded[id(node)] = self._node(node)
+        return self._guarded[id(plan)]
+
+    def _node(self, node: Node) -> Node:
+        below = node.with_inputs(tuple(self._guarded[id(child)] for child in node.inputs))
         match below:
             case Filter():
                 return self._filter(below)
@@ -111,7 +144,7 @@ class _Guard:
 
         def change(part: Expression) -> Expression:
             if isinstance(part, _SUBQUERIES):
-                return replace(part, subquery=self.node(part.subquery))
+                return replace(part, subquery=self._guarded[id(part.subquery)])
             return part
 
         return rewrite(expression, change)
@@ -198,7 +231,7 @@ class _Guard:
         kept = _closed(RangeWindow(rows, None) if rows.is_stream else rows)
         plan = Project(kept, (first, _text(kept.schema)), ("expression", "row"))
         labels = tuple(str(label.value) for label, _ in failing)
-        self._faults.append(Fault(clause, labels, plan))
+        self.faults.append((self._at, Fault(clause, labels, plan)))
 
 
 def _labelled(
@@ -255,16 +288,16 @@ def _for_some_outer_row(part: Expression) -> Expression:
 
 def _closed(plan: Node) -> Node:
     """The plan without outer columns: rows that some outer row can be equal to."""
+    return rewrite_bottom_up(plan, _without_outer)
 
-    def change(node: Node) -> Node:
-        if not (isinstance(node, Filter) and _is_correlated(node.predicate)):
-            return node
-        parts = [
-            negation(Call("is_null", (_inner_side(part),), Type.BOOLEAN))
-            if _is_correlated(part)
-            else part
-            for part in conjuncts(node.predicate)
-        ]
-        return replace(node, predicate=conjoin(parts) or node.predicate)
 
-    return rewrite_bottom_up(plan, change)
+def _without_outer(node: Node) -> Node:
+    if not (isinstance(node, Filter) and _is_correlated(node.predicate)):
+        return node
+    parts = [
+        negation(Call("is_null", (_inner_side(part),), Type.BOOLEAN))
+        if _is_correlated(part)
+        else part
+        for part in conjuncts(node.predicate)
+    ]
+    return replace(node, predicate=conjoin(parts) or node.predicate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from millpond.cql.algebra import _RelationToStream
 from millpond.cql.node import Node
@@ -11,26 +12,28 @@ from millpond.schema import Schema
 __all__ = ["Arrivals", "Combine", "Moments", "Snapshots"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Combine(Node):
     """The weighted sum of two relations: left + sign · right, row by row.
 
-    UNION ALL is sign +1; "the rows of L without a partner" is L - (the rows with one).
+    UNION ALL is sign +1; "the rows of L without a partner" is L - (the rows with one); n times
+    a relation is the relation with sign n - 1 to itself.
     """
 
     left: Node
     right: Node
     sign: int
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return self.left.schema
 
     def label(self) -> str:
-        return "Combine +" if self.sign > 0 else "Combine -"
+        times = "" if abs(self.sign) == 1 else str(abs(self.sign))
+        return f"Combine {'+' if self.sign > 0 else '-'}{times}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arrivals(_RelationToStream):
     """The Istream of a relation in which nothing leaves while an equal row enters.
 
@@ -38,12 +41,12 @@ class Arrivals(_RelationToStream):
     """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments(_RelationToStream):
     """The Rstream of a relation whose elements last one tick: what starts, equal rows summed up."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshots(_RelationToStream):
     """Rstream: the whole relation at every instant at which one of ``movers`` moves."""
 
@@ -53,7 +56,11 @@ class Snapshots(_RelationToStream):
     def inputs(self) -> tuple[Node, ...]:
         return (self.input, *self.movers)
 
-    def with_inputs(self, new: tuple[Node, ...]) -> Node:
+    @cached_property
+    def subqueries(self) -> tuple[Node, ...]:
+        return ()
+
+    def _over(self, new: tuple[Node, ...]) -> Node:
         return Snapshots(new[0], new[1:])
 
     def label(self) -> str:

@@ -8,6 +8,7 @@ from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.planning.drop_unread_minus import drop_unread_minus
 from millpond.planning.fold_constants import fold_constants
+from millpond.planning.fragment_size import refuse_large_fragments
 from millpond.planning.guard import guard
 from millpond.planning.merge_projections import merge_projections
 from millpond.planning.name_movers import name_movers
@@ -41,6 +42,7 @@ def optimise(plan: Node, on_error: str = "stop") -> Node:
             plan = guard(plan).plan
         for rewrite in REWRITES:
             plan = rewrite(plan)
-    except RecursionError:
-        raise MillpondError("the query is nested too deeply, its views included") from None
+        refuse_large_fragments(plan)
+    except RecursionError:  # plans may be as high as they like, expressions may not
+        raise MillpondError("an expression is nested too deeply, its views included") from None
     return plan

@@ -8,8 +8,8 @@ that reads it. Everything stateful is an operator of its own and writes one queu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from millpond.cql.algebra import (
@@ -28,7 +28,7 @@ from millpond.cql.algebra import (
     StreamScan,
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
-from millpond.cql.node import Node
+from millpond.cql.node import Node, canonical
 from millpond.errors import MillpondError, StateError
 from millpond.planning.nodes import Arrivals, Combine, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
@@ -38,7 +38,7 @@ SELF = "self"
 """The queue name by which a fragment after a join refers to the join's pairs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class QueueRead(Node):
     """A leaf of a fragment: a queue of stream elements or of relation elements."""
 
@@ -83,14 +83,14 @@ class Operator:
         """One line for EXPLAIN."""
         return type(self).__name__.removesuffix("Operator")
 
+    @cached_property
+    def _queues(self) -> tuple[str, ...]:
+        nodes = (node for fragment in self.inputs for node in fragment.walk())
+        return tuple(dict.fromkeys(node.queue for node in nodes if isinstance(node, QueueRead)))
+
     def queues(self) -> tuple[str, ...]:
         """The names of the queues it reads, without repetition."""
-        return tuple(dict.fromkeys(leaf.queue for leaf in self.leaves()))
-
-    def leaves(self) -> Iterator[QueueRead]:
-        """Every place at which it reads a queue."""
-        for fragment in self.inputs:
-            yield from (node for node in fragment.walk() if isinstance(node, QueueRead))
+        return self._queues
 
 
 @dataclass(frozen=True)
@@ -247,6 +247,7 @@ class Graph:
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
     _readers: dict[str, list[str]] = field(default_factory=dict)
     _next: int = 1
+    _added: list[str] = field(default_factory=list)
     _numbers: dict[str, str] | None = None
     """The ids that operators had in an earlier run, by their form, until they all are back."""
 
@@ -257,9 +258,15 @@ class Graph:
             identity = self._ids[key] = self._number(operator, epoch)
             self.operators[identity] = operator
             self.epochs[identity] = epoch
+            self._added.append(identity)
             for queue in operator.queues():
                 self._readers.setdefault(queue, []).append(identity)
         return self._ids[key]
+
+    def take_added(self) -> list[str]:
+        """The ids of the operators that were added since this was last asked."""
+        added, self._added = self._added, []
+        return added
 
     def _number(self, operator: Operator, epoch: int) -> str:
         if self._numbers is not None:
@@ -299,11 +306,11 @@ class Graph:
 
     def remove(self, identity: str) -> list[str]:
         """Removes an output operator and all that nobody else reads; the ids removed."""
-        removed = [identity]
-        operator = self._forget(identity)
-        for queue in operator.queues():
-            if queue in self.operators and not self.readers(queue):
-                removed += self.remove(queue)
+        removed, stack = [], [identity]
+        while stack:
+            removed.append(stack.pop())
+            queues = self._forget(removed[-1]).queues()
+            stack += [q for q in queues if q in self.operators and not self.readers(q)]
         return removed
 
     def _forget(self, identity: str) -> Operator:
@@ -340,16 +347,17 @@ class Graph:
 
     def upstream(self, identity: str) -> set[str]:
         """The operator and all it depends on."""
-        found = {identity}
-        for queue in self.operators[identity].queues():
-            if queue in self.operators:
-                found |= self.upstream(queue)
+        found, stack = {identity}, [identity]
+        while stack:
+            queues = set(self.operators[stack.pop()].queues()) & self.operators.keys() - found
+            found |= queues
+            stack += queues
         return found
 
 
 def form(operator: Operator, epoch: int) -> str:
     """The canonical plan of an operator and when it began, shortened."""
-    return hashlib.sha256(f"{operator!r}@{epoch}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{canonical(operator)}@{epoch}".encode()).hexdigest()[:16]
 
 
 def _path(node: Node) -> list[Node]:
@@ -357,64 +365,79 @@ def _path(node: Node) -> list[Node]:
 
 
 class _Build:
-    """Cuts one plan into operators and the fragments between them."""
+    """Cuts one plan into operators and the fragments between them, each node once."""
 
     def __init__(self, graph: Graph, epoch: int, plan: Node) -> None:
         self._graph = graph
         self._epoch = epoch
         self._parents: dict[Node, set[Node]] = {}
-        for node in plan.walk():
+        self._fragments: dict[Node, Node] = {}
+        for node in dict.fromkeys(plan.walk()):
             for child in node.inputs:
                 self._parents.setdefault(child, set()).add(node)
 
-    def fragment(self, node: Node) -> Node:
-        """The node as a fragment: linear nodes stay, operators become reads of their queues."""
+    def fragment(self, plan: Node) -> Node:
+        """The plan as a fragment: linear nodes stay, operators become reads of their queues."""
+        stack = [plan]
+        while stack:
+            waiting = [b for b in self._cut_below(stack[-1]) if b not in self._fragments]
+            if waiting:
+                stack += reversed(waiting)
+            else:
+                node = stack.pop()
+                if node not in self._fragments:
+                    self._fragments[node] = self._fragment(node)
+        return self._fragments[plan]
+
+    def _cut_below(self, node: Node) -> tuple[Node, ...]:
+        """The nodes whose fragments a node's own is made of, in the order of their operators."""
+        if self._join_below(node):
+            return self._join_under(node).inputs
+        return (*node.movers, node.input) if isinstance(node, Snapshots) else node.inputs
+
+    def _fragment(self, node: Node) -> Node:
+        below = tuple(self._fragments[each] for each in self._cut_below(node))
         match node:
             case StreamScan():
                 return QueueRead(f"stream:{node.name.lower()}", node.schema, True, True)
             case RelationScan():
                 since = f"@{self._epoch}" if self._epoch else ""
                 return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
-            case Filter() | Project() if self._join_below(node):
-                return self._read(self._join(node))
+            case _ if self._join_below(node):
+                return self._read(self._join(node, *below))
             case Filter() | Project() | Sample() | RangeWindow() | Combine():
-                return node.with_inputs(tuple(map(self.fragment, node.inputs)))
-            case Join():
-                return self._read(self._join(node))
+                return node.with_inputs(below)
             case _:
-                return self._read(self._operator(node))
+                return self._read(self._operator(node, below))
 
     def _read(self, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)
         return QueueRead(identity, operator.schema, operator.is_stream)
 
-    def _operator(self, node: Node) -> Operator:
+    def _operator(self, node: Node, below: tuple[Node, ...]) -> Operator:
         match node:
             case Aggregate():
-                below = self.fragment(node.input)
                 append_only = never_retracts(node.input)
                 return AggregateOperator(
-                    below, node.keys, node.aggregates, node.schema, append_only
+                    below[0], node.keys, node.aggregates, node.schema, append_only
                 )
             case Distinct():
-                return CountOperator(self.fragment(node.input), None, "distinct")
+                return CountOperator(below[0], None, "distinct")
             case SetOperation():
                 rule = node.operation + ("_all" if node.all else "")
-                return CountOperator(self.fragment(node.left), self.fragment(node.right), rule)
+                return CountOperator(below[0], below[1], rule)
             case RowsWindow():
-                below = self.fragment(node.input)
-                return RowsWindowOperator(below, node.rows, node.slide_rows, node.partition)
+                return RowsWindowOperator(below[0], node.rows, node.slide_rows, node.partition)
             case Istream():
-                return DifferenceOperator(self.fragment(node.input), 1)
+                return DifferenceOperator(below[0], 1)
             case Dstream():
-                return DifferenceOperator(self.fragment(node.input), -1)
+                return DifferenceOperator(below[0], -1)
             case Arrivals():
-                return ArrivalsOperator(self.fragment(node.input))
+                return ArrivalsOperator(below[0])
             case Moments():
-                return MomentsOperator(self.fragment(node.input))
+                return MomentsOperator(below[0])
             case Snapshots():
-                movers = tuple(dict.fromkeys(map(self.fragment, node.movers)))
-                return SnapshotsOperator(self.fragment(node.input), movers)
+                return SnapshotsOperator(below[-1], tuple(dict.fromkeys(below[:-1])))
             case _:
                 raise MillpondError(f"internal: no operator for {node.label()}")
 
@@ -427,16 +450,20 @@ class _Build:
             node = child
         return isinstance(node, Join)
 
-    def _join(self, node: Node) -> JoinOperator:
+    def _join_under(self, node: Node) -> Join:
+        while isinstance(node, (Filter, Project)):
+            node = node.input
+        if not isinstance(node, Join):
+            raise MillpondError(f"internal: {node.label()} is no join")
+        return node
+
+    def _join(self, node: Node, left: Node, right: Node) -> JoinOperator:
         above: list[Filter | Project] = []
         while isinstance(node, (Filter, Project)):
             above.append(node)
             node = node.input
-        if not isinstance(node, Join):
-            raise MillpondError(f"internal: {node.label()} is no join")
-        post: Node = QueueRead(SELF, node.schema, False)
+        join = self._join_under(node)
+        post: Node = QueueRead(SELF, join.schema, False)
         for step in reversed(above):
             post = step.with_inputs((post,))
-        return JoinOperator(
-            self.fragment(node.left), self.fragment(node.right), node.condition, post
-        )
+        return JoinOperator(left, right, join.condition, post)

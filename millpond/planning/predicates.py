@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from millpond.cql.algebra import Aggregate, Filter, Join, Project
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -14,7 +15,7 @@ from millpond.cql.expressions import (
     walk,
     with_children,
 )
-from millpond.cql.node import Node
+from millpond.cql.node import Node, inputs_first
 from millpond.schema import Type
 
 
@@ -96,7 +97,39 @@ def all_columns(node: Node) -> tuple[Column, ...]:
     )
 
 
-def rewrite_bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Applies ``change`` to every node, inputs first."""
-    inputs = tuple(rewrite_bottom_up(child, change) for child in node.inputs)
-    return change(node.with_inputs(inputs) if inputs != node.inputs else node)
+def expressions_of(node: Node) -> Iterator[Expression]:
+    """The expressions that stand in a node."""
+    match node:
+        case Filter():
+            yield node.predicate
+        case Project():
+            yield from node.expressions
+        case Join() if node.condition is not None:
+            yield node.condition
+        case Aggregate():
+            yield from node.keys
+            yield from (a.argument for a in node.aggregates if a.argument is not None)
+
+
+def rewrite_bottom_up(plan: Node, change: Callable[[Node], Node]) -> Node:
+    """Applies ``change`` to every node, inputs first, each once.
+
+    What it gives is kept with the node, so it must depend on nothing but the node: a view that many
+    queries read is rewritten once.
+    """
+    key = f"rewritten by {change.__module__}.{change.__qualname__}"
+    for node in inputs_first(plan, lambda one: key in one.__dict__, into=True):
+        inputs = tuple(below.__dict__[key] for below in node.inputs)
+        node.__dict__[key] = change(node.with_inputs(inputs))
+    result: Node = plan.__dict__[key]
+    return result
+
+
+def size(expression: Expression | None) -> int:
+    """How many parts an expression has."""
+    return 0 if expression is None else sum(1 for _ in walk(expression))
+
+
+def size_after(expression: Expression, sizes: Sequence[int]) -> int:
+    """How many parts it would have with each column replaced by an expression of a size."""
+    return sum(sizes[e.position] if isinstance(e, Column) else 1 for e in walk(expression))

@@ -10,13 +10,16 @@ from millpond.cql.algebra import (
     Project,
     RangeWindow,
     RelationScan,
+    Sample,
     SetOperation,
+    StreamScan,
 )
 from millpond.cql.expressions import Column
-from millpond.cql.node import Node
+from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Combine
 
 
+@follows_from_inputs
 def is_monotone(node: Node) -> bool:
     """Whether rows only ever enter: nothing ends and nothing is taken back."""
     match node:
@@ -36,6 +39,7 @@ def is_monotone(node: Node) -> bool:
             return False
 
 
+@follows_from_inputs
 def never_retracts(node: Node) -> bool:
     """Whether every row that enters says when it leaves, so that no minus ever follows."""
     match node:
@@ -55,6 +59,7 @@ def never_retracts(node: Node) -> bool:
             return False
 
 
+@follows_from_inputs
 def is_net(node: Node) -> bool:
     """Whether no instant both takes a row out and puts an equal one in."""
     match node:
@@ -69,3 +74,24 @@ def is_net(node: Node) -> bool:
             return kept >= set(range(len(node.input.schema))) and is_net(node.input)
         case _:
             return is_monotone(node)
+
+
+def is_fused(node: Node) -> bool:
+    """Whether it is a part of whatever reads it, so that sharing it would save nothing.
+
+    Selections and projections right above a join are computed with the join, once.
+    """
+    match node:
+        case StreamScan() | RelationScan() | Sample() | RangeWindow() | Combine():
+            return True
+        case Filter() | Project():
+            return not _is_of_join(node)
+        case _:
+            return False
+
+
+@follows_from_inputs
+def _is_of_join(node: Node) -> bool:
+    if isinstance(node, Filter | Project):
+        return _is_of_join(node.input)
+    return isinstance(node, Join)

@@ -24,10 +24,14 @@ from millpond.schema import Type
 
 def reduce_joins(plan: Node) -> Node:
     """The plan with inner joins only."""
-    return rewrite_bottom_up(plan, lambda n: _reduce(n) if isinstance(n, Join) else n)
+    return rewrite_bottom_up(plan, _reduce)
 
 
-def _reduce(join: Join) -> Node:
+def _reduce(node: Node) -> Node:
+    return _reduce_join(node) if isinstance(node, Join) else node
+
+
+def _reduce_join(join: Join) -> Node:
     match join.kind:
         case "semi":
             return _semi(join.left, join.right, join.condition)

@@ -12,7 +12,7 @@ two instants in succession starts once, and a group without keys is there withou
 from __future__ import annotations
 
 from millpond.cql.algebra import Filter, Join, Project, RangeWindow
-from millpond.cql.node import Node
+from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Combine, Moments, Snapshots
 from millpond.planning.predicates import rewrite_bottom_up
 
@@ -28,6 +28,7 @@ def _rewrite(node: Node) -> Node:
     return node
 
 
+@follows_from_inputs
 def is_momentary(node: Node) -> bool:
     """Whether every element lasts one tick and comes with a tuple of a NOW window."""
     match node:

@@ -17,7 +17,7 @@ from millpond.cql.algebra import (
     RangeWindow,
     RelationScan,
 )
-from millpond.cql.node import Node
+from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Arrivals, Combine
 from millpond.planning.predicates import rewrite_bottom_up
 from millpond.planning.properties import is_monotone
@@ -34,6 +34,7 @@ def _rewrite(node: Node) -> Node:
     return node
 
 
+@follows_from_inputs
 def _forgets(node: Node) -> bool:
     """Whether each row depends on one stream tuple and on static relations only."""
     match node:
@@ -51,12 +52,16 @@ def _forgets(node: Node) -> bool:
             return False
 
 
+@follows_from_inputs
 def _is_static(node: Node) -> bool:
-    return not any(isinstance(part, RangeWindow) for part in node.walk()) and all(
-        part.is_static for part in node.walk() if isinstance(part, RelationScan)
-    )
+    if isinstance(node, RangeWindow):
+        return False
+    if isinstance(node, RelationScan):
+        return node.is_static
+    return all(map(_is_static, node.inputs))
 
 
+@follows_from_inputs
 def _forget(node: Node) -> Node:
     if isinstance(node, RangeWindow):
         return replace(node, length_ticks=0)

@@ -21,6 +21,7 @@ from millpond.planning.attempts import may_fail, success
 from millpond.planning.branches import Branch, Outputs, branches
 from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
+from millpond.schema import BEGINNING
 from millpond.spark.branch_columns import BranchColumns
 from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
@@ -39,6 +40,11 @@ class Fragment:
     def __init__(self, node: Node, around: Surroundings, outputs: Outputs) -> None:
         self.node = node
         self._branches = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all of it can be evaluated without Spark."""
+        return all(branch.is_local for branch in self._branches)
 
     def read(self, modes: Iterable[str], after: int, until: int) -> Reading:
         """The parts of pages that a step reads; nothing is opened yet."""
@@ -101,7 +107,9 @@ class Reading:
             for branch, spans in zip(self.branches, self.spans[mode], strict=True)
         ]
         found = [table for table in tables if table is not None]
-        return pa.concat_tables(found) if len(found) == len(tables) else None
+        if len(found) < len(tables):
+            return None
+        return pa.concat_tables([table for table in found if table.num_rows] or found[:1])
 
     def portions(self, modes: Sequence[str]) -> list[Portion] | None:
         """What others must know to evaluate these modes without Spark; None if they cannot."""
@@ -141,6 +149,13 @@ class _ReadBranch:
             if can_evaluate(branch, outputs)
             else None
         )
+        self._nothing: dict[bool, pa.Table] = {}
+        """What comes of no rows: most steps read nothing in one mode or another."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its expressions can be evaluated without Spark."""
+        return self._here is not None
 
     def spans(self, mode: str, after: int, until: int) -> list[Span]:
         """The parts of the queue's pages that a mode asks for."""
@@ -149,7 +164,9 @@ class _ReadBranch:
             low, high = self._tuple_times(mode, after, until)
             if low >= high:
                 return []
-            return queue.covering(low, high) if mode == ALIVE else queue.between(low, high)
+            if mode != ALIVE:
+                return queue.between(low, high)
+            return queue.covering(low, high, BEGINNING - 1 if self._since is None else self._since)
         if mode == STARTED:
             return queue.between(after, until)
         return queue.content(after) if mode == ALIVE else queue.ending(after, until)
@@ -202,7 +219,13 @@ class _ReadBranch:
         """The rows of a mode, filtered and projected here, if that gives the same bits."""
         if self._here is None:
             return None
-        return self._here.rows(concatenated(spans, self.queue.schema), ended=mode == ENDED)
+        ended = mode == ENDED
+        rows = concatenated(spans, self.queue.schema)
+        if rows.num_rows:
+            return self._here.rows(rows, ended)
+        if ended not in self._nothing:
+            self._nothing[ended] = self._here.rows(rows, ended)
+        return self._nothing[ended]
 
 
 def retention(queue: Queue, window: WindowTimes | None, needs: frozenset[str]) -> Retention:

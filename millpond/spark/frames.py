@@ -149,7 +149,7 @@ class SlotPlan:
     def __init__(self, session: SparkSession, store: Store, frame: Frame) -> None:
         self._session = session
         self._slots = {key: Slot(store) for key in frame.fillings}
-        self._plan: internals.Plan | None = None
+        self._plan: internals.AnalysedPlan | None = None
 
     def run(self, frame: Frame, use: Callable[[DataFrame], Answer]) -> Answer:
         """What ``use`` makes of the frame over the pages it names."""
@@ -182,8 +182,10 @@ class Frames:
         start: Callable[[], SparkSession],
         store: Store,
         mark: Callable[[SparkSession], None] = lambda session: None,
+        is_there: Callable[[], bool] = lambda: True,
     ) -> None:
         self.store = store
+        self._is_there = is_there
         self._start = start
         self._mark = mark
         self._session: SparkSession | None = None
@@ -203,6 +205,11 @@ class Frames:
     def started(self) -> SparkSession | None:
         """The session, if there is one yet."""
         return self._session
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether asking for the session would mean to wait until it has started."""
+        return self._session is None and not self._is_there()
 
     def forget_session(self) -> None:
         """Spark has died: the next step starts it again."""

@@ -24,7 +24,7 @@ PLAIN_VARIABLE = "MILLPOND_PLAIN_SPARK"
 """Set to 1 in the environment, only public interfaces are used."""
 
 
-class Plan(Protocol):
+class AnalysedPlan(Protocol):
     """A query over files that is run again and again, whenever the files have changed."""
 
     def frame(self) -> DataFrame:
@@ -58,7 +58,7 @@ class ReusedPlan:
         return rerun(self._session, self._analysed)
 
 
-def plan(build: Callable[[], DataFrame]) -> Plan:
+def plan(build: Callable[[], DataFrame]) -> AnalysedPlan:
     """A plan for a query over files, reused if this Spark can do that."""
     if is_plain():
         return PlainPlan(build)

@@ -29,9 +29,25 @@ class Picture:
 
     def plan(self, version: int) -> PlanSnapshot:
         """The running operators with their measured averages."""
-        return PlanSnapshot(tuple(map(self._snapshot, self.running)), version)
+        served = self._served()
+        return PlanSnapshot(
+            tuple(self._snapshot(identity, served[identity]) for identity in self.running), version
+        )
 
-    def _snapshot(self, identity: str) -> OperatorSnapshot:
+    def _served(self) -> dict[str, list[str]]:
+        """For each operator the queries that depend on it; readers have higher numbers."""
+        served: dict[str, list[str]] = {}
+        for identity in sorted(self._graph.operators, key=number, reverse=True):
+            operator = self._graph.operators[identity]
+            if isinstance(operator, OutputOperator):
+                served[identity] = [operator.query]
+            else:
+                readers = self._graph.readers(identity)
+                found = dict.fromkeys(query for each in readers for query in served[each])
+                served[identity] = list(found)
+        return served
+
+    def _snapshot(self, identity: str, queries: list[str]) -> OperatorSnapshot:
         operator, measured = self._graph.operators[identity], self.statistics[identity]
         inputs = tuple(
             InputSnapshot(
@@ -40,14 +56,14 @@ class Picture:
                 measured.selectivity,
                 measured.input_bytes,
             )
-            for queue in operator.queues()
+            for queue in self.running[identity].inputs
         )
         return OperatorSnapshot(
             number(identity),
             operator.label(),
             inputs,
             tuple(map(number, self._graph.readers(identity))),
-            tuple(QueryShare(q, self.weights.get(q, 1.0)) for q in self.queries(identity)),
+            tuple(QueryShare(query, self.weights.get(query, 1.0)) for query in queries),
             measured.output_bytes,
             measured.step_seconds,
             isinstance(operator, OutputOperator),
@@ -55,12 +71,15 @@ class Picture:
 
     def queries(self, identity: str) -> list[str]:
         """The queries that depend on an operator."""
-        operator = self._graph.operators[identity]
-        if isinstance(operator, OutputOperator):
-            return [operator.query]
         found: dict[str, None] = {}
-        for reader in self._graph.readers(identity):
-            found.update(dict.fromkeys(self.queries(reader)))
+        seen, waiting = {identity}, [identity]
+        while waiting:
+            operator = self._graph.operators[waiting[-1]]
+            readers = self._graph.readers(waiting.pop())
+            if isinstance(operator, OutputOperator):
+                found[operator.query] = None
+            waiting += [each for each in reversed(readers) if each not in seen]
+            seen.update(readers)
         return list(found)
 
     def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
@@ -73,7 +92,8 @@ class Picture:
         until = running.horizon
         waiting = running.waiting(running.claimed, until)
         arrived = min(queue.oldest_arrival(running.claimed) for queue, _ in running.subscriptions)
-        is_ready = not (is_busy and running.keeps_state) and running.has_work(until)
+        is_free = not (is_busy and running.keeps_state) and until > running.claimed
+        is_ready = is_free and (waiting > 0 or running.has_work(until))
         return OperatorState(
             number(identity),
             float(waiting),

@@ -20,6 +20,9 @@ JOB_SECONDS = 0.15
 WORKER_FACTOR = 1.5
 """How much longer a row is expected to take on one core of an executor than in the driver."""
 
+START_SECONDS = 3.0
+"""What Spark is expected to need until it can be asked, while it is starting."""
+
 EXPECTED_WEIGHT = 0.1
 """So many steps an expectation counts for, beside those that were measured."""
 
@@ -38,15 +41,28 @@ class Placement:
         self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
         self._is_warm = False
 
-    def choose(self, rows: int, spark_is_there: bool) -> str:
-        """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes."""
+    def choose(self, rows: int, spark_is_there: bool, is_awaited: bool = False) -> str:
+        """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes.
+
+        While Spark ``is_awaited``, the driver takes more: whatever it is done with earlier.
+        """
         if rows > self._limits.driver_rows:
-            return EXECUTORS
-        if not spark_is_there:
+            return DRIVER if is_awaited and self._is_done_earlier(rows) else EXECUTORS
+        if not spark_is_there or not self._limits.by_cost:
             return DRIVER
         lines = self.lines
         is_quicker = lines[EXECUTORS].at(rows) < MUCH_QUICKER * lines[DRIVER].at(rows)
         return EXECUTORS if is_quicker else DRIVER
+
+    def _is_done_earlier(self, rows: int) -> bool:
+        """Whether the driver has done a step before Spark has started."""
+        is_asked = self._limits.by_cost and self._limits.driver_rows > 0
+        return is_asked and self.lines[DRIVER].at(rows) <= START_SECONDS
+
+    def is_over_within(self, seconds: float, rows: int) -> bool:
+        """Whether a step in the driver takes no longer, by those that were measured."""
+        costs = self._costs[DRIVER]
+        return costs.weight >= 1 and costs.line.at(rows) <= seconds
 
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds a step; the first one on the executors, which compiles, says nothing of others."""

@@ -10,7 +10,7 @@ import heapq
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JError
@@ -42,6 +42,12 @@ MOST_REPETITIONS = 3
 
 STATE_BYTES = 2**30
 """How much state the driver holds in memory; the rest it reads again when a step needs it."""
+
+AT_ONCE_SECONDS = 0.02
+"""A step expected to be over by then is done by the loop itself: a thread would cost as much."""
+
+AT_ONCE = "at once"
+"""The tag of such a step, which starts no jobs."""
 
 STATISTICS_SECONDS = 1.0
 """How often strategies are told the measured costs and selectivities."""
@@ -91,6 +97,7 @@ class SparkRuntime:
         listener: Listener,
         limits: Limits,
         lock: threading.RLock,
+        spark_is_there: Callable[[], bool] = lambda: True,
     ) -> None:
         self.queues = queues
         self.limits = limits
@@ -101,7 +108,9 @@ class SparkRuntime:
         self._store = store
         self._listener = listener
         self._processors = Processors()
-        self._frames = Frames(lambda: for_steps(start_spark()), store, self._processors.mark)
+        self._frames = Frames(
+            lambda: for_steps(start_spark()), store, self._processors.mark, spark_is_there
+        )
         self._states = StateCache(STATE_BYTES)
         self._lock = lock
         self._changed_now = threading.Condition(lock)
@@ -126,14 +135,15 @@ class SparkRuntime:
 
     # -- the graph -------------------------------------------------------------------------
 
-    def start(self, since: dict[int, dict[str, int]], cursor: int) -> None:
-        """Starts the operators that are new in the graph.
+    def start(
+        self, identities: Iterable[str], since: dict[int, dict[str, int]], cursor: int
+    ) -> None:
+        """Starts operators that are new in the graph, those that others read first.
 
         ``since`` tells for each epoch after which times its operators read the streams.
         """
-        for identity, operator in self._graph.operators.items():
-            if identity in self.running:
-                continue
+        for identity in identities:
+            operator = self._graph.operators[identity]
             after = since.get(self._graph.epochs[identity], {})
             around = Surroundings(self.queues, self._frames, after, self.limits, self._states)
             running = start(identity, operator, around, cursor)
@@ -217,7 +227,28 @@ class SparkRuntime:
             measured = self.statistics[identity]
             measured.input_bytes = running.row_bytes or measured.input_bytes
             self._under_way.setdefault(identity, deque()).append(step)
-            self._submit(identity, step)
+            if not running.is_over_within(AT_ONCE_SECONDS, step):
+                self._submit(identity, step)
+                return
+            step.tag = AT_ONCE
+        self._execute_at_once(identity, step)
+
+    def _execute_at_once(self, identity: str, step: Step) -> None:
+        """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""
+        try:
+            outcome = step.running.execute(step)
+        except Exception:  # noqa: BLE001 (said when it fails again)
+            with self._lock:
+                self._submit(identity, step)
+            return
+        except BaseException as interruption:
+            with self._lock:
+                step.error = interruption
+            raise
+        with self._lock:
+            step.outcome = outcome
+            self._finished.append((identity, step))
+            self._commit_finished()
 
     def _submit(self, identity: str, step: Step) -> None:
         step.tag = self._processors.submit(lambda: self._execute(identity, step))
@@ -333,7 +364,7 @@ class SparkRuntime:
                 self._processors.cancel(self._frames.started, step.tag)
 
     def _touch(self, identity: str) -> None:
-        for name in self._graph.operators[identity].queues():
+        for name in self.running[identity].inputs:
             queue = self.queues[name]
             compaction = queue.compaction()
             if compaction is not None:

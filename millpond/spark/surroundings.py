@@ -15,6 +15,8 @@ class Limits:
 
     step_rows: int = 500_000
     driver_rows: int = 50_000
+    by_cost: bool = True
+    """Whether steps of up to ``driver_rows`` go where they are quicker, or stay in the driver."""
     buckets: int = 2
     processors: int = 1
     seed: int = 0

@@ -158,10 +158,9 @@ class Queue:
         """The rows with times in (after, until]."""
         return [Span(page, after, until) for page in self._overlapping(after, until)]
 
-    def covering(self, after: int, until: int) -> list[Span]:
-        """All rows of (after, until], and perhaps more at its old end."""
-        lowest = BEGINNING - 1
-        return [Span(page, lowest, until) for page in self._overlapping(after, until)]
+    def covering(self, after: int, until: int, since: int = BEGINNING - 1) -> list[Span]:
+        """All rows of (after, until], and perhaps more at its old end, but none up to ``since``."""
+        return [Span(page, since, until) for page in self._overlapping(after, until)]
 
     def content(self, at: int) -> list[Span]:
         """The relation's content at a time that all its readers have reached."""

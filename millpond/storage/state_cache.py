@@ -51,6 +51,7 @@ class _Waiting:
     rows: pa.Table
     changes: pa.Table
     bytes: int
+    """Counted once: Arrow walks through every buffer for it."""
 
 
 class StateCache:
@@ -61,13 +62,13 @@ class StateCache:
         self.rows_read = 0
         self._held: OrderedDict[BucketName, _Held] = OrderedDict()
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._held_bytes = self._waiting_bytes = 0
         self._lock = RLock()
 
     @property
     def bytes(self) -> int:
         """The memory of the states held."""
-        with self._lock:
-            return sum(held.bytes for held in self._held.values())
+        return self._held_bytes
 
     def state_at(self, name: BucketName, form: Form[State], version: StateVersion) -> State:
         """The bucket's state in a version, of which only what is not yet held is read.
@@ -76,6 +77,7 @@ class StateCache:
         """
         with self._lock:
             held = self._held.pop(name, None)
+            self._held_bytes -= held.bytes if held else 0
         deltas = version.buckets[name.bucket]
         if held is None or not _leads_to(held, version.number, deltas):
             held = _Held(0, (), form.empty(), 0)
@@ -86,8 +88,7 @@ class StateCache:
         held.number, held.deltas = version.number, deltas
         held.bytes = form.bytes(held.state)
         with self._lock:
-            self._held[name] = held
-            self._shrink()
+            self._hold(name, held)
         state: State = held.state
         return state
 
@@ -112,9 +113,10 @@ class StateCache:
             parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
         size = write_delta(Path(name.store) / path, rows)
+        count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
         with self._lock:
-            bytes_ = int(rows.nbytes + (0 if changes is rows else changes.nbytes))
-            self._waiting[path] = _Waiting(version.number, rows, changes, bytes_)
+            self._waiting[path] = _Waiting(version.number, rows, changes, count)
+            self._waiting_bytes += count
             self._shrink()
         end = form.last_end(rows)
         return Delta(path, rows.num_rows, size, first, version.number + 1, end)
@@ -124,11 +126,12 @@ class StateCache:
         with self._lock:
             for name in list(self._held):
                 if name.store == store and operator in (None, name.operator):
-                    del self._held[name]
+                    self._held_bytes -= self._held.pop(name).bytes
 
     def _apply(self, name: BucketName, form: Form[State], held: _Held, delta: Delta) -> None:
         with self._lock:
             waiting = self._waiting.pop(delta.path, None)
+            self._waiting_bytes -= waiting.bytes if waiting else 0
         if waiting is not None and waiting.before == held.number:
             held.state = form.applied(held.state, delta, waiting.rows, waiting.changes)
         else:
@@ -147,13 +150,18 @@ class StateCache:
             self.rows_read += delta.rows
         return read_delta(Path(name.store) / delta.path)
 
+    def _hold(self, name: BucketName, held: _Held) -> None:
+        """Another thread may have put the same bucket back meanwhile; the later one stays."""
+        before = self._held.get(name)
+        self._held_bytes += held.bytes - (before.bytes if before else 0)
+        self._held[name] = held
+        self._shrink()
+
     def _shrink(self) -> None:
-        waiting = sum(each.bytes for each in self._waiting.values())
-        while self._waiting and waiting > WAITING_SHARE * self.limit_bytes:
-            waiting -= self._waiting.popitem(last=False)[1].bytes
-        held = self.bytes
-        while len(self._held) > 1 and held > self.limit_bytes:
-            held -= self._held.popitem(last=False)[1].bytes
+        while self._waiting and self._waiting_bytes > WAITING_SHARE * self.limit_bytes:
+            self._waiting_bytes -= self._waiting.popitem(last=False)[1].bytes
+        while len(self._held) > 1 and self._held_bytes > self.limit_bytes:
+            self._held_bytes -= self._held.popitem(last=False)[1].bytes
 
 
 def _leads_to(held: _Held, number: int, deltas: tuple[Delta, ...]) -> bool:

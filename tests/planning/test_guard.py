@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from millpond.catalog import Catalog
-from millpond.cql.algebra import Distinct
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_script
 from millpond.cql.expressions import OuterColumn, walk
 from millpond.errors import MillpondError
 from millpond.planning.attempts import may_fail
 from millpond.planning.guard import guard, left_out
-from millpond.planning.name_movers import _expressions as expressions_of
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
+from millpond.planning.predicates import expressions_of
 from millpond.schema import Type
 from tests.planning.test_rewrites import ALL
 from tests.planning.test_rewrites import checked as elsewhere
@@ -223,12 +222,3 @@ def test_an_expression_whose_guards_would_explode_is_refused():
         nested = f"coalesce({nested}, a)"
     with pytest.raises(MillpondError, match=r"line 5, column 8: SELECT .* is too large for ON"):
         guard(checked(f"SELECT {nested} AS c FROM S"))
-
-
-@pytest.mark.parametrize("policy", ["stop", "skip"])
-def test_a_plan_nested_too_deeply_is_refused_in_words(policy):
-    plan = checked("SELECT k FROM R")
-    for _ in range(600):
-        plan = Distinct(plan)
-    with pytest.raises(MillpondError, match="nested too deeply"):
-        optimise(plan, policy)

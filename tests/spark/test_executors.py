@@ -11,6 +11,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
+from millpond.lazy_spark import LazySpark
 
 pytestmark = pytest.mark.spark
 
@@ -93,3 +94,39 @@ def test_an_error_names_the_line_wherever_it_is_read(spark, tmp_path, driver_row
         )
         with pytest.raises(MillpondError, match=r"bad\.csv, line 152"):
             engine.finish()
+
+
+def test_what_the_driver_reads_while_spark_starts_is_not_read_again(spark, files, monkeypatch):
+    asked = iter([False] * 3)
+    monkeypatch.setattr(LazySpark, "is_started", property(lambda self: next(asked, True)))
+    answers, late, *_ = run(spark, files, "csv('s.csv')", driver_rows=10)
+    assert next(asked, None) is None, "the driver has read some pages"
+    monkeypatch.undo()
+    expected, expected_late, *_ = run(spark, files, "csv('s.csv')", driver_rows=10**6)
+    assert (answers, late) == (expected, expected_late)
+
+
+@pytest.mark.parametrize("most", [3, 1_000_000])
+def test_an_rstream_comes_as_far_as_its_content_fits(spark, monkeypatch, most):
+    monkeypatch.setattr("millpond.spark.operators.snapshots.MOST_ROWS", most)
+    monkeypatch.setattr("millpond.spark.operators.snapshots.MOST_INSTANTS", most)
+    answers, steps = [], []
+    for driver_rows in (50_000, 0):
+        with Engine({"driver_rows": driver_rows}, spark) as engine:
+            engine.execute("""
+                CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+                CREATE QUERY slid AS RSTREAM(SELECT a FROM S [RANGE 12 SLIDE 3]);
+                CREATE QUERY pairs AS RSTREAM(
+                  SELECT x.a, y.a AS b FROM S [RANGE 4 SLIDE 2] x, S [RANGE 6] y);
+                CREATE QUERY whole AS RSTREAM(SELECT a FROM S [RANGE 5]);
+            """)
+            for first in (0, 40):
+                engine.push("S", [(first + 2 * n, n % 4) for n in range(8)])
+                engine.run_until_idle()
+            engine.finish()
+            queries = ("slid", "pairs", "whole")
+            answers.append([engine.results(query).to_pylist() for query in queries])
+            steps.append(engine.runtime.tally)
+    assert answers[0] == answers[1]
+    assert all(answers[0])
+    assert steps[1].executor_steps > (20 if most == 3 else 2)

@@ -54,6 +54,12 @@ def test_an_operator_that_is_slow_here_is_tried_there():
     assert placed.choose(10, True) == DRIVER
 
 
+def test_by_rows_nothing_is_tried():
+    placed = placement(Line(0.01, 1e-3), by_cost=False)
+    assert placed.choose(10_000, True) == DRIVER
+    assert placed.choose(50_001, True) == EXECUTORS
+
+
 def test_a_burst_goes_there_and_the_trickle_comes_back():
     placed = placement(Line(0.001, 1e-4), Line(0.1, 1e-5))
     assert placed.choose(20_000, True) == EXECUTORS
@@ -74,3 +80,20 @@ def test_the_first_job_says_nothing_of_others():
     assert placed.lines[EXECUTORS] == before
     placed.record(1_000, Outcome(None, EXECUTORS, seconds=20.0))
     assert placed.lines[EXECUTORS] != before
+
+
+def test_while_spark_is_awaited_the_driver_takes_what_it_is_done_with_earlier():
+    placed = placement(driver_rows=50_000)
+    assert placed.choose(500_000, False, is_awaited=True) == DRIVER
+    assert placed.choose(50_000_000, False, is_awaited=True) == EXECUTORS
+    slow = placement(Line(0.01, 1e-3), driver_rows=50_000)
+    assert slow.choose(60_000, False, is_awaited=True) == EXECUTORS
+    assert placement(driver_rows=0).choose(1, False, is_awaited=True) == EXECUTORS
+
+
+def test_a_step_is_over_soon_if_such_steps_were():
+    placed = placement(driver_rows=50_000)
+    assert not placed.is_over_within(10.0, 1), "nothing was measured"
+    record(placed, DRIVER, Line(0.001, 1e-6))
+    assert placed.is_over_within(0.02, 1_000)
+    assert not placed.is_over_within(0.02, 100_000)

@@ -48,6 +48,12 @@ def queue(store: Store) -> Queue:
     return Queue("q", SCHEMA, store, is_stream=False)
 
 
+def test_what_covers_a_time_leaves_out_what_nobody_may_see(queue: Queue) -> None:
+    queue.append(elements(*((t, FOREVER, t) for t in range(10))))
+    assert times(queue.covering(4, 6)) == list(range(7))
+    assert times(queue.covering(4, 6, since=2)) == [3, 4, 5, 6]
+
+
 @pytest.mark.parametrize("is_sorted", [True, False])
 def test_between_is_part_of_a_page_and_no_copy_of_it(queue: Queue, is_sorted: bool) -> None:
     queue.append(elements(*((t, FOREVER, t) for t in range(10))), is_sorted=is_sorted)

@@ -18,7 +18,7 @@ from millpond.cql.expressions import (
     walk,
     with_children,
 )
-from millpond.cql.node import Node
+from millpond.cql.node import Node, inputs_first
 
 ONLY_EQUALITIES = (
     "a column of the enclosing query can only be used in a subquery's WHERE, as "
@@ -62,10 +62,13 @@ def map_subqueries(
 
 
 def _map_plan(plan: Node, change: Callable[[OuterColumn], OuterColumn]) -> Node:
-    new = plan.with_inputs(tuple(_map_plan(node, change) for node in plan.inputs))
-    if isinstance(new, Filter):
-        return replace(new, predicate=_map_outer(new.predicate, change))
-    return new
+    new: dict[int, Node] = {}
+    for node in inputs_first(plan):
+        over = node.with_inputs(tuple(new[id(below)] for below in node.inputs))
+        if isinstance(over, Filter) and is_correlated(over.predicate):
+            over = replace(over, predicate=_map_outer(over.predicate, change))
+        new[id(node)] = over
+    return new[id(plan)]
 
 
 def _map_outer(expression: Expression, change: Callable[[OuterColumn], OuterColumn]) -> Expression:

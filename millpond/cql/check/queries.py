@@ -35,9 +35,6 @@ from millpond.cql.text.from_clause import ToStream
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.schema import Type
 
-MAX_DEPTH = 150
-"""How deep a plan may be, views included, so that no walk over it overflows."""
-
 _OPERATORS: dict[str, type[Istream] | type[Dstream] | type[Rstream]] = {
     "ISTREAM": Istream,
     "DSTREAM": Dstream,
@@ -59,13 +56,7 @@ class QueryAnalyser:
 
     def whole(self, node: exp.Expr) -> Node:
         """The plan of a top-level query or view, with CQL's default Istream."""
-        plan = self.query(node).with_default
-        if _depth(plan) > MAX_DEPTH:
-            raise StatementError(
-                f"the query has more than {MAX_DEPTH} operators on top of one another",
-                offset_of(node),
-            )
-        return plan
+        return self.query(node).with_default
 
     def query(self, node: exp.Expr, outer: Scope | None = None, refusal: str = "") -> AnalysedQuery:
         """A query of any form; ``outer`` is the scope of the query around it."""
@@ -135,14 +126,6 @@ class QueryAnalyser:
                 raise StatementError(ONLY_EQUALITIES, offset_of(part))
             parts.append(condition)
         return Filter(plan, connect("and", parts), self.text.written("WHERE", where.this))
-
-
-def _depth(plan: Node) -> int:
-    """The number of operators on the longest way down, counted without recursion."""
-    level, depth = [plan], 0
-    while level:
-        level, depth = [below for node in level for below in node.inputs], depth + 1
-    return depth
 
 
 def _check_select(node: exp.Select) -> None:

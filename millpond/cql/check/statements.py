@@ -96,7 +96,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
     if not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
     return QueryEntry(
-        _free_name(catalog) if syntax.name is None else syntax.name.text,
+        catalog.free_name() if syntax.name is None else syntax.name.text,
         QueryAnalyser(catalog, text).whole(syntax.query),
         syntax.weight,
         syntax.active,
@@ -113,13 +113,6 @@ def _require_free(name: Name, catalog: Catalog) -> None:
             f'a {kind_of(entry)} "{entry.name}" exists already; DROP it or choose another name',
             name.offset,
         )
-
-
-def _free_name(catalog: Catalog) -> str:
-    number = 1
-    while catalog.get(f"q{number}") is not None:
-        number += 1
-    return f"q{number}"
 
 
 def _drop(syntax: DropStatement, catalog: Catalog, text: StatementText) -> Action:

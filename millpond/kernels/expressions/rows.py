@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.expressions.operand import Text, Value
@@ -33,7 +34,8 @@ def _values(argument: Value, rows: int) -> Iterable[Any]:
     elif argument.valid is None:
         values = argument.data.tolist()
     else:
-        pairs = zip(argument.data.tolist(), argument.valid.tolist(), strict=True)
+        data, valid = np.broadcast_arrays(argument.data, argument.valid)
+        pairs = zip(data.tolist(), valid.tolist(), strict=True)
         values = [value if is_there else None for value, is_there in pairs]
     return repeat(values[0], rows) if len(values) == 1 else values
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -143,6 +143,10 @@ class RunningJoin(RunningOperator):
             for i, type_ in enumerate(types)
         ]
         return pa.schema(numbers + named)
+
+    @cached_property
+    def is_local(self) -> bool:
+        return self._shape.is_lowered and all(fragment.is_local for fragment in self.fragments)
 
     def run(self, step: Step) -> Outcome:
         """All pairs of which at least one began in this step."""

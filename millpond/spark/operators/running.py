@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +43,9 @@ from millpond.storage.readers import Reader
 MOST_READERS = 8
 """Up to so many tasks read a page each for itself; for more of them Spark shuffles it."""
 
+TASK_ROWS = 100_000
+"""A task that only evaluates and writes gets at least so many rows, if there are that many."""
+
 MOST_OFFENDERS = 5
 """So many of the rows that make a step fail are shown."""
 
@@ -65,6 +69,8 @@ class RunningOperator:
         """Up to here steps are committed."""
         self.claimed = cursor
         """Up to here steps are prepared."""
+        self.inputs = operator.queues()
+        """The names of the queues it reads."""
         self.placement = Placement(around.limits)
         self.plans = Plans(around.frames)
         self.fragments = [
@@ -152,11 +158,22 @@ class RunningOperator:
             for index, fragment in enumerate(self.fragments)
         ]
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
-        place = self.placement.choose(rows, self.around.frames.started is not None)
+        frames = self.around.frames
+        place = self.placement.choose(rows, frames.started is not None, frames.is_awaited)
         step = Step(next(_numbers), self, after, until, readings, rows, place)
         step.pin()
         self.claimed = until
         return step
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether all expressions can be evaluated without Spark."""
+        return all(fragment.is_local for fragment in self.fragments)
+
+    def is_over_within(self, seconds: float, step: Step) -> bool:
+        """Whether a step needs no Spark, and is expected to take no longer."""
+        is_here = step.place == DRIVER and self.is_local and not self.around.limits.asks_spark
+        return is_here and self.placement.is_over_within(seconds, step.rows)
 
     def execute(self, step: Step) -> Outcome:
         """Does the work of a step; nobody sees anything of it yet."""
@@ -190,7 +207,12 @@ class RunningOperator:
             tables = [reading.evaluated(modes) for reading, modes in parts]
             found = [table for table in tables if table is not None]
             if len(found) == len(tables):
-                return pa.concat_tables([table.cast(schema) for table in found])
+                full = [table for table in found if table.num_rows]
+                if not full:
+                    return schema.empty_table()
+                return pa.concat_tables(
+                    [table if table.schema == schema else table.cast(schema) for table in full]
+                )
         frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
         return self.plans.collect(union(*frames), schema)
 
@@ -201,7 +223,7 @@ class RunningOperator:
     def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
         """The outcome of a step whose output is in the driver."""
         page = Page.of(self.around.frames.store, table) if table.num_rows else None
-        return Outcome(page, DRIVER, state, driver_bytes=table.nbytes)
+        return Outcome(page, DRIVER, state, driver_bytes=page.bytes if page else 0)
 
     def on_executors(
         self,
@@ -233,7 +255,9 @@ class RunningOperator:
         session, limits = self.around.frames.session, self.around.limits
         portions = None if limits.asks_spark else _portions(parts)
         if portions is not None and (not keys or buckets <= MOST_READERS):
-            tasks = buckets if keys else max(1, min(limits.buckets, pieces(portions)))
+            rows = sum(reading.rows(*modes) for reading, modes in parts)
+            most = min(limits.buckets, pieces(portions), rows // TASK_ROWS)
+            tasks = buckets if keys else max(1, most)
             share = Share(tuple(portions), tuple(keys), tasks)
             return lines_of_tasks(session, tasks, work, share)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))

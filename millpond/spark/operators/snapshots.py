@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,12 @@ from millpond.kernels.snapshots import SnapshotsKernel, limit, slide_instants, s
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import SnapshotsOperator
 from millpond.schema import BEGINNING
-from millpond.spark.fragments import ALIVE, ENDED, STARTED
+from millpond.spark.fragments import ALIVE, ENDED, STARTED, Reading
 from millpond.spark.operators.running import arrow_types
 from millpond.spark.operators.streams import RunningStreamOf
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, deltas_of, page_of
+from millpond.spark.workers import Line, Place, Work, deltas_of, page_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
@@ -30,7 +30,7 @@ from millpond.storage.state_cache import BucketName
 from millpond.storage.worker_states import STATES
 
 MOST_INSTANTS, MOST_ROWS = 100_000, 1_000_000
-"""A step in the driver speaks at most so often, and puts out about so many rows at most."""
+"""A step, or a task of it, speaks at most so often, and puts out about so many rows at most."""
 
 TIMES = element_schema([])
 """What is read of movers."""
@@ -74,16 +74,15 @@ class RunningSnapshots(RunningStreamOf):
     def run(self, step: Step) -> Outcome:
         """The content at every instant at which a mover moves.
 
-        How much that is depends on the instants, not on the input: a step in the driver may come
-        less far than it was meant to. With slides only the driver can tell how far.
+        How much that is depends on the instants, not on the input: a step may come less far than
+        it was meant to.
         """
-        if self.is_elsewhere(step) and not any(self._slides):
+        if self.is_elsewhere(step):
             return self._run_on_executors(step)
         instants, until = self._instants(step)
         rows = self.rows(step, (STARTED,), self.elements)
         known = self.state.everything() if len(instants) else self.state.known(rows)
-        start = np.concatenate([np.full(known.num_rows, BEGINNING), integers(rows["_ts"])])
-        end = np.concatenate([integers(known["_te"]), integers(rows["_te"])])
+        start, end = _spans(known, rows)
         until = limit(start, end, instants, until, MOST_ROWS) if len(instants) else until
         if until < step.until:
             rows = rows.filter(pa.array(integers(rows["_ts"]) <= until))
@@ -110,21 +109,36 @@ class RunningSnapshots(RunningStreamOf):
     # -- on the executors ------------------------------------------------------------------
 
     def _run_on_executors(self, step: Step) -> Outcome:
+        """Finds the instants, then how far the content fits, then the content."""
         store, version = self.around.frames.store, self.state.version
-        place, names = Place.of(store), []
-        count = self.around.limits.buckets
-        for number, reading in enumerate(step.readings[1:]):
-            search = FindMoments(place, number, step.after, step.until)
-            found = self.lines([(reading, (STARTED, ENDED))], search, (), count)
-            names += [line["moments"] for line in found]
+        place, until, found = Place.of(store), step.until, list[Line]()
+        search = FindMoments(place, step.after, step.until)
+        for reading, slide in zip(step.readings[1:], self._slides, strict=True):
+            found += self._searched(reading, (STARTED, ENDED), search)
+            if slide is not None:
+                slides = FindSlides(search, slide, MOST_INSTANTS)
+                stays = self._searched(reading, (ALIVE, STARTED), slides)
+                until = min([until, *(line["until"] for line in stays)])
+                found += stays
+        names = tuple(line["moments"] for line in found)
         work = RunSnapshots(
-            place, self.elements, self._kernel, self.identity, version, tuple(names), step.until
+            place, self.elements, self._kernel, self.identity, version, names, until
         )
-        parts = [(step.readings[0], (STARTED,))]
-        columns = self._kernel.columns
-        lines = self.lines(parts, work, columns, len(version.buckets), is_for_all=True)
-        store.remove(tuple(names))
-        return Outcome(page_of(store, lines), EXECUTORS, version.after(deltas_of(lines)))
+        held = sum(delta.rows for deltas in version.buckets for delta in deltas)
+        if sum(line["count"] for line in found) * (held + step.rows) > MOST_ROWS:
+            fits = self._bucket_lines(step, FindLimit(work, MOST_ROWS))
+            work = replace(work, until=min([until, *(line["until"] for line in fits)]))
+        lines = self._bucket_lines(step, work)
+        store.remove(names)
+        after = version.after(deltas_of(lines))
+        return Outcome(page_of(store, lines), EXECUTORS, after, until=work.until)
+
+    def _searched(self, reading: Reading, modes: tuple[str, ...], work: Work) -> list[Line]:
+        return self.lines([(reading, modes)], work, (), self.around.limits.buckets)
+
+    def _bucket_lines(self, step: Step, work: Work) -> list[Line]:
+        parts, buckets = [(step.readings[0], (STARTED,))], len(self.state.version.buckets)
+        return self.lines(parts, work, self._kernel.columns, buckets, is_for_all=True)
 
 
 def moments(elements: pa.Table, after: int, until: int) -> Ints:
@@ -138,7 +152,6 @@ class FindMoments:
     """Each task writes the instants at which its elements start or end."""
 
     place: Place
-    number: int
     after: int
     until: int
 
@@ -149,10 +162,39 @@ class FindMoments:
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
         """A file of instants."""
-        name = f"{self.place.state}-moments-{self.number}-{bucket}-{attempt}"
-        found = pa.table({"t": moments(rows, self.after, self.until)})
-        write_delta(self.place.path(name), found)
-        return {"moments": name}
+        return _written(self.place, moments(rows, self.after, self.until), attempt)
+
+
+@dataclass(frozen=True)
+class FindSlides:
+    """Each task writes the slides at which its elements are there, as far as they are not many."""
+
+    search: FindMoments
+    slide: int
+    most: int
+
+    @property
+    def place(self) -> Place:
+        """Where the search writes."""
+        return self.search.place
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Times only."""
+        return TIMES
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """A file of instants, and up to where these are all."""
+        start, end, after = integers(rows["_ts"]), integers(rows["_te"]), self.search.after
+        until = slide_limit(start, end, self.slide, after, self.search.until, self.most)
+        found = slide_instants(start, end, self.slide, after, until)
+        return _written(self.place, found[found > BEGINNING], attempt) | {"until": until}
+
+
+def _written(place: Place, instants: Ints, attempt: int) -> Line:
+    name = f"{place.state}-moments-{attempt}"
+    write_delta(place.path(name), pa.table({"t": instants}))
+    return {"moments": name, "count": len(instants)}
 
 
 @dataclass(frozen=True)
@@ -169,17 +211,61 @@ class RunSnapshots:
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
         """One bucket: its output, and what changes in its state."""
-        found = [read_delta(self.place.path(name))["t"] for name in self.moments]
-        instants = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *map(integers, found)]))
-        form = Keyed(self.kernel.state_schema, tuple(self.kernel.keys))
-        name = BucketName(self.place.directory, self.operator, bucket)
-        known = STATES.state_at(name, form, self.version)
-        state = known.all() if len(instants) else known.query(rows)
+        instants, state = self.given(rows, bucket)
+        rows = rows.filter(pa.array(integers(rows["_ts"]) <= self.until))
         output, changes = self.kernel.run(rows, state, instants, self.until)
         line = self.place.write_page(output, bucket, attempt)
         return line | self.place.write_state(
-            name, form, self.version, changes, bucket, attempt, self.until
+            self._name(bucket), self._form, self.version, changes, bucket, attempt, self.until
         )
+
+    def given(self, rows: pa.Table, bucket: int) -> tuple[Ints, pa.Table]:
+        """The instants, and what is known of a bucket."""
+        found = [read_delta(self.place.path(name))["t"] for name in self.moments]
+        instants = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *map(integers, found)]))
+        instants = instants[instants <= self.until]
+        known = STATES.state_at(self._name(bucket), self._form, self.version)
+        return instants, known.all() if len(instants) else known.query(rows)
+
+    @property
+    def _form(self) -> Keyed:
+        return Keyed(self.kernel.state_schema, tuple(self.kernel.keys))
+
+    def _name(self, bucket: int) -> BucketName:
+        return BucketName(self.place.directory, self.operator, bucket)
+
+
+@dataclass(frozen=True)
+class FindLimit:
+    """Each task says how far its bucket's part of the content is not too much."""
+
+    work: RunSnapshots
+    most_rows: int
+
+    @property
+    def place(self) -> Place:
+        """Where the work writes."""
+        return self.work.place
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What the work reads."""
+        return self.work.schema
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+        """Up to where."""
+        instants, state = self.work.given(rows, bucket)
+        until = self.work.until
+        if len(instants):
+            start, end = _spans(state, rows)
+            until = limit(start, end, instants, until, self.most_rows)
+        return {"until": until}
+
+
+def _spans(state: pa.Table, rows: pa.Table) -> tuple[Ints, Ints]:
+    """When what is known, and what is new, starts and ends."""
+    start = np.concatenate([np.full(state.num_rows, BEGINNING), integers(rows["_ts"])])
+    return start, np.concatenate([integers(state["_te"]), integers(rows["_te"])])
 
 
 def _slide_of(node: Node) -> int | None:

@@ -74,6 +74,15 @@ def test_zeros_of_both_signs_are_two_constants() -> None:
     assert [str(array[0].as_py()) for array in found] == ["0.0", "-0.0"]
 
 
+def test_values_may_be_many_where_one_tells_that_none_is_null() -> None:
+    """A remainder may be NULL, a constant one is not: it tells so once, for all rows."""
+    remainder = call("%", Literal(7, Type.BIGINT), Literal(5, Type.BIGINT))
+    number = Call("cast", (call("+", X, remainder),), Type.INT)
+    text = Literal("a-b", Type.STRING)
+    part = Call("split_part", (text, Literal("-", Type.STRING), number), Type.STRING)
+    assert run(part, [-1, 0, 7]) == ["a", "b", ""]
+
+
 def test_a_program_can_be_sent_to_another_process() -> None:
     program = pickle.loads(pickle.dumps(Program([call("+", X, ONE), X])))
     assert [a.to_pylist() for a in program.arrays([pa.array([1, 2])], 2)] == [[2, 3], [1, 2]]

@@ -1,0 +1,84 @@
+"""Steps that are over in milliseconds are done by the loop itself: nobody can tell."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from millpond import Engine
+from millpond.errors import MillpondError
+from millpond.spark.operators.running import RunningOperator
+
+SCRIPT = """CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t;
+            CREATE QUERY counts AS SELECT count(*) AS n FROM S [RANGE 3];
+            CREATE QUERY twice AS SELECT a * 2 AS b FROM S;"""
+
+
+@pytest.fixture
+def engine():
+    with Engine() as made:
+        made.execute(SCRIPT)
+        yield made
+
+
+def fed(engine, pages, page=lambda n: [(2 * n, n), (2 * n + 1, n)]):
+    for number in pages:
+        engine.push("S", page(number))
+        engine.run_until_idle()
+
+
+def threads_of(monkeypatch):
+    """The names of the threads in which steps are executed, as they come."""
+    seen, execute = [], RunningOperator.execute
+
+    def noted(running, step):
+        seen.append(threading.current_thread().name)
+        return execute(running, step)
+
+    monkeypatch.setattr(RunningOperator, "execute", noted)
+    return seen
+
+
+def test_what_was_measured_to_be_short_needs_no_thread(engine, monkeypatch):
+    seen = threads_of(monkeypatch)
+    fed(engine, range(10))
+    own = threading.current_thread().name
+    assert seen[0] != own, "nothing was measured yet"
+    assert seen[-1] == own
+
+
+def test_a_step_that_fails_does_so_in_a_thread_with_its_rows(engine, monkeypatch):
+    fed(engine, range(10))
+    seen, own = threads_of(monkeypatch), threading.current_thread().name
+    engine.push("S", [(30, 2**62), (31, 1)])
+    with pytest.raises(MillpondError):
+        engine.run_until_idle()
+    assert own in seen
+    assert seen[-1] != own or set(seen) != {own}
+    (failure,) = engine.failures()
+    assert failure.query == "twice"
+    fed(engine, range(20, 22))
+    assert engine.results("counts").num_rows > 10, "the other query goes on"
+
+
+def test_an_interruption_is_no_failure_and_the_step_is_done_later(engine, monkeypatch):
+    fed(engine, range(10))
+    execute, interruptions = RunningOperator.execute, [KeyboardInterrupt()]
+
+    def interrupted(running, step):
+        if interruptions:
+            raise interruptions.pop()
+        return execute(running, step)
+
+    monkeypatch.setattr(RunningOperator, "execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fed(engine, [10])
+    engine.finish()
+    assert not engine.failures()
+    with Engine() as other:
+        other.execute(SCRIPT)
+        fed(other, range(11))
+        other.finish()
+        for query in ("counts", "twice"):
+            assert engine.results(query).equals(other.results(query))
