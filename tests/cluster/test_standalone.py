@@ -83,11 +83,12 @@ session.stop()
 TOO_LARGE = """
 import dataclasses
 from millpond.spark import executors
-executors._FIRST_EXECUTOR_SECONDS = 3.0
+patience, executors._FIRST_EXECUTOR_SECONDS = executors._FIRST_EXECUTOR_SECONDS, 3.0
 try:
     create_session(dataclasses.replace(settings, executor_memory="100g"))
 except MachineError as error:
     print(error)
+executors._FIRST_EXECUTOR_SECONDS = patience
 small = create_session(settings)
 print(small.range(10).count())
 small.stop()
