@@ -9,6 +9,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import MillpondError
 from millpond.spark.operators.running import RunningOperator
+from millpond.spark.runtime import SparkRuntime
 
 SCRIPT = """CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t;
             CREATE QUERY counts AS SELECT count(*) AS n FROM S [RANGE 3];
@@ -82,3 +83,20 @@ def test_an_interruption_is_no_failure_and_the_step_is_done_later(engine, monkey
         other.finish()
         for query in ("counts", "twice"):
             assert engine.results(query).equals(other.results(query))
+
+
+def test_an_interruption_before_a_step_begins_keeps_nobody_waiting(engine, monkeypatch):
+    fed(engine, range(10))
+    at_once, interruptions = SparkRuntime._execute_at_once, [KeyboardInterrupt()]
+
+    def interrupted(runtime, identity, step):
+        if interruptions:
+            raise interruptions.pop()
+        at_once(runtime, identity, step)
+
+    monkeypatch.setattr(SparkRuntime, "_execute_at_once", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fed(engine, [10])
+    engine.finish()
+    assert not engine.failures()
+    assert engine.results("twice").num_rows == 22

@@ -432,6 +432,9 @@ class SparkRuntime:
         self._processors.cancel(self._frames.started)
         with self._lock:
             steps = [step for each in self._under_way.values() for step in each]
+            for step in steps:
+                if step.tag in (None, AT_ONCE) and not step.is_finished:
+                    step.error = KeyboardInterrupt()  # the loop was interrupted before it began
             while not all(step.is_finished for step in steps):
                 self._changed_now.wait()
             for identity in list(self._under_way):
