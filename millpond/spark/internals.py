@@ -7,6 +7,7 @@ the private one, and for tests that set ``MILLPOND_PLAIN_SPARK=1``.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import warnings
@@ -182,6 +183,7 @@ def _forget(session: SparkSession) -> None:
 
 def die_quietly(session: SparkSession) -> None:
     """Keeps PySpark from printing a stack when the JVM goes away: who waits for it is told."""
+    logging.getLogger().addFilter(_is_for_users)
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is None:
         return
@@ -192,6 +194,11 @@ def die_quietly(session: SparkSession) -> None:
             tell(*request)
 
     server.handle_error = handle_error
+
+
+def _is_for_users(record: logging.LogRecord) -> bool:
+    """Whether it is not what Py4J tells the root logger about a JVM that is gone."""
+    return record.msg != "Exception while sending command."
 
 
 def master_of(session: SparkSession) -> str:
