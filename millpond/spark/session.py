@@ -119,8 +119,6 @@ _MANY_SHORT_JOBS = {
     "spark.scheduler.mode": "FAIR",
     "spark.locality.wait": "0",
     "spark.python.worker.reuse": "true",
-    # Over TCP, a worker's last bytes wait 40 ms for the other side's acknowledgement.
-    "spark.python.unix.domain.socket.enabled": "true",
     # A table for a broadcast join fills one page with zeros before it is used: 64 MiB by default.
     "spark.buffer.pageSize": "4m",
     "spark.cleaner.periodicGC.interval": "5min",
