@@ -49,6 +49,7 @@ def test_what_was_measured_to_be_short_needs_no_thread(engine, monkeypatch):
     assert seen[-1] == own
 
 
+@pytest.mark.spark
 def test_a_step_that_fails_does_so_in_a_thread_with_its_rows(engine, monkeypatch):
     fed(engine, range(10))
     seen, own = threads_of(monkeypatch), threading.current_thread().name

@@ -204,6 +204,7 @@ def test_a_file_that_cannot_be_read_is_named(
     assert repr(name)[1:-1] in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_quote_left_open_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ LONGER = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in LONGER)]
 )

@@ -84,6 +84,7 @@ BODIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["", " ON ERROR SKIP"])
 @pytest.mark.parametrize("name", BODIES)
 def test_registering_views_on_views_costs_in_proportion_to_their_number(name, policy):
@@ -293,6 +294,7 @@ def as_one_text(program):
     return f"{RELATION} CREATE QUERY q AS SELECT a, b FROM {text(len(program) - 1)}"
 
 
+@pytest.mark.slow
 @examples(200)
 @given(programs(), ROWS)
 def test_a_graph_gives_the_answers_of_the_tree_it_stands_for(program, rows):

@@ -83,6 +83,7 @@ class Operator:
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit_bytes", [10**9, 1_000], ids=["roomy", "tight"])
 @pytest.mark.parametrize("small", [True, False], ids=["merging often", "merging seldom"])
 @given(actions=ACTIONS)
