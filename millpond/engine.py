@@ -477,7 +477,7 @@ class Engine:
             return self.inputs.late(as_text(stream, "a name"))
 
     def _arrived(self, queue: Queue) -> None:
-        if queue.pages and queue.pages[-1].rows > self.settings.driver_rows:
+        if queue.last_page_rows > self.settings.driver_rows:
             self._expect_spark()
         if self._runtime is not None:
             self._runtime.arrived(queue.name)

@@ -498,3 +498,16 @@ def test_a_query_that_fails_holds_no_other_up(engine):
     engine.execute("DROP QUERY bad; DROP QUERY worse")
     assert engine.failures() == []
     engine.run_until_idle()
+
+
+def test_an_update_goes_to_spark_where_its_expressions_must(spark):
+    with Engine(spark=spark) as engine:
+        engine.execute("""
+            CREATE RELATION R (k INT, n STRING);
+            INSERT INTO R VALUES (1, 'a'), (3, 'b');
+            UPDATE R SET n = CAST(k * 0.5 AS STRING) WHERE k = 3;
+            CREATE QUERY q AS SELECT k, n FROM R;
+        """)
+        engine.finish()
+        rows = [(row["k"], row["n"]) for row in engine.results("q").to_pylist()]
+    assert sorted(rows) == [(1, "a"), (3, "1.5")]

@@ -93,9 +93,13 @@ def fresh_number(version: int) -> int:
     return (version + 1) << GROUP_BITS
 
 
+def touched(keys: list[str], known: Known, events: pa.Table) -> pa.Table:
+    """What is known of the keys of some events; all there is, without keys."""
+    return known.query(events) if keys else known.all()
+
+
 def run_bucket(
     kernel: Kernel, events: pa.Table, known: Known, after: int, until: int
 ) -> tuple[pa.Table, pa.Table]:
     """The output of a step and the rows it changes; what is known stays as it is."""
-    state = known.query(events) if kernel.keys else known.all()
-    return kernel.run(events, state, after, until)
+    return kernel.run(events, touched(kernel.keys, known, events), after, until)

@@ -5,7 +5,6 @@ How much that is depends on the instants, not on the input: ``limit`` says how f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,18 +112,6 @@ def still_open(elements: pa.Table, columns: list[str], until: int) -> pa.Table:
     kept = lasting.take(pa.array(order[starts[some]]))
     at = kept.schema.get_field_index("_w")
     return kept.set_column(at, "_w", pa.array(weight[some]))
-
-
-def content_pages(
-    elements: pa.Table, columns: list[str], instants: Ints, most_rows: int
-) -> Iterator[pa.Table]:
-    """The contents in pages: of as many instants as make at most so many rows, of one at least."""
-    there = _there(integers(elements["_ts"]), integers(elements["_te"]), instants)
-    done = 0
-    while done < len(instants):
-        following = done + _first_that_fit(there[done:], most_rows)
-        yield contents(elements, columns, instants[done:following])
-        done = following
 
 
 def limit(start: Ints, end: Ints, instants: Ints, until: int, most_rows: int) -> int:

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
-from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket
+from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, last_end
 from millpond.storage.portions import Share
@@ -170,7 +170,7 @@ class RunMemberKernel:
         name = BucketName(self.place.directory, self.operator, bucket)
         member_name = BucketName(self.place.directory, f"{self.operator}.members", bucket)
         known = STATES.state_at(name, groups, self.versions[0])
-        state = known.query(rows) if kernel.keys else known.all()
+        state = touched(kernel.keys, known, rows)
         index = STATES.state_at(member_name, members, self.versions[1])
         fresh = fresh_number(self.versions[0].number)
         output, changed, moved = kernel.run_with_members(

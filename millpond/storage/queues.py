@@ -72,6 +72,11 @@ class Queue:
         return [page for page in self._pages if not page.is_free]
 
     @property
+    def last_page_rows(self) -> int:
+        """How many rows the last page has, with those by which it has grown."""
+        return self._pages[-1].rows if self._pages else 0
+
+    @property
     def all_pages(self) -> list[Page]:
         """The pages, and the one that holds the content summed up."""
         return [*self.pages, *([self.base] if self.base else [])]

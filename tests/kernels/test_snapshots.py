@@ -13,7 +13,6 @@ from millpond.kernels.aggregate import element_schema
 from millpond.kernels.hashing import buckets
 from millpond.kernels.snapshots import (
     SnapshotsKernel,
-    content_pages,
     contents,
     limit,
     slide_instants,
@@ -124,16 +123,6 @@ def test_a_step_without_instants_changes_the_rows_of_its_events_only():
     assert changed.to_pylist() == [{"c0": 2, "c1": None, "_te": 9, "_n": 2}]
     _, changed = KERNEL.run(events, state, np.array([6]), 6)
     assert sorted(row["_n"] for row in changed.to_pylist()) == [0, 2]
-
-
-@given(lives(ROWS, may_open=True), st.sets(st.integers(0, LAST + 2)), st.integers(1, 20))
-def test_pages_of_contents_are_bounded_and_together_the_contents(history, wanted, most):
-    elements, instants = table(history), np.array(sorted(wanted), dtype=np.int64)
-    pages = list(content_pages(elements, ["c0", "c1"], instants, most))
-    for page in pages:
-        assert page.num_rows <= most or len(set(page["_ts"].to_pylist())) == 1
-    whole = contents(elements, ["c0", "c1"], instants)
-    assert pa.concat_tables([whole.slice(0, 0), *pages]).to_pylist() == whole.to_pylist()
 
 
 @given(lives(ROWS, may_open=True), st.sets(st.integers(0, LAST + 2)), st.integers(1, 20))

@@ -48,6 +48,13 @@ def queue(store: Store) -> Queue:
     return Queue("q", SCHEMA, store, is_stream=False)
 
 
+def test_the_last_page_is_known_with_what_it_took_up(queue: Queue) -> None:
+    assert queue.last_page_rows == 0
+    queue.append(elements((1, FOREVER, 1)))
+    queue.append(elements((2, FOREVER, 1), (3, FOREVER, 2)))
+    assert queue.last_page_rows == 3
+
+
 def test_what_covers_a_time_leaves_out_what_nobody_may_see(queue: Queue) -> None:
     queue.append(elements(*((t, FOREVER, t) for t in range(10))))
     assert times(queue.covering(4, 6)) == list(range(7))

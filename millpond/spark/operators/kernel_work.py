@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
+from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, touched
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
@@ -108,8 +108,7 @@ class _MemberWork:
         outputs, changes = [kernel.output_schema.empty_table()], {}
         fresh = fresh_number(groups.version.number)
         for bucket, part in groups.split(rows).items() if kernel.keys else [(0, rows)]:
-            synopsis = groups.at(bucket)
-            known = synopsis.query(part) if kernel.keys else synopsis.all()
+            known = touched(kernel.keys, groups.at(bucket), part)
             output, *changed = kernel.run_with_members(
                 part, known, members.at(bucket), step.after, step.until, fresh
             )
