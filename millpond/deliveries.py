@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
 from millpond.failures import Failure
+from millpond.interruption import WholeLock
 from millpond.results import ResultLog, deliver
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
@@ -28,7 +28,7 @@ Fail = Callable[[list[Failure], Exception], None]
 class Deliveries:
     """What queries have put out, by their names in lower case."""
 
-    def __init__(self, lock: threading.RLock, spark: Callable[[], SparkSession]) -> None:
+    def __init__(self, lock: WholeLock, spark: Callable[[], SparkSession]) -> None:
         self._lock = lock
         self._spark = spark
         self._logs: dict[str, ResultLog] = {}
@@ -94,8 +94,8 @@ class Deliveries:
     def hand_on(self, fail: Fail) -> None:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
-            logs = [self._logs[name] for name in self._news if name in self._logs]
-            self._news = set()
+            news, self._news = self._news, set()
+            logs = [self._logs[name] for name in news if name in self._logs]
 
         def told(log: ResultLog, error: Exception | None) -> None:
             if error is None:
@@ -105,8 +105,13 @@ class Deliveries:
                 at, name = log.complete_until, log.entry.name
                 fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], error)
 
-        for log in logs:
-            deliver(log, self._lock, told)
+        try:
+            for log in logs:
+                deliver(log, self._lock, told)
+        except BaseException:  # interrupted: what was not handed on is news still
+            with self._lock:
+                self._news |= news
+            raise
 
     def note_sink(self, log: ResultLog) -> None:
         """Notes how far a sink is."""
@@ -122,8 +127,8 @@ class Deliveries:
         from millpond.spark.workers import Place
 
         place, path = Place.of(self._store), str(part.absolute())
-        work = WritePart(place, log.page_schema, tuple(_names(log)), path)
-        write_part(self._spark(), page, work)
+        work = WritePart(place, log.page_schema, page.names, tuple(_names(log)), path)
+        write_part(self._spark(), work)
         log.sink.has_part()
         return True
 

@@ -7,7 +7,6 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -56,6 +55,7 @@ from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
+from millpond.interruption import WholeLock
 from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
 from millpond.lazy_spark import LazySpark
@@ -120,7 +120,7 @@ class Engine:
         self._directory = Path(directory or ".")
         self._keeps_results = keep_results
         self.lazy_spark = LazySpark(spark)
-        self._lock = threading.RLock()
+        self._lock = WholeLock()
         """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""

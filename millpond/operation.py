@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from millpond.errors import StateError
+from millpond.interruption import WholeLock
 
 IDLE_SECONDS = 0.05
 """How long a loop in the background rests before it looks at the clock again."""
@@ -25,12 +26,10 @@ class Operation:
     that no source has anything.
     """
 
-    def __init__(
-        self, lock: threading.RLock, work: Callable[[], None], read: Callable[[], bool]
-    ) -> None:
+    def __init__(self, lock: WholeLock, work: Callable[[], None], read: Callable[[], bool]) -> None:
         self._work = work
         self._read = read
-        self._changed = threading.Condition(lock)
+        self._changed = lock.condition()
         self._lock = lock
         self._owner: int | None = None
         self._background: threading.Thread | None = None

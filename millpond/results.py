@@ -18,6 +18,7 @@ from millpond.catalog import QueryEntry
 from millpond.connectors import arrow_schema
 from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import NamedSink, unique_names
+from millpond.interruption import uninterrupted
 from millpond.kernels.columns import integers
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING, Schema
@@ -209,37 +210,45 @@ def _feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
         if page is None or sink is None:
             return False
         page.pin()
-    error: Exception | None = None
-    try:
-        if not log.write_elsewhere(log, page):
-            sink.write(log.named(page.table))
-    except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
-        error = raised
-    with lock:
-        page.unpin()
-        if error is None:
-            log.sink_position += 1
-            log.forget()
-        else:
-            log.sink_failed = True
-        told(log, error)
+    with uninterrupted:  # a page is in the sink if and only if the sink's position says so
+        error: Exception | None = None
+        try:
+            if not log.write_elsewhere(log, page):
+                sink.write(log.named(page.table))
+        except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
+            error = raised
+        with lock:
+            page.unpin()
+            if error is None:
+                log.sink_position += 1
+                log.forget()
+            else:
+                log.sink_failed = True
+            told(log, error)
     return error is None
 
 
 def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bool:
-    with lock:
-        found = log.for_subscribers()
-        if found is None:
-            return False
-        subscriber, page = found
-        page.pin()
-    error: Exception | None = None
-    try:
-        subscriber.callback(log.named(page.table))
-    except Exception as raised:  # noqa: BLE001 (whatever a callback raises is its own affair)
-        error = raised
-    with lock:
-        page.unpin()
-        log.called(subscriber, error)
-        log.forget()
+    with uninterrupted:
+        with lock:
+            found = log.for_subscribers()
+            if found is None:
+                return False
+            subscriber, page = found
+            page.pin()
+        error: Exception | None = None
+        try:
+            with uninterrupted.lifted():
+                subscriber.callback(log.named(page.table))
+        except Exception as raised:  # noqa: BLE001 (whatever a callback raises is its own affair)
+            error = raised
+        except BaseException:
+            subscriber.position -= 1  # interrupted: it has not seen the page
+            raise
+        finally:
+            with lock:
+                page.unpin()
+        with lock:
+            log.called(subscriber, error)
+            log.forget()
     return True

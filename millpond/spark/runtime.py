@@ -7,7 +7,6 @@ holds the lock (a push, a DROP) waits for a commit at most, never for a step.
 from __future__ import annotations
 
 import heapq
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -19,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, RunOperator
 from millpond.errors import InputError, MillpondError, StateError
+from millpond.interruption import WholeLock
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.failures import in_words
@@ -96,7 +96,7 @@ class SparkRuntime:
         store: Store,
         listener: Listener,
         limits: Limits,
-        lock: threading.RLock,
+        lock: WholeLock,
         spark_is_there: Callable[[], bool] = lambda: True,
     ) -> None:
         self.queues = queues
@@ -113,7 +113,7 @@ class SparkRuntime:
         )
         self._states = StateCache(STATE_BYTES)
         self._lock = lock
-        self._changed_now = threading.Condition(lock)
+        self._changed_now = lock.condition()
         self._under_way: dict[str, deque[Step]] = {}
         self._finished: deque[tuple[str, Step]] = deque()
         self._is_woken = False
