@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, OutputOperator
@@ -14,19 +14,26 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from millpond.spark.backlog import Backlog
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.statistics import Statistics
+from millpond.storage.queues import Queue
+
+SMALLEST_RATE = 1e-9
+"""What a quiet input is said to bring: its share of averages is nothing, but it has one."""
 
 
 class Picture:
     """The running operators as strategies see them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, queues: Mapping[str, Queue]) -> None:
         self.running: dict[str, RunningOperator] = {}
         self.statistics: dict[str, Statistics] = {}
         self.weights: dict[str, float] = {}
+        self.backlog = Backlog()
         self.began = time.monotonic()
         self._graph = graph
+        self._queues = queues
 
     def plan(self, version: int) -> PlanSnapshot:
         """The running operators with their measured averages."""
@@ -56,6 +63,7 @@ class Picture:
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,
+                max(self._queues[queue].arrivals.per_second(), SMALLEST_RATE),
             )
             for queue in self.running[identity].inputs
         )
@@ -86,7 +94,10 @@ class Picture:
     def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
         """The queues of some operators now."""
         busy = set(under_way)
-        return [self._state(identity, identity in busy) for identity in identities]
+        found = [self._state(identity, identity in busy) for identity in identities]
+        for state in found:
+            self.backlog.note(state.operator, state.queued_bytes)
+        return found
 
     def _state(self, identity: str, is_busy: bool) -> OperatorState:
         running = self.running[identity]

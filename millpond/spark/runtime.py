@@ -101,7 +101,7 @@ class SparkRuntime:
     ) -> None:
         self.queues = queues
         self.limits = limits
-        self.picture = Picture(graph)
+        self.picture = Picture(graph, queues)
         self.tally = Tally()
         """All steps of this run."""
         self._graph = graph
@@ -164,6 +164,7 @@ class SparkRuntime:
             running.close()
             self.queues.pop(identity).close()
             del self.statistics[identity]
+            self.picture.backlog.forget(number(identity))
             self._changed.discard(identity)
         for queue in self.queues.values():
             queue.free()
@@ -332,7 +333,7 @@ class SparkRuntime:
         running.commit(step)
         queue.advance(step.reached)
         self.statistics[identity].record(step.rows, outcome)
-        self.tally.record(step.rows, outcome)
+        self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
         if now - self._told > STATISTICS_SECONDS:
             self._told = now

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from millpond.spark.fragments import Reading
+from millpond.spark.fragments import STARTED, Reading
+from millpond.storage.origins import Origins, mixed
 from millpond.storage.pages import Page
 
 if TYPE_CHECKING:
@@ -55,6 +56,17 @@ class Step:
         return self.outcome.until
 
     @property
+    def origins(self) -> Origins:
+        """When the tuples came that start in this step; there are none where only time passes."""
+        return mixed(
+            (span.page.origins, span.rows)
+            for reading in self.readings
+            for spans in reading.spans.get(STARTED, ())
+            for span in spans
+            if span.page.origins
+        )
+
+    @property
     def is_finished(self) -> bool:
         """Whether it was executed, with or without success."""
         return self.outcome is not None or self.error is not None
@@ -92,3 +104,8 @@ class Outcome:
     def rows(self) -> int:
         """How many rows it put out."""
         return self.output.rows if self.output else 0
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes these have."""
+        return self.output.bytes if self.output else 0

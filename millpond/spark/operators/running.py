@@ -179,8 +179,10 @@ class RunningOperator:
         """Does the work of a step; nobody sees anything of it yet."""
         began = time.monotonic()
         outcome = self.run(step)
-        if outcome.output is not None and self.around.frames.store.is_durable:
-            _ = outcome.output.names
+        if outcome.output is not None:
+            outcome.output.origins = step.origins
+            if self.around.frames.store.is_durable:
+                _ = outcome.output.names
         outcome.seconds = time.monotonic() - began
         return outcome
 
