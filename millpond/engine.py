@@ -646,6 +646,7 @@ class Engine:
             self._loop = SchedulingLoop(self.runtime, self._strategy())
         try:
             self._loop.run()
+            self.deliveries.settle()
         except BaseException:
             self.runtime.cancel()
             raise
@@ -887,6 +888,7 @@ class Engine:
         self._operation.stop(drain=False)
         if self._runtime is not None:
             self._runtime.close()
+        self.deliveries.settle()
         with self._lock:
             self._journal.flush()
             self.deliveries.close()
