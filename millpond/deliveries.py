@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millpond.arguments import as_text
+from millpond.catalog import ASIDE
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
@@ -22,9 +23,6 @@ from millpond.storage.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ASIDE = "#left_out"
-"""What stands behind the name of a query in the name of what it leaves out."""
 
 MOST_WAITING = 4
 """So many pages may wait for a sink that executors write, before the loop waits for it."""

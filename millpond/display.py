@@ -67,6 +67,8 @@ def shown(engine: Engine, what: str) -> pa.Table:
         rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
     elif what == "steps":
         rows = list(_steps(engine))
+    elif what == "functions":
+        rows = [{"function": str(each)} for each in engine.catalog.functions.values()]
     else:
         rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})

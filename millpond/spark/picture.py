@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import (
     InputSnapshot,
@@ -105,7 +106,9 @@ class Picture:
 
     def place_of(self, identity: str) -> str:
         """What an error in an operator is called after: its queries, and what it does there."""
-        operator, queries = self._graph.operators[identity], ", ".join(self.queries(identity))
+        operator = self._graph.operators[identity]
+        served = (query.removesuffix(ASIDE) for query in self.queries(identity))
+        queries = ", ".join(dict.fromkeys(served))
         word = "query" if "," not in queries else "queries"
         is_output = isinstance(operator, OutputOperator)
         return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")
