@@ -33,9 +33,13 @@ Fail = Callable[[list[Failure], Exception], None]
 class Deliveries:
     """What queries have put out, by their names in lower case."""
 
-    def __init__(self, lock: WholeLock, spark: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, lock: WholeLock, spark: Callable[[], SparkSession], tell: Callable[[], None]
+    ) -> None:
         self._lock = lock
         self._spark = spark
+        self._tell = tell
+        """Called, with the lock held, when a sink has what was written beside the loop."""
         self._logs: dict[str, ResultLog] = {}
         self._news: set[str] = set()
         """The queries that have put out what was not yet handed on."""
@@ -129,18 +133,30 @@ class Deliveries:
             is_elsewhere = page is not None and self._next_part(log, page) is not None
             waiting = log.position - log.sink_position
         if is_elsewhere or log.is_being_fed:
-            self._writing.append(self._writers.submit(feed_sink, log, self._lock, told))
+            writing = self._writers.submit(feed_sink, log, self._lock, told)
+            self._writing.append(writing)
+            writing.add_done_callback(self._has_written)
             if waiting > MOST_WAITING:
                 self.settle()
         else:
             feed_sink(log, self._lock, told)
 
-    def settle(self) -> bool:
-        """Waits until sinks have what is being written for them; whether there was anything."""
+    def _has_written(self, _: Future[None]) -> None:
+        with self._lock:
+            self._tell()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being written beside the loop."""
+        while self._writing and self._writing[0].done():
+            self._writing.pop(0).result()
+        return not self._writing
+
+    def settle(self) -> None:
+        """Waits until sinks have what is being written for them; the lock is not held."""
         writing, self._writing = self._writing, []
         for each in writing:
             each.result()
-        return bool(writing)
 
     def note_sink(self, log: ResultLog) -> None:
         """Notes how far a sink is."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, OutputOperator
+from millpond.schema import FOREVER
 from millpond.snapshot import (
     InputSnapshot,
     OperatorSnapshot,
@@ -91,10 +92,10 @@ class Picture:
     def _state(self, identity: str, is_busy: bool) -> OperatorState:
         running = self.running[identity]
         until = running.horizon
-        waiting = running.waiting(running.claimed, until)
+        waiting = running.waiting(running.claimed, FOREVER)
         arrived = min(queue.oldest_arrival(running.claimed) for queue, _ in running.subscriptions)
         is_free = not (is_busy and running.keeps_state) and until > running.claimed
-        is_ready = is_free and (waiting > 0 or running.has_work(until))
+        is_ready = is_free and running.has_work(until)
         return OperatorState(
             number(identity),
             float(waiting),

@@ -32,6 +32,7 @@ from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
+from millpond.storage.backlog import Backlog
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
@@ -102,6 +103,8 @@ class SparkRuntime:
         self.queues = queues
         self.limits = limits
         self.picture = Picture(graph)
+        self.backlog = Backlog()
+        """What waits in the queues."""
         self.tally = Tally()
         """All steps of this run."""
         self._graph = graph
@@ -153,8 +156,9 @@ class SparkRuntime:
             )
             self.statistics[identity] = Statistics()
             self._changed.add(identity)
+            self._count_backlog(running.inputs)
         self._version += 1
-        self._wake()
+        self.wake()
 
     def stop(self, identities: list[str]) -> None:
         """Stops operators and frees what they held; steps of theirs under way are for nothing."""
@@ -163,11 +167,17 @@ class SparkRuntime:
             self._forget(identity)
             running.close()
             self.queues.pop(identity).close()
+            self.backlog.forget(identity)
             del self.statistics[identity]
             self._changed.discard(identity)
         for queue in self.queues.values():
             queue.free()
+            self.backlog.count(queue)
         self._version += 1
+
+    def _count_backlog(self, queues: Iterable[str]) -> None:
+        for name in queues:
+            self.backlog.count(self.queues[name])
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""
@@ -197,12 +207,7 @@ class SparkRuntime:
             self._changed -= self._shown  # the others came after the plan was last shown
             now = time.monotonic() - self.picture.began
         self._listener.after_commit()
-        return Observation(now, states, self.queue_bytes)
-
-    @property
-    def queue_bytes(self) -> float:
-        """The memory of all queues."""
-        return float(self._store.bytes)
+        return Observation(now, states, float(self.backlog.bytes))
 
     # -- what strategies ask ---------------------------------------------------------------
 
@@ -288,7 +293,8 @@ class SparkRuntime:
         self._listener.after_commit()
         return True
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Something has changed that whoever waits for steps is to see."""
         if self._under_way:
             self._is_woken = True
             self._changed_now.notify_all()
@@ -371,12 +377,13 @@ class SparkRuntime:
                 self._listener.compacted(name, compaction)
                 queue.compact(compaction)
             queue.free()
+        self._count_backlog([*self.running[identity].inputs, identity])
         self._changed |= {identity, *self._graph.readers(identity)}
 
     def arrived(self, queue: str) -> None:
         """Notes that a base queue has new rows or a new heartbeat."""
+        self.backlog.count(self.queues[queue])
         self._changed |= set(self._graph.readers(queue)) & self.running.keys()
-        self._wake()
 
     # -- quiet inputs ----------------------------------------------------------------------
 
@@ -421,8 +428,9 @@ class SparkRuntime:
             running.state.restore(state)
         running.skip(until)
         queue.advance(until)
-        for name in self._graph.operators[identity].queues():
+        for name in running.inputs:
             self.queues[name].free()
+        self._count_backlog([*running.inputs, identity])
         self._changed |= {identity, *self._graph.readers(identity)}
 
     # -- end -------------------------------------------------------------------------------

@@ -1,0 +1,46 @@
+"""The backlog: what waits in queues, apart from what windows retain.
+
+A row waits until every reader that works on it is past it, steps under way included, and counts
+once however many readers there are. Only queues that changed are counted again, and none of their
+pages are walked but those that a reader has read in part.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from millpond.storage.queues import Queue
+
+
+class Amount(NamedTuple):
+    """So much waits."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+class Backlog:
+    """What waits in all queues, and in each."""
+
+    def __init__(self) -> None:
+        self.rows = self.bytes = 0
+        self._amounts: dict[str, Amount] = {}
+
+    def of(self, queue: str) -> Amount:
+        """What waits in one queue."""
+        return self._amounts.get(queue, Amount())
+
+    def count(self, queue: Queue) -> None:
+        """A queue has changed: what waits there now."""
+        self._set(queue.name, Amount(*queue.backlog()))
+
+    def forget(self, queue: str) -> None:
+        """A queue is gone."""
+        self._set(queue, Amount())
+        self._amounts.pop(queue, None)
+
+    def _set(self, queue: str, now: Amount) -> None:
+        before = self.of(queue)
+        self._amounts[queue] = now
+        self.rows += now.rows - before.rows
+        self.bytes += now.bytes - before.bytes
