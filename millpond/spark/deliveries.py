@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import Line, Place, lines_of
+from millpond.spark.workers import NOTHING, Answer, Place, lines_of
 from millpond.storage.pages import Page
 
 
@@ -43,10 +43,10 @@ class WritePart:
     names: tuple[str, ...]
     path: str
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One task has all the rows."""
         pq.write_table(named(rows, list(self.names)), self.path)
-        return {}
+        return {}, NOTHING
 
 
 def write_part(session: SparkSession, page: Page, work: WritePart) -> None:
