@@ -727,7 +727,7 @@ class Engine:
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         if step.outcome is not None and self._journal.is_durable:
-            page, state = step.outcome.output, step.running.state
+            page, state = step.published, step.running.state
             self._journal.note(
                 "step",
                 operator=identity,

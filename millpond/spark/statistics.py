@@ -59,8 +59,8 @@ class Statistics:
         self.tally.record(rows, outcome)
         self._costs.record(rows, outcome.seconds)
         self._outputs = self._outputs * MEMORY + outcome.rows
-        if outcome.output is not None:
-            self.output_bytes = outcome.output.bytes / outcome.rows
+        if outcome.rows:
+            self.output_bytes = outcome.bytes / outcome.rows
 
     @property
     def cost_seconds(self) -> float:

@@ -18,7 +18,7 @@ from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.pages import Page, Span, concatenated
-from millpond.storage.readers import Reader, ReaderKind, Retention
+from millpond.storage.readers import Reader, ReaderKind, Remains, Retention
 from millpond.storage.store import Store
 
 COMPACT_ROWS = 10_000
@@ -249,6 +249,13 @@ class Queue:
             self._unread = []
         kind.add(reader)
         return reader
+
+    def remains(self, known: set[Reader]) -> Remains:
+        """What is needed of a page that these readers have passed; others may need all of it."""
+        kinds = self._kinds.values()
+        if any(k.needs_content or k.scans or not k.readers <= known for k in kinds):
+            return Remains.ALL
+        return max((k.retention.remains for k in kinds), default=Remains.ALL, key=lambda r: r.value)
 
     def unsubscribe(self, reader: Reader) -> None:
         """A reader leaves."""
