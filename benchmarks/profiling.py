@@ -12,9 +12,9 @@ from typing import Any
 
 from millpond import Engine
 from millpond.latency import LatencyRecord
-from millpond.spark.backlog import Backlog
 from millpond.spark.statistics import Statistics, Tally
-from millpond.spark.steps import Step
+from millpond.spark.units import UnitStep
+from millpond.storage.backlog import Backlog
 from millpond.storage.rates import Course, Rate
 
 PAGES, ROWS = 2_000, 200
@@ -29,7 +29,8 @@ MEASURING = [
     (Rate, "add"),
     (Rate, "per_second"),
     (Course, "add"),
-    (Backlog, "note"),
+    (Backlog, "count"),
+    (UnitStep, "_origins"),
     (LatencyRecord, "add"),
 ]
 
@@ -78,9 +79,6 @@ def main() -> None:
     watch = Stopwatch()
     for owner, name in MEASURING:
         setattr(owner, name, watch.around(getattr(owner, name)))
-    origins = Step.origins.fget
-    if origins is not None:
-        Step.origins = property(watch.around(origins))  # type: ignore[method-assign,assignment]
     watched, steps = run()
     share = watch.seconds / watched
     print(f"{steps:,} steps in {watched:.2f} s ({plain:.2f} s without stopwatches)")

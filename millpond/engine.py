@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from millpond.arguments import as_text
+from millpond.arrivals import Arrivals, Feed
 from millpond.catalog import (
     ASIDE,
     Catalog,
@@ -65,7 +66,7 @@ from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
-from millpond.reading import ReadLimits
+from millpond.reading import Allowance, ReadLimits
 from millpond.recovery import Replay, form_of
 from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
@@ -125,12 +126,14 @@ class Engine:
         """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
-        self.deliveries = Deliveries(self._lock, lambda: self.spark)
+        self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
+        self.graph = Graph()
         self._open_store(self.settings.store)
-        self._operation = Operation(self._lock, self._work, self._read_source)
+        self._operation = Operation(
+            self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
+        )
         self._failures = Failures()
         self._outputs: dict[str, str] = {}
-        self.graph = Graph()
         self._begun: list[str] = []
         """The operators that the present statement has added."""
         self._runtime: SparkRuntime | None = None
@@ -145,6 +148,7 @@ class Engine:
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
+        self.arrivals = Arrivals(self.inputs, self.graph, self._lock, self._read, self._wake)
 
     # -- statements ------------------------------------------------------------------------
 
@@ -396,6 +400,7 @@ class Engine:
     def _move_to(self, location: str) -> None:
         store, journal = self.store, self._journal
         self._open_store(location)
+        self._operation.arrivals = self.arrivals
         journal.close()
         store.close()
         self._recover()
@@ -546,7 +551,14 @@ class Engine:
             self._expect_spark()
         if self._runtime is not None:
             self._runtime.arrived(queue.name)
+        self.arrivals.has_news = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Something has come: the loop is to look at it."""
         self._operation.wake()
+        if self._runtime is not None:
+            self._runtime.wake()
 
     def _expect_spark(self) -> None:
         """Starts Spark in the background: steps are to come that need it."""
@@ -601,7 +613,7 @@ class Engine:
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self._check_open()
-        self._operation.run(self._work)
+        self._operation.run(lambda: self._operation.work(Feed()))
         self._raise_failures()
 
     def run_sources(
@@ -616,8 +628,8 @@ class Engine:
         call reads on.
         """
         self._check_open()
-        limits = ReadLimits(seconds, rows)
-        self._operation.run(lambda: self._work_through_sources(report, limits))
+        feed = self._feed(report, ReadLimits(seconds, rows))
+        self._operation.run(lambda: self._operation.work(feed))
         self._raise_failures()
 
     def finish(
@@ -628,8 +640,8 @@ class Engine:
     ) -> None:
         """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
         self._check_open()
-        limits = ReadLimits(seconds, rows)
-        self._operation.run(lambda: self._finish(report, limits))
+        feed = self._feed(report, ReadLimits(seconds, rows))
+        self._operation.run(lambda: self._finish(feed))
         self._raise_failures()
 
     def start(self) -> None:
@@ -641,76 +653,64 @@ class Engine:
         """Ends the work in the background; ``drain``: only once all that has come is done."""
         self._operation.stop(drain)
 
-    def _finish(self, report: Report | None, limits: ReadLimits) -> None:
-        self._work_through_sources(report, limits)
+    def _finish(self, feed: Feed) -> None:
+        self._operation.work(feed)
         with self._lock:
             self.inputs.end(self.graph)
-        self._work()
+        self._operation.work(Feed())
 
-    def _work_through_sources(self, report: Report | None, limits: ReadLimits) -> None:
-        with self._lock:
-            self.inputs.limit(limits)
-        try:
-            while self._read_source(report):
-                self._work()
-        finally:
-            with self._lock:
-                self.inputs.limit(ReadLimits())
-        self._work()
+    def _feed(self, report: Report | None, limits: ReadLimits) -> Feed:
+        """What a run takes; one that goes on with an earlier one counts the rows of both."""
+        taken, self.inputs.taken_before = self.inputs.taken_before, {}
+        return Feed(Allowance(limits, taken), report)
 
-    def _read_source(self, report: Report | None = None) -> bool:
-        """Reads a page of the source furthest behind; the lock is not held meanwhile."""
-        with self._lock:
-            names = [] if self._closed else self.inputs.sources_of(self.graph)
-            reading = self.inputs.next_reading(names)
-        if reading is None:
-            return False
-        line = self._read_elsewhere(reading)
-        page = reading.page() if line is None else None
-        with self._lock:
-            if line is None:
-                self.inputs.take(reading, page, report)
-            else:
-                self.inputs.take_line(reading, line, report)
-            self._journal.flush()
-        return True
+    def _read(self, reading: SourceReading) -> None:
+        """Reads a page of a source, here or where the executors are; the lock is not held."""
+        reading.line = self._read_elsewhere(reading)
+        if reading.line is None:
+            reading.read()
 
     def _read_elsewhere(self, reading: SourceReading) -> dict[str, Any] | None:
         """Has the executors read a page where files hold more rows than are for the driver."""
         intake, settings = self.inputs.streams.get(reading.name), self.settings_now
-        most, taken = settings.driver_rows, self.inputs.read_rows.get(reading.name, 0)
-        is_large = settings.page_rows > most and (not most or reading.rows_left(taken) > most)
+        most = settings.driver_rows
+        is_large = settings.page_rows > most and (not most or reading.rows_left > most)
         if is_large:
             self._expect_spark()
         if intake is None or not is_large or not reading.can_be_elsewhere:
             return None
-        # While Spark starts there is work for the driver. What was read elsewhere goes on there.
         may_wait = most == 0 or settings.place_by == "rows"
-        is_awaited = not may_wait and not self.lazy_spark.is_started
-        if is_awaited and reading.name not in self.inputs.read_elsewhere:
-            return None
+        if not may_wait and not self.lazy_spark.is_started:
+            return None  # while Spark starts there is work for the driver
         from millpond.spark.sources import read_page
 
         with self._lock:
             work = {
-                "admission": intake.admission,
+                "admission": self.inputs.admission(reading),
                 "settings": settings,
                 "directory": str(self._directory.absolute()),
-                "rows": taken,
+                "rows": reading.taken,
                 "now": intake.now_ticks(),
             }
         return read_page(self.spark, self.store, work)
 
-    def _work(self) -> None:
-        """One round of the loop: everything that can be done now."""
+    def _turn(self, feed: Feed, is_idle: bool) -> bool:
+        """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self._lock:
-            if self._closed or not self._outputs:
-                return
-            self.inputs.promise(self.settings)
+            has_news = self.arrivals.deliver(feed)
+            if self._closed:
+                return False
+            if not self._outputs:
+                self._journal.flush()
+                return has_news
+            if has_news or is_idle:
+                self.inputs.promise(self.settings)
+                self.arrivals.has_news = False
+            self._journal.flush()
         if self._loop is None:
             self._loop = SchedulingLoop(self.runtime, self._strategy())
         try:
-            self._loop.run()
+            return self._loop.turn() or has_news
         except BaseException:
             self.runtime.cancel()
             raise
@@ -728,7 +728,7 @@ class Engine:
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         if step.outcome is not None and self._journal.is_durable:
-            page, state = step.outcome.output, step.running.state
+            page, state = step.published, step.running.state
             self._journal.note(
                 "step",
                 operator=identity,
@@ -954,9 +954,11 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
+            self.arrivals.close()
         self._operation.stop(drain=False)
         if self._runtime is not None:
             self._runtime.close()
+        self.deliveries.settle()
         with self._lock:
             self._journal.flush()
             self.deliveries.close()

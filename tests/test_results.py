@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from millpond import Engine
 from millpond.kernels.results import summed
-from millpond.results import MOST_FAILURES, ResultLog, deliver
+from millpond.results import MOST_FAILURES, ResultLog, call_subscribers, feed_sink
 from millpond.schema import BEGINNING
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
@@ -42,7 +42,9 @@ def log():
 def handed_on(log):
     """Delivers; the errors of its sink."""
     told = []
-    deliver(log, threading.RLock(), lambda log, error: told.append(error))
+    lock = threading.RLock()
+    feed_sink(log, lock, lambda log, error: told.append(error))
+    call_subscribers(log, lock)
     return [str(error) for error in told if error is not None]
 
 

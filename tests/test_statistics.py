@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from millpond import Engine
-from millpond.spark.backlog import Backlog
 
 QUERIES = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -58,20 +57,9 @@ def test_strategies_see_the_rates_of_their_inputs(engine):
     assert rates["stream:s"] == pytest.approx(10 * rates["stream:t"], rel=0.2)
 
 
-def test_backlog_has_a_peak_and_a_mean_over_time():
-    backlog = Backlog(now=0.0)
-    backlog.note(1, 100.0, now=1.0)
-    backlog.note(2, 300.0, now=2.0)
-    backlog.note(1, 0.0, now=3.0)
-    assert (backlog.bytes, backlog.peak_bytes) == (300.0, 400.0)
-    assert backlog.mean_bytes(now=4.0) == pytest.approx((100 + 400 + 300) / 4)
-    backlog.forget(2)
-    assert backlog.bytes == 0
-
-
 def test_what_waits_is_seen_before_it_is_worked_off(engine):
     engine.push("S", [(1, a) for a in range(1_000)])
     engine.push("T", [(1, 1)])
     engine.finish()
-    assert engine.runtime.picture.backlog.peak_bytes >= 1_000 * 4
-    assert engine.runtime.picture.backlog.bytes == 0
+    assert engine.runtime.backlog.peak_bytes >= 1_000 * 4
+    assert engine.runtime.backlog.bytes == 0

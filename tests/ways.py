@@ -1,4 +1,5 @@
-"""The ways to run a case that must not matter: places, processors, stores, deaths, repetitions."""
+"""The ways to run a case that must not matter: places, processors, stores, deaths, repetitions,
+queues."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ import threading
 from dataclasses import dataclass
 
 from millpond import Engine
+from millpond.planning.placement import QueuePlacement, edges
 from millpond.spark.operators.running import RunningOperator
+from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
 
 PROCESSORS = (1, 2, 3, 4)
@@ -28,6 +31,8 @@ class Way:
     store: str = "memory"
     repeats: float = 0.0
     """Which part of the steps is executed twice, the first time for nothing."""
+    moves: float = 0.0
+    """Before which part of the steps queues are put in and taken out."""
 
     @staticmethod
     def drawn(seed):
@@ -39,6 +44,7 @@ class Way:
             DRIVER_ROWS[seed // 2 % len(DRIVER_ROWS)],
             rng.choice(STORES),
             rng.choice((0.0, 0.5)),
+            rng.choice((0.0, 0.2, 1.0)),
         )
 
     def engines(self, spark, **more):
@@ -54,7 +60,7 @@ class Way:
             def make():
                 return Engine(settings, spark, store=directory)
 
-            with repeated(rng, self.repeats):
+            with repeated(rng, self.repeats), moving_queues(rng, self.moves):
                 dies = (lambda: rng.random() < 0.25) if self.store == "dying" else lambda: False
                 engine = make() if directory is None else Mortal(make, dies)
                 try:
@@ -88,3 +94,22 @@ def repeated(rng, share):
         yield
     finally:
         RunningOperator.execute = execute
+
+
+@contextlib.contextmanager
+def moving_queues(rng, share):
+    """Before some steps, has queues stand somewhere else."""
+    perform = SparkRuntime.perform
+
+    def moved(self, decision):
+        if rng.random() < share:
+            part = rng.choice((0.0, 0.5, 0.9, 1.0))
+            found = sorted(edges(self._graph))
+            self.placement = QueuePlacement(frozenset(e for e in found if rng.random() < part))
+        perform(self, decision)
+
+    SparkRuntime.perform = moved
+    try:
+        yield
+    finally:
+        SparkRuntime.perform = perform

@@ -48,7 +48,7 @@ def say_what_it_took(engine: Engine) -> None:
     if not engine.has_runtime or not engine.runtime.tally.steps:
         return
     _say_which_way(engine)
-    backlog = engine.runtime.picture.backlog
+    backlog = engine.runtime.backlog
     _say(
         f"backlog at most {backlog.peak_bytes / 1e6:,.2f} MB, "
         f"{backlog.mean_bytes() / 1e6:,.2f} MB on average"

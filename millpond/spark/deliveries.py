@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import Line, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, Answer, Place, lines_of_tasks
 from millpond.storage.pages import Page
 
 
@@ -44,11 +44,11 @@ class WritePart:
     names: tuple[str, ...]
     path: str
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One task has all the rows."""
         parts = [pq.read_table(self.place.path(name), schema=self.schema) for name in self.files]
         pq.write_table(named(pa.concat_tables(parts), list(self.names)), self.path)
-        return {}
+        return {}, NOTHING
 
 
 def write_part(session: SparkSession, work: WritePart) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, OutputOperator
+from millpond.scheduling.threads.fused_plan import fused_snapshot
+from millpond.schema import FOREVER
 from millpond.snapshot import (
     InputSnapshot,
     OperatorSnapshot,
@@ -14,9 +16,9 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
-from millpond.spark.backlog import Backlog
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.statistics import Statistics
+from millpond.spark.units import Unit, Units
 from millpond.storage.queues import Queue
 
 SMALLEST_RATE = 1e-9
@@ -28,15 +30,20 @@ class Picture:
 
     def __init__(self, graph: Graph, queues: Mapping[str, Queue]) -> None:
         self.running: dict[str, RunningOperator] = {}
+        self.units = Units(queues)
         self.statistics: dict[str, Statistics] = {}
         self.weights: dict[str, float] = {}
-        self.backlog = Backlog()
         self.began = time.monotonic()
         self._graph = graph
         self._queues = queues
 
     def plan(self, version: int) -> PlanSnapshot:
-        """The running operators with their measured averages."""
+        """The virtual operators with their measured averages."""
+        units = {number(i): number(unit.identity) for i, unit in self.units.of.items()}
+        return fused_snapshot(self.elementary(version), units, version)
+
+    def elementary(self, version: int = 0) -> PlanSnapshot:
+        """The running operators, each for itself."""
         served = self._served()
         return PlanSnapshot(
             tuple(self._snapshot(identity, served[identity]) for identity in self.running), version
@@ -91,26 +98,22 @@ class Picture:
             seen.update(readers)
         return list(found)
 
-    def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
-        """The queues of some operators now."""
-        busy = set(under_way)
-        found = [self._state(identity, identity in busy) for identity in identities]
-        for state in found:
-            self.backlog.note(state.operator, state.queued_bytes)
-        return found
+    def states(
+        self, units: Iterable[Unit], under_way: Container[str], is_held: Callable[[Unit], bool]
+    ) -> list[OperatorState]:
+        """The queues of some units now; those that are held begin nothing new."""
+        return [self._state(unit, unit.identity in under_way, is_held(unit)) for unit in units]
 
-    def _state(self, identity: str, is_busy: bool) -> OperatorState:
-        running = self.running[identity]
-        until = running.horizon
-        waiting = running.waiting(running.claimed, until)
-        arrived = min(queue.oldest_arrival(running.claimed) for queue, _ in running.subscriptions)
-        is_free = not (is_busy and running.keeps_state) and until > running.claimed
-        is_ready = is_free and (waiting > 0 or running.has_work(until))
+    def _state(self, unit: Unit, is_busy: bool, is_held: bool) -> OperatorState:
+        until = unit.horizon
+        waiting = {each.identity: each.waiting(each.claimed, FOREVER) for each in unit.members}
+        is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
+        is_ready = is_free and unit.has_work(until)
         return OperatorState(
-            number(identity),
-            float(waiting),
-            waiting * self.statistics[identity].input_bytes,
-            arrived - self.began,
+            number(unit.identity),
+            float(sum(waiting.values())),
+            sum(rows * self.statistics[each].input_bytes for each, rows in waiting.items()),
+            unit.oldest_arrival - self.began,
             is_ready,
             is_busy and not is_ready,
         )

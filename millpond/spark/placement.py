@@ -7,6 +7,8 @@ in one place makes the other's figures older, so a place that was slow once is t
 
 from __future__ import annotations
 
+import math
+
 from millpond.spark.costs import Costs, Line
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
 from millpond.spark.surroundings import Limits
@@ -59,10 +61,10 @@ class Placement:
         is_asked = self._limits.by_cost and self._limits.driver_rows > 0
         return is_asked and self.lines[DRIVER].at(rows) <= START_SECONDS
 
-    def is_over_within(self, seconds: float, rows: int) -> bool:
-        """Whether a step in the driver takes no longer, by those that were measured."""
+    def seconds_here(self, rows: float) -> float:
+        """How long a step takes in the driver, by those that were measured; infinity before."""
         costs = self._costs[DRIVER]
-        return costs.weight >= 1 and costs.line.at(rows) <= seconds
+        return costs.line.at(rows) if costs.weight >= 1 else math.inf
 
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds a step; the first one on the executors, which compiles, says nothing of others."""

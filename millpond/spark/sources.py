@@ -6,7 +6,6 @@ errors name are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
+from millpond.connectors.sources import OpenPages
 from millpond.settings import Settings
-from millpond.spark.workers import Line, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, Answer, Line, Place, lines_of_tasks
 from millpond.storage.store import Store, write_parquet
 
 
@@ -37,13 +37,13 @@ class ReadPage:
         """It takes no rows."""
         return pa.schema([])
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """The page, what is late, and how far the source is."""
         source, table = _next_page(self)
         progress = source.progress()
         line: Line = {"progress": [progress.done, progress.total, progress.unit]}
         if table is None:
-            return line | {"taken": -1}
+            return line | {"taken": -1}, NOTHING
         admitted = self.admission.admit(table, self.now)
         if admitted.page is not None:
             line |= self.place.write_page(admitted.page, bucket, attempt)
@@ -51,25 +51,16 @@ class ReadPage:
             line["late"] = f"{self.place.page}-{attempt}.late.parquet"
             line["late_rows"] = admitted.late.num_rows
             write_parquet(admitted.late, self.place.path(line["late"]))
-        return line | {
+        line |= {
             "taken": self.rows + table.num_rows,
             "largest": admitted.largest,
             "arrived": admitted.arrived,
             "heartbeat": admitted.heartbeat,
         }
+        return line, NOTHING
 
 
-@dataclass
-class _Open:
-    """A source this worker reads, and how many rows it has handed out."""
-
-    source: Source
-    pages: Iterator[pa.Table]
-    rows: int = 0
-    rest: pa.Table | None = None
-
-
-_open: dict[tuple[str, str], _Open] = {}
+_open: dict[tuple[str, str], tuple[Source, OpenPages]] = {}
 """The sources this process, one of Spark's Python workers, has open: it may be asked to go on."""
 
 MOST_OPEN = 16
@@ -78,26 +69,15 @@ MOST_OPEN = 16
 
 def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
     key = (work.place.directory, work.admission.entry.name)
-    opened = _open.pop(key, None)
-    if opened is None or opened.rows > work.rows:
+    source, pages = _open.pop(key, (None, None))
+    if source is None or pages is None or pages.rows > work.rows:
         source = open_source(work.admission.entry, work.settings, Path(work.directory))
-        opened = _Open(source, source.pages())
-    page = _skipped(opened, work.rows)
-    _open[key] = opened
+        pages = OpenPages.of(source, work.rows)
+    page = pages.behind(work.rows)
+    _open[key] = source, pages
     while len(_open) > MOST_OPEN:
         del _open[next(iter(_open))]
-    return opened.source, page
-
-
-def _skipped(opened: _Open, rows: int) -> pa.Table | None:
-    """The next page behind so many rows; others have read what lies before."""
-    while True:
-        page = next(opened.pages, None)
-        if page is None:
-            return None
-        start, opened.rows = opened.rows, opened.rows + page.num_rows
-        if opened.rows > rows:
-            return page.slice(max(0, rows - start))
+    return source, page
 
 
 def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Line:
