@@ -8,12 +8,14 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from millpond.analysis import analysed
 from millpond.arguments import as_text
 from millpond.arrivals import Arrivals, Feed
 from millpond.catalog import (
@@ -61,6 +63,7 @@ from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
 from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
+from millpond.measured_plan import measured_plan
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
@@ -914,9 +917,10 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
-        if stage not in ("logical", "physical"):
-            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical')
-        return Plan(entry.name, stage, self._plan_text(entry, stage))
+        if stage not in ("logical", "physical", "analyze"):
+            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
+        with self._lock:
+            return Plan(entry.name, stage, self._plan_text(entry, stage))
 
     def _explain(self, action: Explain, text: str) -> Plan:
         if action.stage.lower() == "syntax":
@@ -925,6 +929,8 @@ class Engine:
         return Plan(action.query.name, stage, self._plan_text(action.query, stage))
 
     def _plan_text(self, entry: QueryEntry, stage: str) -> str:
+        if stage == "analyze":
+            return analysed(self, entry.name)
         plan = optimise(entry.plan, entry.on_error)
         if stage == "logical":
             return str(plan)
@@ -932,6 +938,25 @@ class Engine:
             output = self._outputs[entry.name.lower()]
             return self.graph.describe(self.graph.upstream(output))
         return self.graph.explain(entry.name, plan, self.inputs.next_epoch)
+
+    def held(self) -> AbstractContextManager[object]:
+        """Has nothing change while one looks at several things."""
+        return self._lock
+
+    def output_of(self, query: str) -> str:
+        """The operator that puts a query out; raises if none runs."""
+        output = self._outputs.get(query.lower())
+        if output is None or self._runtime is None or output not in self._runtime.running:
+            raise StateError(
+                f'query "{query}" does not run, so nothing was measured of it; register it with '
+                "CREATE QUERY, feed it, and ask again"
+            )
+        return output
+
+    def statistics(self) -> dict[str, Any]:
+        """The running plan as it was measured, as plain data, for `millpond simulate`."""
+        with self._lock:
+            return measured_plan(self)
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
