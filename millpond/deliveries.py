@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -92,6 +93,8 @@ class Deliveries:
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
         log = self._logs[query.lower()]
+        if page is not None and not self._journal.is_replaying:
+            log.latency.add(page.origins, page.rows, time.monotonic())
         if page is not None and log.counts_coming and not self._journal.is_replaying:
             log.count_coming(page)
             self._journal.note("came", query=query.lower(), elements=log.came)

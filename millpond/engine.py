@@ -59,6 +59,7 @@ from millpond.intake import RelationIntake
 from millpond.interruption import WholeLock
 from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
+from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
@@ -891,6 +892,11 @@ class Engine:
         """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
         log = self.deliveries.aside(query)
         return 0 if log is None else log.came
+
+    def latency(self, query: str) -> Latencies:
+        """How long the results of a query took, from the arrival of their tuples."""
+        with self._lock:
+            return self.deliveries.of(query).latency.known()
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""

@@ -7,6 +7,7 @@ one that raises or is slow takes nothing from the others.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.interruption import uninterrupted
 from millpond.kernels.columns import integers
 from millpond.kernels.results import named
+from millpond.latency import LatencyRecord
 from millpond.schema import BEGINNING, Schema
 from millpond.storage.pages import Page, concatenated
 
@@ -68,6 +70,7 @@ class ResultLog:
     counts_coming: bool = False
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
+    latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
     _pages: list[Page] = field(default_factory=list)
 
     @property

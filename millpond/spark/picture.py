@@ -21,6 +21,9 @@ from millpond.spark.statistics import Statistics
 from millpond.spark.units import Unit, Units
 from millpond.storage.queues import Queue
 
+SMALLEST_RATE = 1e-9
+"""What a quiet input is said to bring: its share of averages is nothing, but it has one."""
+
 
 class Picture:
     """The running operators as strategies see them."""
@@ -32,6 +35,7 @@ class Picture:
         self.weights: dict[str, float] = {}
         self.began = time.monotonic()
         self._graph = graph
+        self._queues = queues
 
     def plan(self, version: int) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
@@ -66,6 +70,7 @@ class Picture:
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,
+                max(self._queues[queue].arrivals.per_second(), SMALLEST_RATE),
             )
             for queue in self.running[identity].inputs
         )

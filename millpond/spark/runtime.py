@@ -444,7 +444,7 @@ class SparkRuntime:
         if outcome.output is not None and outcome.output is not step.published:
             outcome.output.free()
         self.statistics[identity].record(step.rows, outcome)
-        self.tally.record(step.rows, outcome)
+        self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
         if now - self._told > STATISTICS_SECONDS:
             self._told = now

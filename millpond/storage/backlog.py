@@ -7,6 +7,7 @@ pages are walked but those that a reader has read in part.
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from millpond.storage.queues import Queue
@@ -24,7 +25,16 @@ class Backlog:
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
+        self.peak_bytes = 0
         self._amounts: dict[str, Amount] = {}
+        self._began = self._changed = time.monotonic()
+        self._byte_seconds = 0.0
+
+    def mean_bytes(self) -> float:
+        """How many bytes have waited, on the average over time."""
+        self._pass()
+        seconds = self._changed - self._began
+        return self._byte_seconds / seconds if seconds > 0 else float(self.bytes)
 
     def of(self, queue: str) -> Amount:
         """What waits in one queue."""
@@ -40,7 +50,14 @@ class Backlog:
         self._amounts.pop(queue, None)
 
     def _set(self, queue: str, now: Amount) -> None:
+        self._pass()
         before = self.of(queue)
         self._amounts[queue] = now
         self.rows += now.rows - before.rows
         self.bytes += now.bytes - before.bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes)
+
+    def _pass(self) -> None:
+        now = time.monotonic()
+        self._byte_seconds += self.bytes * (now - self._changed)
+        self._changed = now

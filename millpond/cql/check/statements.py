@@ -50,6 +50,8 @@ SHOWN = (
     "functions",
     "failures",
     "steps",
+    "statistics",
+    "latency",
     "settings",
     "all",
 )

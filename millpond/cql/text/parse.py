@@ -255,7 +255,8 @@ def _show(cursor: Cursor) -> ShowStatement:
         cursor.expect("ALL")
         return ShowStatement(Name("ALL", offset))
     kinds = (
-        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, SETTINGS, ALL or a name"
+        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, STATISTICS, LATENCY, "
+        "SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 
