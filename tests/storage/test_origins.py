@@ -10,7 +10,7 @@ from millpond.storage.origins import MOST_MOMENTS, mixed
 
 MOMENTS = st.floats(0, 1e6)
 ORIGINS = st.lists(st.tuples(MOMENTS, st.floats(0.5, 1e4)), min_size=1, max_size=30)
-PARTS = st.lists(st.tuples(ORIGINS.map(tuple), st.integers(1, 10_000)), max_size=6)
+PARTS = st.lists(st.tuples(ORIGINS.map(tuple), st.integers(0, 10_000)), max_size=6)
 
 
 @given(PARTS)
@@ -32,9 +32,14 @@ def test_moments_are_few_in_order_and_within_those_that_were(parts):
     assert moments == sorted(moments)
     assert len(moments) <= MOST_MOMENTS
     given_moments = [moment for origins, _ in parts for moment, _ in origins]
+    assert bool(moments) == any(rows for _, rows in parts)
     if moments:
         assert moments[0] >= min(given_moments) * (1 - 1e-9)
         assert moments[-1] <= max(given_moments) * (1 + 1e-9)
+
+
+def test_what_is_made_of_no_rows_or_of_what_has_no_origin_has_none():
+    assert mixed([]) == mixed([(((1.0, 2.0),), 0)]) == mixed([((), 5)]) == ()
 
 
 def test_each_moment_is_off_by_at_most_a_stretch():
