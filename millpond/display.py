@@ -67,6 +67,8 @@ def shown(engine: Engine, what: str) -> pa.Table:
         rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
     elif what == "steps":
         rows = list(_steps(engine))
+    elif what == "queues":
+        rows = list(_queues(engine))
     else:
         rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
@@ -89,6 +91,22 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
             "on executors": tally.executor_steps,
             **_costs(engine.runtime.running[identity].placement),
             "driver bytes": tally.driver_bytes,
+        }
+
+
+def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
+    """What each queue holds: what waits in it, and what windows retain of it."""
+    if not engine.has_runtime:
+        return
+    for name, queue in engine.inputs.queues.items():
+        waiting = engine.runtime.backlog.of(name)
+        yield {
+            "queue": name,
+            "waiting rows": waiting.rows,
+            "waiting bytes": waiting.bytes,
+            "retained rows": queue.rows - waiting.rows,
+            "retained bytes": queue.bytes - waiting.bytes,
+            "spilled bytes": queue.spilled_bytes,
         }
 
 
@@ -126,7 +144,14 @@ def _detail(engine: Engine, entry: Any) -> str:
             return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
-            return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            return come + _held(engine, entry.name)
         case RelationEntry():
-            return str(entry.source)
+            return str(entry.source) + _held(engine, entry.name)
     return ""
+
+
+def _held(engine: Engine, name: str) -> str:
+    """Whether a source is held back."""
+    is_held = name.lower() in engine.arrivals.held
+    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""

@@ -21,6 +21,7 @@ from millpond.decisions import Decision, RunOperator
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.snapshot import Observation, PlanSnapshot
+from millpond.spark.batches import batch_rows
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
@@ -184,6 +185,15 @@ class SparkRuntime:
         self.picture.weights[query] = weight
         self._version += 1
 
+    def retaining(self, queue: str) -> list[str]:
+        """The queries that read pages of a queue again after they have passed them."""
+        found: dict[str, None] = {}
+        for identity in self._graph.readers(queue):
+            mine = [r for q, r in self.running[identity].subscriptions if q.name == queue]
+            if any(reader.comes_back for reader in mine):
+                found |= dict.fromkeys(self.picture.queries(identity))
+        return list(found)
+
     # -- what strategies see ---------------------------------------------------------------
 
     @property
@@ -225,10 +235,10 @@ class SparkRuntime:
             if running is None:
                 return  # dropped since it was observed
             self._changed.add(identity)
-            if running.horizon <= running.claimed:
-                return
-            most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
-            step = running.prepare(running.limited(running.horizon, most))
+            is_busy = running.keeps_state and identity in self._under_way
+            if is_busy or running.horizon <= running.claimed:
+                return  # no longer as it was observed
+            step = running.prepare(running.limited(running.horizon, self._batch(decision, running)))
             measured = self.statistics[identity]
             measured.input_bytes = running.row_bytes or measured.input_bytes
             self._under_way.setdefault(identity, deque()).append(step)
@@ -237,6 +247,11 @@ class SparkRuntime:
                 return
             step.tag = AT_ONCE
         self._execute_at_once(identity, step)
+
+    def _batch(self, decision: RunOperator, running: RunningOperator) -> int:
+        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        waiting = min(running.waiting(running.claimed, running.horizon), self.limits.step_rows)
+        return batch_rows(decision, running.line(waiting), self.limits.step_rows)
 
     def _execute_at_once(self, identity: str, step: Step) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""

@@ -42,7 +42,17 @@ from millpond.errors import CqlError, Position
 from millpond.settings import Settings
 from millpond.spelling import suggestion
 
-SHOWN = ("streams", "relations", "views", "queries", "failures", "steps", "settings", "all")
+SHOWN = (
+    "streams",
+    "relations",
+    "views",
+    "queries",
+    "failures",
+    "steps",
+    "queues",
+    "settings",
+    "all",
+)
 
 
 def check_script(text: str, catalog: Catalog) -> Iterator[Statement]:
