@@ -93,6 +93,22 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
         }
 
 
+def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
+    """What each queue holds: what waits in it, and what windows retain of it."""
+    if not engine.has_runtime:
+        return
+    for name, queue in engine.inputs.queues.items():
+        waiting = engine.runtime.backlog.of(name)
+        yield {
+            "queue": name,
+            "waiting rows": waiting.rows,
+            "waiting bytes": waiting.bytes,
+            "retained rows": queue.rows - waiting.rows,
+            "retained bytes": queue.bytes - waiting.bytes,
+            "spilled bytes": queue.spilled_bytes,
+        }
+
+
 def _costs(placement: Placement) -> dict[str, str]:
     """What a step is thought to cost in each place."""
     return {
@@ -179,16 +195,24 @@ def _detail(engine: Engine, entry: Any) -> str:
             return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
-            return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            return come + _held(engine, entry.name)
         case RelationEntry():
-            return str(entry.source)
+            return str(entry.source) + _held(engine, entry.name)
     return ""
 
 
 _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
     "steps": _steps,
+    "queues": _queues,
     "statistics": _statistics,
     "latency": _latency,
     "functions": _functions,
 }
 """What SHOW answers by itself, not from the catalog."""
+
+
+def _held(engine: Engine, name: str) -> str:
+    """Whether a source is held back."""
+    is_held = name.lower() in engine.arrivals.held
+    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""

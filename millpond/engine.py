@@ -18,6 +18,7 @@ import pyarrow as pa
 from millpond.analysis import analysed
 from millpond.arguments import as_text
 from millpond.arrivals import Arrivals, Feed
+from millpond.budget import Budget, cached_bytes
 from millpond.catalog import (
     ASIDE,
     Catalog,
@@ -131,6 +132,7 @@ class Engine:
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
         self.graph = Graph()
+        self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
             self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
@@ -151,7 +153,10 @@ class Engine:
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
-        self.arrivals = Arrivals(self.inputs, self.graph, self._lock, self._read, self._wake)
+        self.arrivals = Arrivals(
+            self.inputs, self.graph, self._lock, self._read, self._wake, self._has_room
+        )
+        self._keep_to_budget()
 
     # -- statements ------------------------------------------------------------------------
 
@@ -395,10 +400,15 @@ class Engine:
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
+        self._keep_to_budget()
         if action.key.lower() in ("strategy", "budget") and self._loop is not None:
             self._loop.strategy = strategy
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
+
+    def _keep_to_budget(self) -> None:
+        self.budget.limit_bytes = self.settings.budget_bytes
+        self.store.cached_bytes = cached_bytes(self.settings.budget_bytes)
 
     def _move_to(self, location: str) -> None:
         store, journal = self.store, self._journal
@@ -525,17 +535,42 @@ class Engine:
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
         """
+        self._wait_for_room(as_text(name, "a name"))
         with self._lock:
             self._check_open()
-            self.inputs.push(as_text(name, "a name"), rows)
+            self.inputs.push(name, rows)
             self._journal.flush()
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
+        self._wait_for_room(as_text(name, "a name"))
         with self._lock:
             self._check_open()
-            self.inputs.push_changes(as_text(name, "a name"), changes)
+            self.inputs.push_changes(name, changes)
             self._journal.flush()
+
+    def _has_room(self, name: str, is_live: bool = False) -> bool:
+        """Whether an input may have more."""
+        if self._runtime is None:
+            return self.store.bytes < self.budget.limit_bytes or not self._outputs
+        queues = self.inputs.queues_of(name)
+        return self.budget.has_room(self._runtime.backlog, queues, is_live)
+
+    def _wait_for_room(self, name: str) -> None:
+        """Waits while there is no room, and work that makes some; the lock is not held.
+
+        When there is none, this may be what is waited for: it is let in, and others are spilled.
+        """
+        with self._lock:
+            self._check_open()
+            if self._has_room(name):
+                return
+        if self._operation.is_inside:
+            raise StateError(
+                f"push to {name}: as much waits as the {self.budget} allows, and the loop that "
+                "could work on it waits for this callback; push from another thread, or SET budget"
+            )
+        self._operation.wait_for(lambda: self._closed or self._has_room(name))
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
@@ -700,9 +735,10 @@ class Engine:
     def _turn(self, feed: Feed, is_idle: bool) -> bool:
         """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self._lock:
-            has_news = self.arrivals.deliver(feed)
+            has_news = self.arrivals.deliver(feed, is_idle)
             if self._closed:
                 return False
+            self._make_room()
             if not self._outputs:
                 self._journal.flush()
                 return has_news
@@ -717,6 +753,25 @@ class Engine:
         except BaseException:
             self.runtime.cancel()
             raise
+
+    def _make_room(self) -> None:
+        """Spills what memory has no room for, or fails the queries that need too much of it."""
+        if self._runtime is None:
+            return
+        crowded = self.budget.keep(self._runtime.backlog, self._runtime.queues)
+        if crowded is None:
+            return
+        retaining = self._runtime.retaining(crowded)
+        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)
+        operator = self.graph.operators.get(crowded)
+        error = StateError(
+            f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "
+            f"retain of {operator.label() if operator else crowded.replace(':', ' ')} is more than "
+            f"the {self.budget} allows, and it cannot be spilled: {self.budget.fault}; "
+            "SET budget, or ask for shorter windows"
+        )
+        now = self._runtime.queues[crowded].heartbeat
+        self.fail([Failure(q, "windows", str(error), now, now, ()) for q in queries], error)
 
     def _raise_failures(self) -> None:
         with self._lock:
@@ -783,6 +838,7 @@ class Engine:
             self._journal.flush()
             if self._journal.is_long:
                 self.compact_log()
+            self._operation.wake()
         self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------

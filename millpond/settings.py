@@ -159,7 +159,6 @@ class Change(StrEnum):
     SOURCES_TO_COME = "for sources declared later"
     BEFORE_STEPS = "before the first step"
     BEFORE_SPARK = "before Spark starts"
-    NOT_IN_FORCE = "not in force yet"
 
 
 AUTO = "auto"
@@ -241,9 +240,9 @@ class Settings:
         "budget",
         2**30,
         parse_bytes,
-        "the memory that queues may use",
+        "the memory for what waits and what windows retain; beyond it they are spilled to disk, "
+        "and sources are held back while as much waits",
         format_bytes,
-        Change.NOT_IN_FORCE,
     )
     heartbeat_timeout_seconds: float = _option(
         "heartbeat_timeout",

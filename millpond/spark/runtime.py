@@ -22,6 +22,7 @@ from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
+from millpond.spark.batches import batch_rows
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
@@ -207,6 +208,15 @@ class SparkRuntime:
         self.picture.weights[query] = weight
         self._version += 1
 
+    def retaining(self, queue: str) -> list[str]:
+        """The queries that read pages of a queue again after they have passed them."""
+        found: dict[str, None] = {}
+        for identity in self._graph.readers(queue):
+            mine = [r for q, r in self.running[identity].subscriptions if q.name == queue]
+            if any(reader.comes_back for reader in mine):
+                found |= dict.fromkeys(self.picture.queries(identity))
+        return list(found)
+
     # -- what strategies see ---------------------------------------------------------------
 
     @property
@@ -295,10 +305,10 @@ class SparkRuntime:
             if unit is None or unit.identity != identity:
                 return  # dropped or joined with others since it was observed
             self._changed |= unit.identities
-            if unit.horizon <= unit.claimed or self._is_held(unit):
-                return
-            most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
-            step = unit.prepare(unit.limited(most))
+            is_busy = unit.keeps_state and identity in self._under_way
+            if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
+                return  # no longer as it was observed
+            step = unit.prepare(unit.limited(self._batch(decision, unit)))
             for member in unit.members:
                 measured = self.statistics[member.identity]
                 measured.input_bytes = member.row_bytes or measured.input_bytes
@@ -315,6 +325,11 @@ class SparkRuntime:
                 (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
             )
             self.placement = self._placement.chosen(self._graph, queues)
+
+    def _batch(self, decision: RunOperator, unit: Unit) -> int:
+        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        waiting = min(unit.waiting(unit.horizon), self.limits.step_rows)
+        return batch_rows(decision, unit.line(waiting), self.limits.step_rows)
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""

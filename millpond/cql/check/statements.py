@@ -50,6 +50,7 @@ SHOWN = (
     "functions",
     "failures",
     "steps",
+    "queues",
     "statistics",
     "latency",
     "settings",
