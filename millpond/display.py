@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
+from millpond.planning.placement import edges
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -67,6 +68,8 @@ def shown(engine: Engine, what: str) -> pa.Table:
         rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
     elif what == "steps":
         rows = list(_steps(engine))
+    elif what == "queues":
+        rows = list(_queues(engine))
     else:
         rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
@@ -90,6 +93,31 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
             **_costs(engine.runtime.running[identity].placement),
             "driver bytes": tally.driver_bytes,
         }
+
+
+def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
+    """Every edge between operators, and what lies there."""
+    if not engine.has_runtime:
+        return
+    runtime = engine.runtime
+    group_of = {each: group for group in runtime.groups() for each in group}
+    for after, before in sorted(edges(engine.graph), key=lambda edge: [*map(_number, edge)]):
+        queue = engine.inputs.queues[after]
+        said = runtime.placement.by_hand.get(after)
+        yield {
+            "after": after,
+            "does": engine.graph.operators[after].label(),
+            "before": before,
+            "queue": "no" if before in group_of[after] else "yes",
+            "by hand": "" if said is None else "queue" if said else "no queue",
+            "waiting": runtime.running[before].waiting_in(queue),
+            "kept": queue.rows,
+            "bytes": queue.bytes,
+        }
+
+
+def _number(identity: str) -> int:
+    return int(identity.removeprefix("op"))
 
 
 def _costs(placement: Placement) -> dict[str, str]:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 
 from millpond import Engine
-from millpond.planning.placement import QueuePlacement, edges
+from millpond.planning.placement import edges
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
@@ -33,6 +33,8 @@ class Way:
     """Which part of the steps is executed twice, the first time for nothing."""
     moves: float = 0.0
     """Before which part of the steps queues are put in and taken out."""
+    linear: str = "fused"
+    """Whether selections and projections are operators of their own."""
 
     @staticmethod
     def drawn(seed):
@@ -45,6 +47,7 @@ class Way:
             rng.choice(STORES),
             rng.choice((0.0, 0.5)),
             rng.choice((0.0, 0.2, 1.0)),
+            rng.choice(("fused", "apart")),
         )
 
     def engines(self, spark, **more):
@@ -55,6 +58,7 @@ class Way:
             rng = random.Random(self.seed)
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
+            settings |= {"linear": self.linear}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():
@@ -105,7 +109,8 @@ def moving_queues(rng, share):
         if rng.random() < share:
             part = rng.choice((0.0, 0.5, 0.9, 1.0))
             found = sorted(edges(self._graph))
-            self.placement = QueuePlacement(frozenset(e for e in found if rng.random() < part))
+            queues = {edge for edge in found if rng.random() > part}
+            self.placement = self.placement.choose(self._graph, queues)
         perform(self, decision)
 
     SparkRuntime.perform = moved
