@@ -7,16 +7,25 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from millpond.arguments import as_text
-from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
-from millpond.checkpoint import checkpoint
+from millpond.arrivals import Arrivals, Feed
+from millpond.catalog import (
+    ASIDE,
+    Catalog,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+    kind_of,
+)
+from millpond.checkpoint import checkpoint, needs
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
 from millpond.connectors.sinks import NamedSink
@@ -41,7 +50,8 @@ from millpond.cql.statements import (
 )
 from millpond.cql.text.parse import syntax_tree
 from millpond.cql.text.split import split_statements
-from millpond.deliveries import ASIDE, Deliveries, nothing_left_out
+from millpond.cql.user_functions import checked_name, checked_types, needed_functions
+from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
@@ -50,13 +60,14 @@ from millpond.intake import RelationIntake
 from millpond.interruption import WholeLock
 from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
+from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.physical import Graph
-from millpond.reading import ReadLimits
+from millpond.reading import Allowance, ReadLimits
 from millpond.recovery import Replay, form_of
 from millpond.results import Callback, ResultLog
 from millpond.runtime import SchedulingLoop
@@ -68,6 +79,7 @@ from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.store import Store
+from millpond.user_function import UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +87,9 @@ if TYPE_CHECKING:
     from millpond.spark.runtime import SparkRuntime
     from millpond.spark.steps import Step
     from millpond.spark.surroundings import Limits
+
+FunctionGiven: TypeAlias = "tuple[str, Callable[..., Any], Sequence[Type | str], Type | str]"
+"""What ``register_function`` takes."""
 
 
 class Engine:
@@ -96,6 +111,7 @@ class Engine:
         directory: Path | str | None = None,
         keep_results: bool = True,
         store: Path | str | None = None,
+        functions: Iterable[FunctionGiven] = (),
     ) -> None:
         if isinstance(settings, dict):
             settings = Settings().with_options(settings)
@@ -103,6 +119,7 @@ class Engine:
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
+        self._functions_given(functions)
         self._directory = Path(directory or ".")
         self._keeps_results = keep_results
         self.lazy_spark = LazySpark(spark)
@@ -110,12 +127,14 @@ class Engine:
         """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
-        self.deliveries = Deliveries(self._lock, lambda: self.spark)
+        self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
+        self.graph = Graph(is_apart=self.settings.linear == "apart")
         self._open_store(self.settings.store)
-        self._operation = Operation(self._lock, self._work, self._read_source)
+        self._operation = Operation(
+            self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
+        )
         self._failures = Failures()
         self._outputs: dict[str, str] = {}
-        self.graph = Graph(is_apart=self.settings.linear == "apart")
         self._begun: list[str] = []
         """The operators that the present statement has added."""
         self._runtime: SparkRuntime | None = None
@@ -130,6 +149,7 @@ class Engine:
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
+        self.arrivals = Arrivals(self.inputs, self.graph, self._lock, self._read, self._wake)
 
     # -- statements ------------------------------------------------------------------------
 
@@ -173,6 +193,8 @@ class Engine:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         with self._lock:
             before, self._begun = self._journal.length, []
+            for record in needs(_needed(statement.action)):
+                self._journal.note(**record)
             note = noted(statement, self._journal)
             try:
                 self._apply(statement.action)
@@ -394,6 +416,7 @@ class Engine:
     def _move_to(self, location: str) -> None:
         store, journal = self.store, self._journal
         self._open_store(location)
+        self._operation.arrivals = self.arrivals
         journal.close()
         store.close()
         self._recover()
@@ -405,6 +428,53 @@ class Engine:
         limits.by_cost = self.settings.place_by == "cost"
         limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or limits.buckets
+
+    # -- functions of the user -------------------------------------------------------------
+
+    def register_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Type | str],
+        result: Type | str,
+    ) -> None:
+        """Makes a function of Arrow arrays one of CQL; it must be deterministic, row by row.
+
+        It gets an array for each parameter, NULLs included, and gives one of the same length.
+        """
+        with self._lock:
+            self._check_open()
+            self._register_function(name, function, parameters, result)
+
+    def _functions_given(self, functions: Iterable[FunctionGiven]) -> None:
+        for given in functions:
+            self._register_function(*given)
+
+    def _register_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Type | str],
+        result: Type | str,
+    ) -> None:
+        from millpond.spark.user_functions import user_function
+
+        key = checked_name(name)
+        made = user_function(key, function, *checked_types(key, parameters, result))
+        before = self.catalog.functions.get(key)
+        if before not in (None, made) and before in self.needed_functions():
+            raise StateError(
+                f"function {key}: another one of this name is in use; DROP the views and queries "
+                "that call it first, or choose another name"
+            )
+        self.catalog.functions[key] = made
+
+    def needed_functions(self) -> list[UserFunction]:
+        """The functions of the user that views and queries call."""
+        plans = [
+            entry.plan for kind in (ViewEntry, QueryEntry) for entry in self.catalog.of_kind(kind)
+        ]
+        return list(dict.fromkeys(each for plan in plans for each in needed_functions(plan)))
 
     # -- relations -------------------------------------------------------------------------
 
@@ -497,7 +567,14 @@ class Engine:
             self._expect_spark()
         if self._runtime is not None:
             self._runtime.arrived(queue.name)
+        self.arrivals.has_news = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Something has come: the loop is to look at it."""
         self._operation.wake()
+        if self._runtime is not None:
+            self._runtime.wake()
 
     def _expect_spark(self) -> None:
         """Starts Spark in the background: steps are to come that need it."""
@@ -552,7 +629,7 @@ class Engine:
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self._check_open()
-        self._operation.run(self._work)
+        self._operation.run(lambda: self._operation.work(Feed()))
         self._raise_failures()
 
     def run_sources(
@@ -567,8 +644,8 @@ class Engine:
         call reads on.
         """
         self._check_open()
-        limits = ReadLimits(seconds, rows)
-        self._operation.run(lambda: self._work_through_sources(report, limits))
+        feed = self._feed(report, ReadLimits(seconds, rows))
+        self._operation.run(lambda: self._operation.work(feed))
         self._raise_failures()
 
     def finish(
@@ -579,8 +656,8 @@ class Engine:
     ) -> None:
         """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
         self._check_open()
-        limits = ReadLimits(seconds, rows)
-        self._operation.run(lambda: self._finish(report, limits))
+        feed = self._feed(report, ReadLimits(seconds, rows))
+        self._operation.run(lambda: self._finish(feed))
         self._raise_failures()
 
     def start(self) -> None:
@@ -592,76 +669,64 @@ class Engine:
         """Ends the work in the background; ``drain``: only once all that has come is done."""
         self._operation.stop(drain)
 
-    def _finish(self, report: Report | None, limits: ReadLimits) -> None:
-        self._work_through_sources(report, limits)
+    def _finish(self, feed: Feed) -> None:
+        self._operation.work(feed)
         with self._lock:
             self.inputs.end(self.graph)
-        self._work()
+        self._operation.work(Feed())
 
-    def _work_through_sources(self, report: Report | None, limits: ReadLimits) -> None:
-        with self._lock:
-            self.inputs.limit(limits)
-        try:
-            while self._read_source(report):
-                self._work()
-        finally:
-            with self._lock:
-                self.inputs.limit(ReadLimits())
-        self._work()
+    def _feed(self, report: Report | None, limits: ReadLimits) -> Feed:
+        """What a run takes; one that goes on with an earlier one counts the rows of both."""
+        taken, self.inputs.taken_before = self.inputs.taken_before, {}
+        return Feed(Allowance(limits, taken), report)
 
-    def _read_source(self, report: Report | None = None) -> bool:
-        """Reads a page of the source furthest behind; the lock is not held meanwhile."""
-        with self._lock:
-            names = [] if self._closed else self.inputs.sources_of(self.graph)
-            reading = self.inputs.next_reading(names)
-        if reading is None:
-            return False
-        line = self._read_elsewhere(reading)
-        page = reading.page() if line is None else None
-        with self._lock:
-            if line is None:
-                self.inputs.take(reading, page, report)
-            else:
-                self.inputs.take_line(reading, line, report)
-            self._journal.flush()
-        return True
+    def _read(self, reading: SourceReading) -> None:
+        """Reads a page of a source, here or where the executors are; the lock is not held."""
+        reading.line = self._read_elsewhere(reading)
+        if reading.line is None:
+            reading.read()
 
     def _read_elsewhere(self, reading: SourceReading) -> dict[str, Any] | None:
         """Has the executors read a page where files hold more rows than are for the driver."""
         intake, settings = self.inputs.streams.get(reading.name), self.settings_now
-        most, taken = settings.driver_rows, self.inputs.read_rows.get(reading.name, 0)
-        is_large = settings.page_rows > most and (not most or reading.rows_left(taken) > most)
+        most = settings.driver_rows
+        is_large = settings.page_rows > most and (not most or reading.rows_left > most)
         if is_large:
             self._expect_spark()
         if intake is None or not is_large or not reading.can_be_elsewhere:
             return None
-        # While Spark starts there is work for the driver. What was read elsewhere goes on there.
         may_wait = most == 0 or settings.place_by == "rows"
-        is_awaited = not may_wait and not self.lazy_spark.is_started
-        if is_awaited and reading.name not in self.inputs.read_elsewhere:
-            return None
+        if not may_wait and not self.lazy_spark.is_started:
+            return None  # while Spark starts there is work for the driver
         from millpond.spark.sources import read_page
 
         with self._lock:
             work = {
-                "admission": intake.admission,
+                "admission": self.inputs.admission(reading),
                 "settings": settings,
                 "directory": str(self._directory.absolute()),
-                "rows": taken,
+                "rows": reading.taken,
                 "now": intake.now_ticks(),
             }
         return read_page(self.spark, self.store, work)
 
-    def _work(self) -> None:
-        """One round of the loop: everything that can be done now."""
+    def _turn(self, feed: Feed, is_idle: bool) -> bool:
+        """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self._lock:
-            if self._closed or not self._outputs:
-                return
-            self.inputs.promise(self.settings)
+            has_news = self.arrivals.deliver(feed)
+            if self._closed:
+                return False
+            if not self._outputs:
+                self._journal.flush()
+                return has_news
+            if has_news or is_idle:
+                self.inputs.promise(self.settings)
+                self.arrivals.has_news = False
+            self._journal.flush()
         if self._loop is None:
             self._loop = SchedulingLoop(self.runtime, self._strategy())
         try:
-            self._loop.run()
+            return self._loop.turn() or has_news
         except BaseException:
             self.runtime.cancel()
             raise
@@ -844,6 +909,11 @@ class Engine:
         log = self.deliveries.aside(query)
         return 0 if log is None else log.came
 
+    def latency(self, query: str) -> Latencies:
+        """How long the results of a query took, from the arrival of their tuples."""
+        with self._lock:
+            return self.deliveries.of(query).latency.known()
+
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(as_text(name, "a name"))
@@ -901,9 +971,11 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
+            self.arrivals.close()
         self._operation.stop(drain=False)
         if self._runtime is not None:
             self._runtime.close()
+        self.deliveries.settle()
         with self._lock:
             self._journal.flush()
             self.deliveries.close()
@@ -922,6 +994,14 @@ def _fused(groups: Iterable[tuple[str, ...]], wanted: set[str]) -> Iterator[str]
     for group in groups:
         if len(group) > 1 and wanted.intersection(group):
             yield f"no queue between {', '.join(group)}: one virtual operator"
+
+
+def _needed(action: Action) -> list[UserFunction]:
+    """The functions of the user that a statement declares something with."""
+    match action:
+        case Create(ViewEntry(plan=plan) | QueryEntry(plan=plan)):
+            return needed_functions(plan)
+    return []
 
 
 class _Plans(NamedTuple):

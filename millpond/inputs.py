@@ -6,7 +6,7 @@ Every change ends in ``arrived(queue)``, by which the engine tells its running o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
 from millpond.connectors import Progress, Source, to_arrow
-from millpond.connectors.admission import stream_page_schema
+from millpond.connectors.admission import Admission, stream_page_schema
 from millpond.connectors.changes import WEIGHTS, listed_changes
+from millpond.connectors.sources import OpenPages, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
 from millpond.intake import (
@@ -29,13 +30,7 @@ from millpond.intake import (
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.planning.physical import Graph
-from millpond.reading import (
-    LimitedPages,
-    ReadLimits,
-    is_read,
-    may_be_read,
-    refuse_endless_content,
-)
+from millpond.reading import is_read, refuse_endless_content
 from millpond.schema import BEGINNING
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
@@ -51,32 +46,45 @@ Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SourceReading:
-    """One page of a source about to be read."""
+    """One page of a source about to be read, and what has come of it."""
 
     name: str
     source: Source
-    pages: Iterator[pa.Table]
+    pages: OpenPages
+    taken: int
+    """So many rows were taken of the source."""
+    is_limited: bool
+    """Whether not all of a page may be taken."""
+    admission: Admission | None = None
+    """How far the stream was when a page was read elsewhere, where its rows were admitted."""
+    page: pa.Table | None = None
+    """The page; None at the source's end."""
+    line: dict[str, Any] | None = None
+    """What is known of a page that was read elsewhere."""
+    error: BaseException | None = None
+    is_over: bool = False
+    """Whether it was read, with or without success."""
 
     @property
     def can_be_elsewhere(self) -> bool:
-        """Whether it reads files that every host sees, to their end."""
-        is_limited = isinstance(self.pages, LimitedPages)
-        return getattr(self.source, "reads_files", False) and not is_limited
+        """Whether it reads files that every host sees, and a page is taken whole."""
+        return getattr(self.source, "reads_files", False) and not self.is_limited
 
-    def rows_left(self, taken: int) -> float:
+    def read(self) -> None:
+        """Reads the page here."""
+        self.page = self.pages.behind(self.taken)
+
+    @property
+    def rows_left(self) -> float:
         """About how many rows are to come, judged by those taken; 0 if that cannot be told."""
         progress = self.source.progress()
         if progress.total is None:
             return 0
         if not progress.done:
             return progress.total / (1 if progress.unit == "rows" else ROW_BYTES)
-        return taken * (progress.total - progress.done) / progress.done
-
-    def page(self) -> pa.Table | None:
-        """The page, or None at the source's end."""
-        return next(self.pages, None)
+        return self.taken * (progress.total - progress.done) / progress.done
 
 
 class Inputs:
@@ -89,7 +97,7 @@ class Inputs:
         """All queues of the engine: those of inputs, and those that operators add."""
         self.streams: dict[str, StreamIntake] = {}
         self.relations: dict[str, RelationIntake] = {}
-        self.sources: dict[str, tuple[Source, Iterator[pa.Table]]] = {}
+        self.sources: dict[str, tuple[Source, OpenPages]] = {}
         self.since: dict[int, dict[str, int]] = {}
         """For each epoch the times after which its queries read the streams."""
         self._catalog = catalog
@@ -98,10 +106,8 @@ class Inputs:
         self._tell = arrived
         self.read_rows: dict[str, int] = {}
         """How many rows of each source were taken; -1 at its end."""
-        self.read_elsewhere: set[str] = set()
-        """The sources that executors read: what the driver has of them has not moved."""
-        self._taken_before: dict[str, int] = {}
-        """How many rows of each source earlier runs have taken."""
+        self.taken_before: dict[str, int] = {}
+        """How many rows of each source earlier runs have taken, until a run has counted them."""
         self._epoch = 0
         self._moved = False
 
@@ -115,7 +121,7 @@ class Inputs:
         self.queues[queue.name] = queue
         self.streams[key] = StreamIntake(entry, queue, self._catalog.tick_microseconds)
         if entry.source.name != "push" and source is not None:
-            self.sources[key] = (source, source.pages())
+            self.sources[key] = (source, OpenPages(source.pages()))
 
     def add_relation(self, entry: RelationEntry, source: Source | None) -> None:
         """A new relation; without timestamps its content is there from the beginning.
@@ -124,12 +130,12 @@ class Inputs:
         """
         key = entry.name.lower()
         queue = self._relation_queue(entry, "")
-        reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True))
+        reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True, works=False))
         intake = self.relations[key] = RelationIntake(entry, [queue], reader)
         if source is None or entry.source.name == "push":
             return
         if entry.has_changes:
-            self.sources[key] = (source, source.pages())
+            self.sources[key] = (source, OpenPages(source.pages()))
         else:
             refuse_endless_content(entry, source)
             for page in source.pages():
@@ -145,7 +151,6 @@ class Inputs:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
         self.read_rows.pop(key, None)
-        self.read_elsewhere.discard(key)
         if key in self.streams:
             self._store.remove(tuple(self.streams[key].late_names))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
@@ -329,34 +334,42 @@ class Inputs:
     # -- sources ---------------------------------------------------------------------------
 
     def sources_of(self, graph: Graph) -> list[str]:
-        """The sources that an operator reads and that are neither at their end nor their limit."""
-        return [
-            name
-            for name, (_, pages) in self.sources.items()
-            if may_be_read(pages) and is_read(graph, self._queues_of(name))
-        ]
-
-    def limit(self, limits: ReadLimits) -> None:
-        """From now on the sources are read up to these limits."""
-        for name, (source, pages) in self.sources.items():
-            left = limits.after(self._taken_before.pop(name, 0))
-            self.sources[name] = (source, left.apply(source, pages))
+        """The sources that an operator reads and that are not at their end."""
+        return [name for name in self.sources if is_read(graph, self._queues_of(name))]
 
     def _queues_of(self, name: str) -> list[str]:
         if name in self.streams:
             return [self.streams[name].queue.name]
         return [queue.name for queue in self.relations[name].queues]
 
-    def next_reading(self, names: Iterable[str]) -> SourceReading | None:
-        """Of some sources the one furthest behind, to be read without the lock."""
-        name = min(names, key=self._reached, default=None)
-        return None if name is None else SourceReading(name, *self.sources[name])
+    def reading(self, name: str, is_limited: bool) -> SourceReading:
+        """A page of a source, to be read without the lock."""
+        return SourceReading(name, *self.sources[name], self.read_rows.get(name, 0), is_limited)
+
+    def admission(self, reading: SourceReading) -> Admission:
+        """What the rows of a page are admitted by that is about to be read elsewhere."""
+        intake = self.streams[reading.name]
+        intake.is_admitted_elsewhere = True
+        reading.admission = intake.admission
+        return reading.admission
+
+    def give_up(self, reading: SourceReading) -> None:
+        """Forgets what was read."""
+        if reading.admission is not None and reading.name in self.streams:
+            self.streams[reading.name].is_admitted_elsewhere = False
+        line = reading.line or {}
+        self._store.remove(tuple(line[key] for key in ("name", "late") if key in line))
+
+    def is_current(self, reading: SourceReading) -> bool:
+        """Whether what was read may be taken: the source and what was admitted are as they were."""
+        name = reading.name
+        if self.sources.get(name, (None, None))[1] is not reading.pages:
+            return False
+        return reading.admission is None or reading.admission == self.streams[name].admission
 
     def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
         name = reading.name
-        if name not in self.sources or self.sources[name][1] is not reading.pages:
-            return  # dropped meanwhile
         if report is not None:
             report(self._catalog.entries[name].name, reading.source.progress())
         taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
@@ -378,18 +391,16 @@ class Inputs:
     ) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""
         name = reading.name
-        if name not in self.sources or self.sources[name][1] is not reading.pages:
-            return  # dropped meanwhile
         if report is not None:
             report(self._catalog.entries[name].name, Progress(*line["progress"]))
         self.read_rows[name] = line["taken"]
-        self.read_elsewhere.add(name)
         self._journal.note("source", name=name, rows=line["taken"])
         if line["taken"] < 0:
             del self.sources[name]
             self._advance(name, END)
             return
         intake = self.streams[name]
+        intake.is_admitted_elsewhere = False
         if "name" in line:
             page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
             intake.queue.add(page)
@@ -401,7 +412,8 @@ class Inputs:
         self._note_stream(name, intake, line.get("late"))
         self._arrived([intake.queue])
 
-    def _reached(self, name: str) -> int:
+    def reached(self, name: str) -> int:
+        """How far a source is."""
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
 
     # -- heartbeats ------------------------------------------------------------------------
@@ -434,7 +446,8 @@ class Inputs:
     def promise(self, settings: Settings) -> None:
         """Heartbeats on demand: from the wall clock, and from the streams for quiet relations."""
         for intake in self.streams.values():
-            if intake.entry.timestamp_column is None and intake.queue.heartbeat < END:
+            follows = intake.entry.timestamp_column is None and not intake.is_admitted_elsewhere
+            if follows and intake.queue.heartbeat < END:
                 self._raise([intake.queue], intake.now_ticks() - 1)
         if settings.clock == "wall":
             self._time_out(settings.heartbeat_timeout_seconds)
@@ -450,8 +463,9 @@ class Inputs:
     def _time_out(self, seconds: float) -> None:
         """A stream that stays quiet too long follows the others."""
         reached, now = self._furthest, time.monotonic()
-        for intake in self.streams.values():
-            if now - intake.last_arrival_seconds > seconds:
+        for name, intake in self.streams.items():
+            has_more = name in self.sources and not is_live(self.sources[name][0])
+            if not has_more and now - intake.last_arrival_seconds > seconds:
                 self._raise([intake.queue], reached)
 
     def _raise(self, queues: list[Queue], heartbeat: int) -> None:
@@ -481,16 +495,8 @@ class Inputs:
         """Goes on with a source behind the rows that an earlier run has taken of it."""
         taken = self.read_rows.get(key, 0)
         if taken >= 0:
-            self._taken_before[key] = taken
-            self.sources[key] = (source, _without_first(source.pages(), taken))
-
-
-def _without_first(pages: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The pages without so many rows at the beginning."""
-    for page in pages:
-        if page.num_rows > rows:
-            yield page.slice(rows)
-        rows = max(0, rows - page.num_rows)
+            self.taken_before[key] = taken
+            self.sources[key] = (source, OpenPages.of(source, taken))
 
 
 def _from_the_beginning(content: pa.Table) -> pa.Table:

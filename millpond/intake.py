@@ -57,6 +57,8 @@ class StreamIntake:
     late_tables: list[pa.Table] = field(default_factory=list)
     late_names: list[str] = field(default_factory=list)
     """The files that hold them, in a store that lasts."""
+    is_admitted_elsewhere: bool = False
+    """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
 
     def accept(self, table: pa.Table) -> Page | None:
         """Takes tuples in order of arrival; the table has the declared columns."""

@@ -10,25 +10,34 @@ import logging
 import threading
 from collections.abc import Callable
 
+from millpond.arrivals import Arrivals, Feed, endless
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
 
 IDLE_SECONDS = 0.05
-"""How long a loop in the background rests before it looks at the clock again."""
+"""How long a loop that has nothing to do rests before it looks at the clock again."""
 
 logger = logging.getLogger("millpond")
 
 
 class Operation:
-    """Runs rounds of work until there is nothing left to do.
+    """Takes turns until there is nothing left to do, in one thread at a time.
 
-    ``work`` does everything that can be done now. ``read`` reads a page of a source; False means
-    that no source has anything.
+    ``turn`` takes what has come, and has the loop observe, decide and perform once. It answers
+    whether there was anything to do, and is told whether there was not the last time: then it is
+    time for what the clock promises. ``is_settled``: whether all that was put out is where it goes.
     """
 
-    def __init__(self, lock: WholeLock, work: Callable[[], None], read: Callable[[], bool]) -> None:
-        self._work = work
-        self._read = read
+    def __init__(
+        self,
+        lock: WholeLock,
+        turn: Callable[[Feed, bool], bool],
+        arrivals: Arrivals,
+        is_settled: Callable[[], bool],
+    ) -> None:
+        self._turn = turn
+        self._is_settled = is_settled
+        self.arrivals = arrivals
         self._changed = lock.condition()
         self._lock = lock
         self._owner: int | None = None
@@ -37,6 +46,25 @@ class Operation:
         self._drains = False
         self._wanted = self._done = 0
         self._error: BaseException | None = None
+
+    def work(self, feed: Feed) -> None:
+        """Takes turns until nothing is left to do and nothing more will come."""
+        self._work(feed, lambda: self.arrivals.is_over(feed))
+        self.arrivals.raise_error()
+
+    def _work(self, feed: Feed, is_over: Callable[[], bool]) -> None:
+        is_idle = True
+        while not self.is_stopping:
+            if self._turn(feed, is_idle):
+                is_idle = False
+            elif not is_idle:
+                is_idle = True  # once more, with what the clock promises
+            else:
+                with self._lock:
+                    if not self.arrivals.has_news:
+                        if self._is_settled() and is_over():
+                            return
+                        self._changed.wait(IDLE_SECONDS)
 
     # -- in the caller's thread ------------------------------------------------------------
 
@@ -114,27 +142,22 @@ class Operation:
         with self._lock:
             self._owner = threading.get_ident()
         try:
-            while self._round():
-                pass
+            feed = endless()
+            self._work(feed, lambda: self._rests(feed))
+            self.arrivals.raise_error()
         except BaseException as error:
             logger.exception("the loop in the background ends")
             self._error = error
         finally:
             with self._lock:
                 self._owner = self._background = None
+                self._is_stopping = False
                 self._changed.notify_all()
 
-    def _round(self) -> bool:
-        with self._lock:
-            wanted = self._wanted
-        has_read = not self.is_stopping and self._read()
-        if not self.is_stopping:
-            self._work()
-        with self._lock:
-            if not has_read:
-                self._done = max(self._done, wanted)
-                self._changed.notify_all()
-                if self._is_stopping:
-                    return False
-                self._changed.wait(IDLE_SECONDS)
-            return not self.is_stopping
+    def _rests(self, feed: Feed) -> bool:
+        """There is nothing to do now: whoever waits for that is told; whether that is the end."""
+        if not self.arrivals.is_quiet(feed):
+            return False
+        self._done = self._wanted
+        self._changed.notify_all()
+        return self._is_stopping or self.arrivals.error is not None

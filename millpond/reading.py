@@ -6,18 +6,14 @@ keep the run from ending though nobody asks for it.
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source
-from millpond.connectors.changes import ChangesSource
-from millpond.connectors.text_files import TextFiles
 from millpond.cql.apply import scanned
 from millpond.errors import InputError
 from millpond.planning.physical import Graph
@@ -80,48 +76,29 @@ class ReadLimits:
             if value is not None and not (isinstance(value, int | float) and value >= 0):
                 raise InputError(f"{name} must be a number from 0, not {value!r}")
 
-    def after(self, rows: int) -> ReadLimits:
-        """The limits of a run that goes on with one that has read so many rows."""
-        return self if self.rows is None else replace(self, rows=max(0, self.rows - rows))
 
-    def apply(self, source: Source, pages: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """The pages with these limits, counted from now, in place of those they may have."""
-        pages = pages.lifted() if isinstance(pages, LimitedPages) else pages
-        deadline = time.monotonic() + (math.inf if self.seconds is None else self.seconds)
-        if isinstance(source, TextFiles | ChangesSource):
-            source.stop_at(deadline)
-        if self == ReadLimits():
-            return pages
-        return LimitedPages(pages, math.inf if self.rows is None else self.rows, deadline)
+class Allowance:
+    """What a run may still take of each source.
 
+    ``taken`` are the rows of each that count already: those of a run that this one goes on with.
+    """
 
-class LimitedPages:
-    """Pages of which so many rows are read, and none after a time; what is left can be read on."""
-
-    def __init__(self, pages: Iterator[pa.Table], rows: float, deadline: float) -> None:
-        self._pages, self._rows, self._deadline = pages, rows, deadline
+    def __init__(self, limits: ReadLimits, taken: Mapping[str, int]) -> None:
+        self._rows = math.inf if limits.rows is None else limits.rows
+        self._deadline = time.monotonic() + (math.inf if limits.seconds is None else limits.seconds)
+        self._taken = Counter(taken)
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing more is to be read now; that the pages end is another matter."""
-        return self._rows <= 0 or time.monotonic() >= self._deadline
+    def is_limited(self) -> bool:
+        """Whether the number of rows has a limit."""
+        return self._rows < math.inf
 
-    def __iter__(self) -> Iterator[pa.Table]:
-        return self
+    def of(self, source: str) -> float:
+        """How many rows of a source may be taken now."""
+        if time.monotonic() >= self._deadline:
+            return 0
+        return max(0, self._rows - self._taken[source])
 
-    def __next__(self) -> pa.Table:
-        page = next(self._pages)
-        if page.num_rows > self._rows:
-            self._pages = itertools.chain([page.slice(int(self._rows))], self._pages)
-            page = page.slice(0, int(self._rows))
-        self._rows -= page.num_rows
-        return page
-
-    def lifted(self) -> Iterator[pa.Table]:
-        """What is left, without the limits."""
-        return self._pages
-
-
-def may_be_read(pages: Iterator[pa.Table]) -> bool:
-    """Whether the limits of a run, if it has any, let a source be read on."""
-    return not (isinstance(pages, LimitedPages) and pages.is_over)
+    def use(self, source: str, rows: int) -> None:
+        """So many rows of a source were taken."""
+        self._taken[source] += rows

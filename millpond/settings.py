@@ -231,6 +231,13 @@ class Settings:
         "how many rows a source hands over at once, at most",
         change=Change.SOURCES_TO_COME,
     )
+    pace: str = _option(
+        "pace",
+        "fast",
+        _one_of("fast", "wall"),
+        "when generated rows come: as soon as they are asked for (fast), or at their time (wall)",
+        change=Change.SOURCES_TO_COME,
+    )
     budget_bytes: int = _option(
         "budget",
         2**30,

@@ -121,6 +121,7 @@ def _run(
         return engine.results("counts", "rows"), seen, sink.read_text(), interruptions
 
 
+@pytest.mark.slow
 def test_interruptions_at_any_moment_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     for name in ("calm", "storm"):
         (tmp_path / name).mkdir()

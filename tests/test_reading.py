@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, InputError, StateError
-from millpond.reading import ReadLimits, endless, may_be_read
-from tests.connectors.declarations import opened
+from millpond.reading import ReadLimits, endless
 
 SCRIPT = """
 CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');
@@ -21,9 +18,6 @@ CREATE STREAM T (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(10);
 CREATE RELATION R (k INT) FROM csv('r.csv') WITH (changes = true);
 CREATE VIEW V AS SELECT a FROM T [NOW] WHERE a > 3;
 """
-
-
-PUSHED = opened("a INT", "push")
 
 
 @pytest.fixture
@@ -91,54 +85,48 @@ def test_a_relation_that_cannot_be_read_is_not_declared(folder: Path) -> None:
         engine.execute("CREATE RELATION R (k INT); CREATE QUERY q AS SELECT k FROM R")
 
 
-def pages(count: int, delay: float = 0.0):
-    for number in range(count):
-        time.sleep(delay)
-        yield pa.table({"a": [3 * number, 3 * number + 1, 3 * number + 2]})
-
-
-def numbers(limited) -> list[int]:
-    """What is read until the limits are reached or the pages end."""
-    tables = []
-    while may_be_read(limited) and (table := next(limited, None)) is not None:
-        tables.append(table)
-    return [n for table in tables for n in table["a"].to_pylist()]
-
-
 @pytest.mark.parametrize(("rows", "found"), [(0, 0), (1, 1), (4, 4), (6, 6), (99, 9), (None, 9)])
-def test_rows_limit_what_is_read(rows: int | None, found: int) -> None:
-    limited = ReadLimits(rows=rows).apply(PUSHED, pages(3))
-    assert numbers(limited) == list(range(found))
-    assert numbers(ReadLimits().apply(PUSHED, limited)) == list(range(found, 9))
+def test_rows_limit_what_is_read(tmp_path: Path, rows: int | None, found: int) -> None:
+    (tmp_path / "s.csv").write_text("a,ts\n" + "".join(f"{n},{n}\n" for n in range(9)))
+    with Engine({"page_rows": 4}, directory=tmp_path) as engine:
+        engine.execute(SCRIPT.splitlines()[1] + "CREATE QUERY q AS SELECT a FROM S")
+        engine.run_sources(rows=rows)
+        assert engine.inputs.streams["s"].arrived == found
+        engine.finish()
+        assert engine.results("q")["a"].to_pylist() == list(range(9))
 
 
 def test_seconds_limit_how_long_is_read() -> None:
-    started = time.monotonic()
-    limited = ReadLimits(seconds=0.2).apply(PUSHED, pages(1000, 0.02))
-    assert 3 <= len(numbers(limited)) < 150
-    assert time.monotonic() - started < 5
+    with Engine({"pace": "wall", "page_rows": 10}) as engine:
+        engine.execute("CREATE STREAM T (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(200);")
+        engine.execute("CREATE QUERY q AS SELECT a FROM T")
+        engine.run_sources(seconds=0.3)
+        assert 3 <= engine.inputs.streams["t"].arrived < 150
 
 
-@pytest.mark.parametrize("parts", [[], ["a\n1\n2\n3"]])
+@pytest.mark.parametrize("parts", [[], ["a,ts\n1,1\n2,2\n3,3"]])
 def test_a_silent_pipe_is_not_waited_for_beyond_the_limit(tmp_path: Path, parts: list[str]) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    source = opened("a INT", "csv", str(tmp_path / "pipe"))
+    os.mkfifo(tmp_path / "s.csv")
     over = threading.Event()
 
     def feed() -> None:
-        with (tmp_path / "pipe").open("w") as text:
+        with (tmp_path / "s.csv").open("w") as text:
             text.write("".join(parts))
             text.flush()
             over.wait(60)
-            text.write("\n4\n" if parts else "a\n3\n4\n")
+            text.write("\n4,4\n" if parts else "a,ts\n3,3\n4,4\n")
 
     writer = threading.Thread(target=feed)
     writer.start()
-    limited = ReadLimits(seconds=0.5).apply(source, source.pages())
-    assert numbers(limited) == ([1, 2] if parts else [])  # not the line that is not whole
-    over.set()
-    writer.join()
-    assert numbers(ReadLimits().apply(source, limited)) == [3, 4]
+    with Engine(directory=tmp_path) as engine:
+        engine.execute(SCRIPT.splitlines()[1] + "CREATE QUERY q AS SELECT a FROM S")
+        engine.run_sources(seconds=0.5)
+        # Not the line that is not whole.
+        assert engine.inputs.streams["s"].arrived == (2 if parts else 0)
+        over.set()
+        writer.join()
+        engine.finish()
+        assert engine.results("q")["a"].to_pylist() == ([1, 2, 3, 4] if parts else [3, 4])
 
 
 @pytest.mark.parametrize("limits", [{"rows": -1}, {"seconds": float("nan")}, {"seconds": "soon"}])

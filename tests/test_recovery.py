@@ -6,7 +6,6 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, StateError
-from millpond.reading import ReadLimits
 from millpond.storage.log import CommitLog
 from tests.crashing import die, recovered, validate_open
 
@@ -176,9 +175,7 @@ def test_a_limit_of_rows_counts_those_of_the_run_before(reopened, tmp_path):
     stream = f"CREATE STREAM File (t BIGINT, a INT) TIMESTAMP BY t FROM csv('{tmp_path}/s.csv');"
     engine = reopened(page_rows=3)
     engine.execute(stream + "CREATE QUERY f AS SELECT a FROM File;")
-    engine.inputs.limit(ReadLimits(rows=10))
-    assert engine._read_source()
-    assert engine._read_source()
+    engine.run_sources(rows=6)
     engine = reopened(page_rows=3)
     engine.finish(rows=10)
     assert engine.results("f")["a"].to_pylist() == list(range(10))

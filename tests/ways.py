@@ -17,7 +17,7 @@ from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
 
 PROCESSORS = (1, 2, 3, 4)
-DRIVER_ROWS = (50_000, 0, 3)
+DRIVER_ROWS = (50_000, 0, 3, 10**9)
 STORES = ("memory", "directory", "dying")
 
 
@@ -35,6 +35,8 @@ class Way:
     """Before which part of the steps queues are put in and taken out."""
     linear: str = "fused"
     """Whether selections and projections are operators of their own."""
+    switches: float = 0.0
+    """Before which part of the steps the next ones get another place."""
 
     @staticmethod
     def drawn(seed):
@@ -43,11 +45,12 @@ class Way:
         return Way(
             seed,
             PROCESSORS[seed % len(PROCESSORS)],
-            DRIVER_ROWS[seed // 2 % len(DRIVER_ROWS)],
+            DRIVER_ROWS[seed // 3 % len(DRIVER_ROWS)],
             rng.choice(STORES),
             rng.choice((0.0, 0.5)),
             rng.choice((0.0, 0.2, 1.0)),
             rng.choice(("fused", "apart")),
+            rng.choice((0.0, 0.0, 0.1)),
         )
 
     def engines(self, spark, **more):
@@ -64,7 +67,11 @@ class Way:
             def make():
                 return Engine(settings, spark, store=directory)
 
-            with repeated(rng, self.repeats), moving_queues(rng, self.moves):
+            with (
+                repeated(rng, self.repeats),
+                moving_queues(rng, self.moves),
+                switching_places(rng, self.switches),
+            ):
                 dies = (lambda: rng.random() < 0.25) if self.store == "dying" else lambda: False
                 engine = make() if directory is None else Mortal(make, dies)
                 try:
@@ -100,20 +107,38 @@ def repeated(rng, share):
         RunningOperator.execute = execute
 
 
-@contextlib.contextmanager
 def moving_queues(rng, share):
     """Before some steps, has queues stand somewhere else."""
+
+    def move(runtime):
+        part = rng.choice((0.0, 0.5, 0.9, 1.0))
+        found = sorted(edges(runtime._graph))
+        queues = {edge for edge in found if rng.random() > part}
+        runtime.placement = runtime.placement.choose(runtime._graph, queues)
+
+    return before_steps(rng, share, move)
+
+
+def switching_places(rng, share):
+    """Before some steps, has the next ones be done somewhere else."""
+
+    def switch(runtime):
+        runtime.limits.driver_rows = rng.choice(DRIVER_ROWS)
+
+    return before_steps(rng, share, switch)
+
+
+@contextlib.contextmanager
+def before_steps(rng, share, change):
+    """Changes something before some steps."""
     perform = SparkRuntime.perform
 
-    def moved(self, decision):
+    def changed(self, decision):
         if rng.random() < share:
-            part = rng.choice((0.0, 0.5, 0.9, 1.0))
-            found = sorted(edges(self._graph))
-            queues = {edge for edge in found if rng.random() > part}
-            self.placement = self.placement.choose(self._graph, queues)
+            change(self)
         perform(self, decision)
 
-    SparkRuntime.perform = moved
+    SparkRuntime.perform = changed
     try:
         yield
     finally:

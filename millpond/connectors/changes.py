@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.rows import row_place
-from millpond.connectors.sources import Declaration, Progress, Source
+from millpond.connectors.sources import Declaration, Progress, Source, is_live
 from millpond.connectors.text_files import TextFiles
 from millpond.connectors.times import times_of
 from millpond.errors import InputError
@@ -60,10 +60,10 @@ class ChangesSource:
             yield _Change(self._declaration, page, rows_before).table()
             rows_before += page.num_rows
 
-    def stop_at(self, deadline: float) -> None:
-        """A pipe that is silent at this time hands on an empty page."""
-        if isinstance(self._rows, TextFiles):
-            self._rows.stop_at(deadline)
+    @property
+    def is_live(self) -> bool:
+        """What the source below says."""
+        return is_live(self._rows)
 
     def progress(self) -> Progress:
         """What the source below says."""

@@ -7,11 +7,9 @@ begins, and the place of a fault is looked for in the block itself.
 from __future__ import annotations
 
 import io
-import math
 import os
 import select
 import stat
-import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,8 +54,6 @@ class Blocks:
     def __init__(self, files: list[Path], end_of_records: EndOfRecords) -> None:
         self._files, self._end_of_records = files, end_of_records
         self.is_live = any(map(is_pipe, files))
-        self.deadline = math.inf
-        """Until when, by ``time.monotonic``, a pipe is waited for; then an empty block comes."""
         self._total_bytes = None if self.is_live else sum(file.stat().st_size for file in files)
         self._bytes_before = 0
         self._open: _Counted | None = None
@@ -92,9 +88,7 @@ class Blocks:
         rest, lines = b"", 0
         for chunk in chunks:
             rest = rest + chunk if rest else chunk
-            if not chunk:
-                yield b""
-            elif end := self._end_of_records(rest):
+            if end := self._end_of_records(rest):
                 yield rest[:end]
                 lines += count_lines(rest[:end])
                 rest = rest[end:]
@@ -109,7 +103,7 @@ class Blocks:
     def _chunks(self, content: Any) -> Iterator[bytes]:
         while True:
             chunk = content.read(BLOCK_BYTES)
-            if not chunk and not (self._open and self._open.is_silent):
+            if not chunk:
                 return
             yield chunk
 
@@ -118,8 +112,7 @@ class Blocks:
         """The file's content, uncompressed; faults of the file become input errors."""
         try:
             with _raw(file) as raw:
-                is_plain = file.suffix not in _COMPRESSIONS
-                self._open = _Counted(raw, lambda: self.deadline if is_plain else math.inf)
+                self._open = _Counted(raw)
                 yield _uncompressed(self._open, file)
         except OSError as error:
             compression = _COMPRESSIONS.get(file.suffix)
@@ -133,20 +126,16 @@ class Blocks:
 class _Counted(io.RawIOBase):
     """A file that counts what is read of it, and of a pipe reads what is there."""
 
-    def __init__(self, raw: io.FileIO, deadline: Callable[[], float]) -> None:
-        self._raw, self._deadline, self.count = raw, deadline, 0
-        self.is_silent = False
-        """Whether the last read was empty because nothing came in time."""
+    def __init__(self, raw: io.FileIO) -> None:
+        self._raw, self.count = raw, 0
         self._is_live = not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        patience = self._deadline() - time.monotonic()
-        self.is_silent = not self._has_come(patience)
-        data = b"" if self.is_silent else self._raw.read(size) or b""
-        while data and len(data) < size and self._has_come(PAUSE_SECONDS):
+        data = self._raw.read(size) or b""
+        while data and len(data) < size and self._has_more():
             more = self._raw.read(size - len(data))
             if not more:
                 break
@@ -154,11 +143,11 @@ class _Counted(io.RawIOBase):
         self.count += len(data)
         return data
 
-    def _has_come(self, patience_seconds: float) -> bool:
+    def _has_more(self) -> bool:
+        """Whether a pipe goes on, and does not pause."""
         if not self._is_live:
             return True
-        wait = None if patience_seconds == math.inf else max(patience_seconds, 0.0)
-        return bool(select.select([self._raw.fileno()], [], [], wait)[0])
+        return bool(select.select([self._raw.fileno()], [], [], PAUSE_SECONDS)[0])
 
 
 def is_pipe(file: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,11 +64,19 @@ class GeneratedSource:
         self._start_microseconds = _start_microseconds(declaration, extent.start)
         self._done_rows = 0
         self.ends = extent.ends or isinstance(process, Trace)
+        self.is_live = declaration.settings.pace == "wall"
 
     def pages(self) -> Iterator[pa.Table]:
-        """The rows in order of their time."""
+        """The rows in order of their time; if live, when that has come."""
+        return self.pages_after(0)
+
+    def pages_after(self, rows: int) -> Iterator[pa.Table]:
+        """The pages without so many rows at the beginning; their time is not waited for."""
         page_rows = self._declaration.settings.page_rows
-        return cut_pages(self._tables(), self._declaration.schema, page_rows)
+        tables = _without_first(self._tables(), rows)
+        if self.is_live:
+            return _at_their_time(tables, page_rows, goes_on=rows > 0)
+        return cut_pages((table for _, table in tables), self._declaration.schema, page_rows)
 
     def progress(self) -> Progress:
         """Rows made, of those expected."""
@@ -77,11 +86,12 @@ class GeneratedSource:
             total = max(total, self._done_rows)
         return Progress(self._done_rows, total, "rows")
 
-    def _tables(self) -> Iterator[pa.Table]:
+    def _tables(self) -> Iterator[tuple[FloatArray, pa.Table]]:
+        """Rows with the seconds at which they come."""
         for times in self._process.arrivals(self._values.seed):
             within = self._extent.cut(self._done_rows, times)
             if len(within):
-                yield self._table(within)
+                yield within, self._table(within)
             self._done_rows += len(within)
             if len(within) < len(times):
                 return
@@ -123,6 +133,36 @@ class GeneratedSource:
                 "declare it BIGINT"
             )
         return pa.array(numbers.astype(np.int32))
+
+
+def _without_first(
+    tables: Iterator[tuple[FloatArray, pa.Table]], rows: int
+) -> Iterator[tuple[FloatArray, pa.Table]]:
+    for times, table in tables:
+        if len(times) > rows:
+            yield times[rows:], table.slice(rows)
+        rows = max(0, rows - len(times))
+
+
+def _at_their_time(
+    tables: Iterator[tuple[FloatArray, pa.Table]], page_rows: int, goes_on: bool
+) -> Iterator[pa.Table]:
+    """All rows whose time has come, whenever a page is asked for.
+
+    The clock starts with the first page that is asked for: at zero, or if this ``goes_on`` with an
+    earlier run at the time of its first row.
+    """
+    began: float | None = None
+    for times, table in tables:
+        if began is None:
+            began = time.monotonic() - (float(times[0]) if goes_on else 0.0)
+        handed = 0
+        while handed < len(times):
+            time.sleep(max(0.0, began + float(times[handed]) - time.monotonic()))
+            due = int(np.searchsorted(times, time.monotonic() - began, side="right"))
+            until = min(max(due, handed + 1), handed + page_rows)
+            yield table.slice(handed, until - handed)
+            handed = until
 
 
 def value_generator(declaration: Declaration, seed: int | None, keys: int) -> ValueGenerator:

@@ -38,7 +38,11 @@ class Progress:
 
 
 class Source(Protocol):
-    """Tuples of one stream or relation, page by page."""
+    """Tuples of one stream or relation, page by page.
+
+    One that may have nothing to deliver for a while, a pipe say, has ``is_live = True``: asking it
+    for a page waits until there is one.
+    """
 
     ends: bool
     """Whether nothing will ever follow the last page."""
@@ -48,6 +52,34 @@ class Source(Protocol):
 
     def progress(self) -> Progress:
         """How far the pages have been read."""
+
+
+def is_live(source: Source) -> bool:
+    """Whether a source may have nothing to deliver for a while."""
+    return getattr(source, "is_live", False)
+
+
+@dataclass(eq=False)
+class OpenPages:
+    """The pages of a source that is being read, and how many rows of it have been handed out."""
+
+    pages: Iterator[pa.Table]
+    rows: int = 0
+
+    @staticmethod
+    def of(source: Source, rows: int) -> OpenPages:
+        """The pages behind so many rows, without those before where the source can skip them."""
+        if rows and hasattr(source, "pages_after"):
+            return OpenPages(source.pages_after(rows), rows)
+        return OpenPages(source.pages())
+
+    def behind(self, rows: int) -> pa.Table | None:
+        """The next page behind so many rows, which others may have read; None at the end."""
+        for page in self.pages:
+            start, self.rows = self.rows, self.rows + page.num_rows
+            if self.rows > rows:
+                return page.slice(max(0, rows - start))
+        return None
 
 
 def files_of(declaration: Declaration, name: str, *suffixes: str) -> list[Path]:

@@ -27,6 +27,11 @@ class TextFiles:
         """Whether any row has been handed out."""
 
     @property
+    def is_live(self) -> bool:
+        """Whether one of them is a pipe, which may pause."""
+        return self._blocks.is_live
+
+    @property
     def reads_files(self) -> bool:
         """Whether the rows can be read again, by anybody who sees the files."""
         return not self._blocks.is_live
@@ -46,10 +51,6 @@ class TextFiles:
     def progress(self) -> Progress:
         """Bytes read."""
         return self._blocks.progress()
-
-    def stop_at(self, deadline: float) -> None:
-        """A pipe that is silent at this time, by ``time.monotonic``, hands on an empty page."""
-        self._blocks.deadline = deadline
 
     def declared_as(self, declaration: Declaration) -> Self:
         """The same files under another declaration; none of their rows was handed out yet."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
+from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.scheduling.threads.fused_plan import fused_snapshot
+from millpond.schema import FOREVER
 from millpond.snapshot import (
     InputSnapshot,
     OperatorSnapshot,
@@ -19,6 +21,9 @@ from millpond.spark.statistics import Statistics
 from millpond.spark.units import Unit, Units
 from millpond.storage.queues import Queue
 
+SMALLEST_RATE = 1e-9
+"""What a quiet input is said to bring: its share of averages is nothing, but it has one."""
+
 
 class Picture:
     """The running operators as strategies see them."""
@@ -30,6 +35,7 @@ class Picture:
         self.weights: dict[str, float] = {}
         self.began = time.monotonic()
         self._graph = graph
+        self._queues = queues
 
     def plan(self, version: int) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
@@ -64,6 +70,7 @@ class Picture:
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,
+                max(self._queues[queue].arrivals.per_second(), SMALLEST_RATE),
             )
             for queue in self.running[identity].inputs
         )
@@ -99,9 +106,9 @@ class Picture:
 
     def _state(self, unit: Unit, is_busy: bool, is_held: bool) -> OperatorState:
         until = unit.horizon
-        waiting = {each.identity: each.waiting(each.claimed, until) for each in unit.members}
+        waiting = {each.identity: each.waiting(each.claimed, FOREVER) for each in unit.members}
         is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
-        is_ready = is_free and (any(waiting.values()) or unit.has_work(until))
+        is_ready = is_free and unit.has_work(until)
         return OperatorState(
             number(unit.identity),
             float(sum(waiting.values())),
@@ -113,7 +120,9 @@ class Picture:
 
     def place_of(self, identity: str) -> str:
         """What an error in an operator is called after: its queries, and what it does there."""
-        operator, queries = self._graph.operators[identity], ", ".join(self.queries(identity))
+        operator = self._graph.operators[identity]
+        served = (query.removesuffix(ASIDE) for query in self.queries(identity))
+        queries = ", ".join(dict.fromkeys(served))
         word = "query" if "," not in queries else "queries"
         is_output = isinstance(operator, OutputOperator)
         return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")

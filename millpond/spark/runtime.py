@@ -34,6 +34,7 @@ from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.spark.units import Unit, Units, UnitStep
+from millpond.storage.backlog import Backlog
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
@@ -104,6 +105,8 @@ class SparkRuntime:
         self.queues = queues
         self.limits = limits
         self.picture = Picture(graph, queues)
+        self.backlog = Backlog()
+        """What waits in the queues."""
         self.tally = Tally()
         """All steps of this run."""
         self._graph = graph
@@ -168,8 +171,9 @@ class SparkRuntime:
             )
             self.statistics[identity] = Statistics()
             self._changed.add(identity)
+            self._count_backlog(running.inputs)
         self._graph_changed()
-        self._wake()
+        self.wake()
 
     def _graph_changed(self) -> None:
         self._version += 1
@@ -187,11 +191,17 @@ class SparkRuntime:
             self.units.remove(identity)
             running.close()
             self.queues.pop(identity).close()
+            self.backlog.forget(identity)
             del self.statistics[identity]
             self._changed.discard(identity)
         for queue in self.queues.values():
             queue.free()
+            self.backlog.count(queue)
         self._graph_changed()
+
+    def _count_backlog(self, queues: Iterable[str]) -> None:
+        for name in queues:
+            self.backlog.count(self.queues[name])
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""
@@ -229,12 +239,7 @@ class SparkRuntime:
             self._changed -= seen  # the others came after the plan was last shown
             now = time.monotonic() - self.picture.began
         self._listener.after_commit()
-        return Observation(now, states, self.queue_bytes)
-
-    @property
-    def queue_bytes(self) -> float:
-        """The memory of all queues."""
-        return float(self._store.bytes)
+        return Observation(now, states, float(self.backlog.bytes))
 
     # -- where queues are ------------------------------------------------------------------
 
@@ -248,7 +253,7 @@ class SparkRuntime:
         with self._lock:
             self._placement = placement
             self._is_regrouped = False
-            self._wake()
+            self.wake()
 
     def groups(self) -> list[tuple[str, ...]]:
         """The operators that are to be virtual operators, upstream first in each."""
@@ -369,7 +374,8 @@ class SparkRuntime:
         self._listener.after_commit()
         return True
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Something has changed that whoever waits for steps is to see."""
         if self._under_way:
             self._is_woken = True
             self._changed_now.notify_all()
@@ -445,7 +451,7 @@ class SparkRuntime:
         if outcome.output is not None and outcome.output is not step.published:
             outcome.output.free()
         self.statistics[identity].record(step.rows, outcome)
-        self.tally.record(step.rows, outcome)
+        self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
         if now - self._told > STATISTICS_SECONDS:
             self._told = now
@@ -486,12 +492,13 @@ class SparkRuntime:
                 self._listener.compacted(name, compaction)
                 queue.compact(compaction)
             queue.free()
+        self._count_backlog([*self.running[identity].inputs, identity])
         self._changed |= {identity, *self._graph.readers(identity)}
 
     def arrived(self, queue: str) -> None:
         """Notes that a base queue has new rows or a new heartbeat."""
+        self.backlog.count(self.queues[queue])
         self._changed |= set(self._graph.readers(queue)) & self.running.keys()
-        self._wake()
 
     # -- quiet inputs ----------------------------------------------------------------------
 
@@ -539,8 +546,9 @@ class SparkRuntime:
             running.state.restore(state)
         running.skip(until)
         queue.advance(until)
-        for name in self._graph.operators[identity].queues():
+        for name in running.inputs:
             self.queues[name].free()
+        self._count_backlog([*running.inputs, identity])
         self._changed |= {identity, *self._graph.readers(identity)}
 
     # -- end -------------------------------------------------------------------------------

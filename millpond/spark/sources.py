@@ -6,7 +6,6 @@ errors name are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
+from millpond.connectors.sources import OpenPages
 from millpond.settings import Settings
 from millpond.spark.workers import NOTHING, Answer, Line, Place, lines_of_tasks
 from millpond.storage.store import Store, write_parquet
@@ -60,17 +60,7 @@ class ReadPage:
         return line, NOTHING
 
 
-@dataclass
-class _Open:
-    """A source this worker reads, and how many rows it has handed out."""
-
-    source: Source
-    pages: Iterator[pa.Table]
-    rows: int = 0
-    rest: pa.Table | None = None
-
-
-_open: dict[tuple[str, str], _Open] = {}
+_open: dict[tuple[str, str], tuple[Source, OpenPages]] = {}
 """The sources this process, one of Spark's Python workers, has open: it may be asked to go on."""
 
 MOST_OPEN = 16
@@ -79,26 +69,15 @@ MOST_OPEN = 16
 
 def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
     key = (work.place.directory, work.admission.entry.name)
-    opened = _open.pop(key, None)
-    if opened is None or opened.rows > work.rows:
+    source, pages = _open.pop(key, (None, None))
+    if source is None or pages is None or pages.rows > work.rows:
         source = open_source(work.admission.entry, work.settings, Path(work.directory))
-        opened = _Open(source, source.pages())
-    page = _skipped(opened, work.rows)
-    _open[key] = opened
+        pages = OpenPages.of(source, work.rows)
+    page = pages.behind(work.rows)
+    _open[key] = source, pages
     while len(_open) > MOST_OPEN:
         del _open[next(iter(_open))]
-    return opened.source, page
-
-
-def _skipped(opened: _Open, rows: int) -> pa.Table | None:
-    """The next page behind so many rows; others have read what lies before."""
-    while True:
-        page = next(opened.pages, None)
-        if page is None:
-            return None
-        start, opened.rows = opened.rows, opened.rows + page.num_rows
-        if opened.rows > rows:
-            return page.slice(max(0, rows - start))
+    return source, page
 
 
 def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Line:

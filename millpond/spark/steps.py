@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from millpond.spark.fragments import ENDED, STARTED, Reading
+from millpond.storage.origins import Origins
 from millpond.storage.pages import Page
 from millpond.storage.readers import Remains
 
@@ -107,6 +108,8 @@ class Outcome:
     seconds: float = 0.0
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""
+    origins: Origins = ()
+    """When the tuples came that it stems from; none where only time has passed."""
     rows: int = 0
     """How many rows it put out, written or not."""
     bytes: int = 0

@@ -11,7 +11,7 @@ is behind catches up in the next step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JError
@@ -20,10 +20,12 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
+from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
 from millpond.spark.statistics import Statistics
 from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.storage.origins import Origins, mixed
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Remains
@@ -279,16 +281,31 @@ class UnitStep:
                 raise
             return False
         done = zip(steps, [shared.first, *shared.riders], outcomes, strict=True)
+        together = {step.running.identity for step in steps}
         for step, now, outcome in done:
-            self._take(step, now, outcome)
+            self._take(step, now, outcome, together)
         return True
 
-    def _take(self, step: Step, now: Step, outcome: Outcome | None) -> None:
+    def _take(
+        self, step: Step, now: Step, outcome: Outcome | None, together: Container[str] = ()
+    ) -> None:
+        """Takes the outcome of a step; those ``together`` with it were executed in one job."""
         step.is_idle = outcome is None
         step.outcome, step.rows = outcome or Outcome(None), now.rows
+        step.outcome.origins = self._origins(now, together)
+        if step.outcome.output is not None:
+            step.outcome.output.origins = step.outcome.origins
         if step.outcome.until is None and now.until < step.until:
             step.outcome.until = now.until
         self._done[step.running.identity] = step
+
+    def _origins(self, now: Step, together: Container[str]) -> Origins:
+        """When the tuples came that start in a step."""
+        spans = [s for r in now.readings for part in r.spans.get(STARTED, ()) for s in part]
+        parts = [(span.page.origins, span.rows) for span in spans]
+        ridden = (self._done[name].outcome for name in now.running.inputs if name in together)
+        parts += [(each.origins, each.rows) for each in ridden if each is not None]
+        return mixed(part for part in parts if part[0])
 
     def _settle(self) -> None:
         """Finds out what others will see of each member's output, and has it in the store."""
@@ -355,7 +372,9 @@ def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:
         return None
     if not page.is_in_driver:
         return page
-    return Page.of(step.running.around.frames.store, remains.of(page.table, step.reached))
+    rest = Page.of(step.running.around.frames.store, remains.of(page.table, step.reached))
+    rest.origins = page.origins
+    return rest
 
 
 def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:

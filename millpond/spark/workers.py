@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
+from millpond.spark.nodelay import send_at_once
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, last_end
 from millpond.storage.portions import Portion, Share
@@ -293,6 +294,7 @@ def _checked(lines: list[Line]) -> list[Line]:
 
 def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     began = time.monotonic()
+    send_at_once()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
     try:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
-from millpond.schema import BEGINNING
+from millpond.schema import BEGINNING, FOREVER
+from millpond.storage.origins import mixed
 from millpond.storage.pages import Page, Span, concatenated
+from millpond.storage.rates import Course, Rate
 from millpond.storage.readers import Reader, ReaderKind, Remains, Retention
 from millpond.storage.store import Store
 
@@ -59,8 +61,14 @@ class Queue:
     """For each page the heartbeat when it came: all its rows are later. They never fall."""
     _lasts: list[int] = field(default_factory=list)
     """For each page the largest time up to it. These never fall either."""
+    _amounts: list[tuple[int, int]] = field(default_factory=list)
+    """For each page the rows and bytes up to and with it, free ones included."""
     _freed: int = 0
-    _kinds: dict[tuple[Retention, bool, bool], ReaderKind] = field(default_factory=dict)
+    _kinds: dict[tuple[Retention, bool, bool, bool], ReaderKind] = field(default_factory=dict)
+    arrivals: Rate = field(default_factory=Rate)
+    """Rows that come in a second."""
+    course: Course = field(default_factory=Course)
+    """Rows that came, over the whole run."""
     _unread: list[Page] = field(default_factory=list)
     """Pages that no reader holds, but that the heartbeat has not reached."""
 
@@ -107,9 +115,12 @@ class Queue:
 
     def add(self, page: Page) -> None:
         """Adds a page; a short one before it that nobody has read yet takes it up."""
+        self.arrivals.add(page.rows)
+        self.course.add(page.rows)
         if not self.store.is_durable and self._grows(page):
             old, floor = self._pages.pop(), self._floors.pop()
             self._lasts.pop()
+            self._amounts.pop()
             self._count(old, -1)
             page = old.followed_by(page)
             self._place(page, floor)
@@ -138,6 +149,7 @@ class Queue:
         self._pages.append(page)
         self._floors.append(floor)
         self._lasts.append(max(page.last, self._lasts[-1]) if self._lasts else page.last)
+        self._amounts.append(_sum(self._amounts[-1] if self._amounts else (0, 0), page))
         self._count(page, 1)
 
     def _count(self, page: Page, sign: int) -> None:
@@ -186,7 +198,33 @@ class Queue:
 
     def waiting(self, after: int, until: int) -> int:
         """About how many rows lie between two times."""
-        return sum(page.count(after, until) for page in self._overlapping(after, until))
+        return self._amount(after, until)[0]
+
+    def backlog(self) -> tuple[int, int]:
+        """About how many rows and bytes wait for a reader that works on them."""
+        passed = [kind.least_cursor for kind in self._kinds.values() if kind.works]
+        return self._amount(min(passed), FOREVER) if passed else (0, 0)
+
+    def is_caught_up(self) -> bool:
+        """Whether no reader has anything to work on that the heartbeat has passed."""
+        kinds = [kind for kind in self._kinds.values() if kind.works]
+        return all(kind.least_cursor >= self.heartbeat for kind in kinds)
+
+    def _amount(self, after: int, until: int) -> tuple[int, int]:
+        """Rows and bytes between two times: only pages that lie there in part are looked at."""
+        low, high = bisect_right(self._lasts, after), bisect_left(self._floors, until)
+        first = max(low, bisect_left(self._floors, after))  # from here on all is later
+        last = min(high, bisect_right(self._lasts, until))  # up to here nothing is
+        if first < last:
+            before, all_ = self._amounts[first - 1] if first else (0, 0), self._amounts[last - 1]
+            rows, bytes_ = all_[0] - before[0], all_[1] - before[1]
+        else:
+            first, last, rows, bytes_ = high, high, 0, 0
+        for page in chain(self._pages[low:first], self._pages[last:high]):
+            if not page.is_free and (count := page.count(after, until)):
+                rows += count
+                bytes_ += page.bytes * count // page.rows
+        return rows, bytes_
 
     def count_ending(self, after: int, until: int) -> int:
         """How many elements ``ending`` would answer, at most."""
@@ -208,7 +246,7 @@ class Queue:
 
     def subscribe(self, reader: Reader) -> Reader:
         """A new reader, which holds the pages there are."""
-        key = (reader.retention, reader.needs_content, reader.scans)
+        key = (reader.retention, reader.needs_content, reader.scans, reader.works)
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = ReaderKind(*key)
@@ -229,7 +267,7 @@ class Queue:
 
     def unsubscribe(self, reader: Reader) -> None:
         """A reader leaves."""
-        key = (reader.retention, reader.needs_content, reader.scans)
+        key = (reader.retention, reader.needs_content, reader.scans, reader.works)
         kind = self._kinds[key]
         kind.readers.discard(reader)
         if not kind.readers:
@@ -262,8 +300,12 @@ class Queue:
             if not page.is_free
         ]
         self._pages, self._floors = [page for page, _ in kept], [floor for _, floor in kept]
-        self._lasts = list(accumulate((page.last for page in self._pages), max))
+        self._index_again()
         self._freed = 0
+
+    def _index_again(self) -> None:
+        self._lasts = list(accumulate((page.last for page in self._pages), max))
+        self._amounts = list(accumulate(self._pages, _sum, initial=(0, 0)))[1:]
 
     # -- compaction ------------------------------------------------------------------------
 
@@ -291,7 +333,7 @@ class Queue:
         rest = [(page, floors[id(page)]) for page in self._pages if id(page) not in gone]
         self._pages = [change.page, *(page for page, _ in rest)]
         self._floors = [min([floor, *self._floors]), *(floor for _, floor in rest)]
-        self._lasts = list(accumulate((page.last for page in self._pages), max))
+        self._index_again()
         self._freed = sum(page.is_free for page in self._pages)
         self._count(change.page, 1)
         for kind in self._kinds.values():
@@ -339,7 +381,7 @@ class Queue:
         if table.num_rows == 0:
             return None
         merged = Page.of(self.store, table)
-        merged.arrived_seconds = old[0].arrived_seconds
+        merged.origins = mixed((page.origins, page.rows) for page in old)
         return Compaction(merged, tuple(old))
 
     def _levelled(self, pages: list[Page]) -> list[Page]:
@@ -357,5 +399,10 @@ class Queue:
         """Frees all pages."""
         for page in self.all_pages:
             page.free()
-        self._pages, self._floors, self._lasts, self.base = [], [], [], None
+        self._pages, self._floors, self._lasts, self._amounts = [], [], [], []
+        self.base = None
         self.rows = self.bytes = self._freed = 0
+
+
+def _sum(before: tuple[int, int], page: Page) -> tuple[int, int]:
+    return before[0] + page.rows, before[1] + page.bytes

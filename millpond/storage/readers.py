@@ -71,13 +71,14 @@ class Reader:
     """One reader's place: it has read everything up to ``cursor``.
 
     ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
-    pages there are, so few large ones are better.
+    pages there are, so few large ones are better. ``works``: what it has not read is backlog.
     """
 
     cursor: int
     retention: Retention = Retention()
     needs_content: bool = False
     scans: bool = False
+    works: bool = True
 
 
 @dataclass
@@ -87,6 +88,7 @@ class ReaderKind:
     retention: Retention
     needs_content: bool
     scans: bool = False
+    works: bool = True
     readers: set[Reader] = field(default_factory=set)
     unsummed: list[Page] = field(default_factory=list)
     """Pages whose changes are not yet summed up, where readers need the content."""

@@ -20,15 +20,15 @@ def schema(text: str) -> Schema:
 
 
 def opened(columns: str, connector: str, *arguments: Any, **options: Any) -> Source:
-    """The source of a stream S; ``page_rows`` and ``time`` are not for the connector."""
+    """The source of a stream S; ``page_rows``, ``pace`` and ``time`` are not for the connector."""
     page_rows = options.pop("page_rows", 100_000)
-    tick = options.pop("tick", "1 microsecond")
+    tick, pace = options.pop("tick", "1 microsecond"), options.pop("pace", "fast")
     time = options.pop("time", None)
     directory = options.pop("directory", Path())
     declared = schema(columns)
     position = None if time is None else declared.position(time)
     call = Connector(connector, arguments, tuple(options.items()))
-    settings = Settings(page_rows=page_rows).with_option("tick", tick)
+    settings = Settings(page_rows=page_rows, pace=pace).with_option("tick", tick)
     return open_source(StreamEntry("S", declared, position, 0, call), settings, directory)
 
 

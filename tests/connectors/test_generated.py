@@ -1,4 +1,5 @@
 import itertools
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millpond.connectors.sources import OpenPages
 from millpond.connectors.values import HOSTS, VOCABULARY
 from millpond.errors import InputError
 from millpond.workloads import Poisson
@@ -110,3 +112,24 @@ def test_faulty_generators_are_refused(
     with pytest.raises(InputError) as raised:
         opened(columns, "burst", *arguments, **options)
     assert str(raised.value).startswith(message)
+
+
+def test_at_the_pace_of_the_wall_no_row_comes_before_its_time() -> None:
+    source = opened("n BIGINT", "rate", 100, rows=20, pace="wall", page_rows=7)
+    assert source.is_live
+    began, before = time.monotonic(), 0
+    for page in source.pages():
+        assert 1 <= page.num_rows <= 7
+        assert page["n"].to_pylist() == list(range(before, before + page.num_rows))
+        before += page.num_rows
+        assert time.monotonic() - began >= (before - 1) / 100
+    assert before == 20
+
+
+def test_rows_of_an_earlier_run_are_not_waited_for_again() -> None:
+    source = opened("n BIGINT", "rate", 0.001, rows=3, pace="wall")
+    pages = OpenPages.of(source, 2)
+    page = pages.behind(2)
+    assert page is not None
+    assert page["n"].to_pylist() == [2]
+    assert pages.behind(3) is None

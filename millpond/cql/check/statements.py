@@ -45,8 +45,18 @@ from millpond.settings import Settings
 from millpond.spelling import suggestion
 
 SHOWN = (
-    *("streams", "relations", "views", "queries"),
-    *("failures", "steps", "queues", "settings", "all"),
+    "streams",
+    "relations",
+    "views",
+    "queries",
+    "functions",
+    "failures",
+    "steps",
+    "queues",
+    "statistics",
+    "latency",
+    "settings",
+    "all",
 )
 
 

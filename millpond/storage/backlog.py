@@ -1,0 +1,63 @@
+"""The backlog: what waits in queues, apart from what windows retain.
+
+A row waits until every reader that works on it is past it, steps under way included, and counts
+once however many readers there are. Only queues that changed are counted again, and none of their
+pages are walked but those that a reader has read in part.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from millpond.storage.queues import Queue
+
+
+class Amount(NamedTuple):
+    """So much waits."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+class Backlog:
+    """What waits in all queues, and in each."""
+
+    def __init__(self) -> None:
+        self.rows = self.bytes = 0
+        self.peak_bytes = 0
+        self._amounts: dict[str, Amount] = {}
+        self._began = self._changed = time.monotonic()
+        self._byte_seconds = 0.0
+
+    def mean_bytes(self) -> float:
+        """How many bytes have waited, on the average over time."""
+        self._pass()
+        seconds = self._changed - self._began
+        return self._byte_seconds / seconds if seconds > 0 else float(self.bytes)
+
+    def of(self, queue: str) -> Amount:
+        """What waits in one queue."""
+        return self._amounts.get(queue, Amount())
+
+    def count(self, queue: Queue) -> None:
+        """A queue has changed: what waits there now."""
+        self._set(queue.name, Amount(*queue.backlog()))
+
+    def forget(self, queue: str) -> None:
+        """A queue is gone."""
+        self._set(queue, Amount())
+        self._amounts.pop(queue, None)
+
+    def _set(self, queue: str, now: Amount) -> None:
+        self._pass()
+        before = self.of(queue)
+        self._amounts[queue] = now
+        self.rows += now.rows - before.rows
+        self.bytes += now.bytes - before.bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes)
+
+    def _pass(self) -> None:
+        now = time.monotonic()
+        self._byte_seconds += self.bytes * (now - self._changed)
+        self._changed = now
