@@ -93,6 +93,28 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
         }
 
 
+def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
+    """What lies behind each input and operator, for each that reads it."""
+    if not engine.has_runtime:
+        return
+    runtime = engine.runtime
+    group_of = {each: group for group in runtime.groups() for each in group}
+    for name, queue in engine.inputs.queues.items():
+        waiting, said = runtime.backlog.of(name), runtime.placement.by_hand.get(name)
+        for reader in engine.graph.readers(name):
+            yield {
+                "after": name,
+                "before": reader,
+                "queue": "no" if name in group_of[reader] else "yes",
+                "by hand": "" if said is None else "queue" if said else "no queue",
+                "waiting rows": runtime.running[reader].waiting_in(queue),
+                "waiting bytes": waiting.bytes,
+                "retained rows": queue.rows - waiting.rows,
+                "retained bytes": queue.bytes - waiting.bytes,
+                "spilled bytes": queue.spilled_bytes,
+            }
+
+
 def _costs(placement: Placement) -> dict[str, str]:
     """What a step is thought to cost in each place."""
     return {
@@ -179,16 +201,24 @@ def _detail(engine: Engine, entry: Any) -> str:
             return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
-            return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            return come + _held(engine, entry.name)
         case RelationEntry():
-            return str(entry.source)
+            return str(entry.source) + _held(engine, entry.name)
     return ""
 
 
 _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
     "steps": _steps,
+    "queues": _queues,
     "statistics": _statistics,
     "latency": _latency,
     "functions": _functions,
 }
 """What SHOW answers by itself, not from the catalog."""
+
+
+def _held(engine: Engine, name: str) -> str:
+    """Whether a source is held back."""
+    is_held = name.lower() in engine.arrivals.held
+    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""

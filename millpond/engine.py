@@ -7,7 +7,7 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow as pa
 from millpond.analysis import analysed
 from millpond.arguments import as_text
 from millpond.arrivals import Arrivals, Feed
+from millpond.budget import Budget, cached_bytes
 from millpond.catalog import (
     ASIDE,
     Catalog,
@@ -38,6 +39,7 @@ from millpond.cql.expressions import Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.statements import (
     Action,
+    AlterPlan,
     AlterQuery,
     Create,
     Delete,
@@ -130,7 +132,8 @@ class Engine:
         self.claims = Claims()
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
-        self.graph = Graph()
+        self.graph = Graph(is_apart=self.settings.linear == "apart")
+        self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
             self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
@@ -151,7 +154,10 @@ class Engine:
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
-        self.arrivals = Arrivals(self.inputs, self.graph, self._lock, self._read, self._wake)
+        self.arrivals = Arrivals(
+            self.inputs, self.graph, self._lock, self._read, self._wake, self._has_room
+        )
+        self._keep_to_budget()
 
     # -- statements ------------------------------------------------------------------------
 
@@ -218,6 +224,8 @@ class Engine:
                 self._insert(action)
             case AlterQuery():
                 self._alter(action)
+            case AlterPlan():
+                self.place_queues(action.operator, action.has_queue)
             case SetOption():
                 self._set(action)
 
@@ -378,12 +386,24 @@ class Engine:
         elif changed.active and not entry.active:
             self._activate(changed, _planned(changed), self.inputs.epoch())
 
+    def place_queues(self, operator: str, has_queue: bool) -> None:
+        """Has a queue stand behind an operator, or none, whatever a strategy wants."""
+        if operator not in self.graph.operators:
+            known = ", ".join(self.graph.operators) or "none"
+            raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
+        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+
     def _set(self, action: SetOption) -> None:
         if self._journal.is_replaying and action.key.lower() == "store":
             return  # the store is where it is found
         settings = self.settings.with_option(action.key, str(action.value))
         if not self._journal.is_replaying:
-            refuse_late_change(action.key, self.lazy_spark.is_started, self._runtime is not None)
+            refuse_late_change(
+                action.key,
+                self.lazy_spark.is_started,
+                self._runtime is not None,
+                any(self.catalog.of_kind(QueryEntry)),
+            )
         moves = not self._journal.is_replaying and settings.store != self.settings.store
         if moves and (self.catalog.entries or self._runtime is not None):
             raise StateError(
@@ -395,10 +415,16 @@ class Engine:
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
+        self._keep_to_budget()
+        self.graph.is_apart = settings.linear == "apart"
         if action.key.lower() in ("strategy", "budget") and self._loop is not None:
             self._loop.strategy = strategy
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
+
+    def _keep_to_budget(self) -> None:
+        self.budget.limit_bytes = self.settings.budget_bytes
+        self.store.cached_bytes = cached_bytes(self.settings.budget_bytes)
 
     def _move_to(self, location: str) -> None:
         store, journal = self.store, self._journal
@@ -525,17 +551,42 @@ class Engine:
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
         """
+        self._wait_for_room(as_text(name, "a name"))
         with self._lock:
             self._check_open()
-            self.inputs.push(as_text(name, "a name"), rows)
+            self.inputs.push(name, rows)
             self._journal.flush()
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
+        self._wait_for_room(as_text(name, "a name"))
         with self._lock:
             self._check_open()
-            self.inputs.push_changes(as_text(name, "a name"), changes)
+            self.inputs.push_changes(name, changes)
             self._journal.flush()
+
+    def _has_room(self, name: str, is_live: bool = False) -> bool:
+        """Whether an input may have more."""
+        if self._runtime is None:
+            return self.store.bytes < self.budget.limit_bytes or not self._outputs
+        queues = self.inputs.queues_of(name)
+        return self.budget.has_room(self._runtime.backlog, queues, is_live)
+
+    def _wait_for_room(self, name: str) -> None:
+        """Waits while there is no room, and work that makes some; the lock is not held.
+
+        When there is none, this may be what is waited for: it is let in, and others are spilled.
+        """
+        with self._lock:
+            self._check_open()
+            if self._has_room(name):
+                return
+        if self._operation.is_inside:
+            raise StateError(
+                f"push to {name}: as much waits as the {self.budget} allows, and the loop that "
+                "could work on it waits for this callback; push from another thread, or SET budget"
+            )
+        self._operation.wait_for(lambda: self._closed or self._has_room(name))
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
@@ -700,9 +751,10 @@ class Engine:
     def _turn(self, feed: Feed, is_idle: bool) -> bool:
         """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self._lock:
-            has_news = self.arrivals.deliver(feed)
+            has_news = self.arrivals.deliver(feed, is_idle)
             if self._closed:
                 return False
+            self._make_room()
             if not self._outputs:
                 self._journal.flush()
                 return has_news
@@ -717,6 +769,25 @@ class Engine:
         except BaseException:
             self.runtime.cancel()
             raise
+
+    def _make_room(self) -> None:
+        """Spills what memory has no room for, or fails the queries that need too much of it."""
+        if self._runtime is None:
+            return
+        crowded = self.budget.keep(self._runtime.backlog, self._runtime.queues)
+        if crowded is None:
+            return
+        retaining = self._runtime.retaining(crowded)
+        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)
+        operator = self.graph.operators.get(crowded)
+        error = StateError(
+            f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "
+            f"retain of {operator.label() if operator else crowded.replace(':', ' ')} is more than "
+            f"the {self.budget} allows, and it cannot be spilled: {self.budget.fault}; "
+            "SET budget, or ask for shorter windows"
+        )
+        now = self._runtime.queues[crowded].heartbeat
+        self.fail([Failure(q, "windows", str(error), now, now, ()) for q in queries], error)
 
     def _raise_failures(self) -> None:
         with self._lock:
@@ -783,6 +854,7 @@ class Engine:
             self._journal.flush()
             if self._journal.is_long:
                 self.compact_log()
+            self._operation.wake()
         self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------
@@ -935,8 +1007,9 @@ class Engine:
         if stage == "logical":
             return str(plan)
         if entry.name.lower() in self._outputs:
-            output = self._outputs[entry.name.lower()]
-            return self.graph.describe(self.graph.upstream(output))
+            wanted = self.graph.upstream(self._outputs[entry.name.lower()])
+            groups = self._runtime.groups() if self._runtime is not None else []
+            return "\n".join([self.graph.describe(wanted), *_fused(groups, wanted)])
         return self.graph.explain(entry.name, plan, self.inputs.next_epoch)
 
     def held(self) -> AbstractContextManager[object]:
@@ -995,6 +1068,13 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _fused(groups: Iterable[tuple[str, ...]], wanted: set[str]) -> Iterator[str]:
+    """A line for each virtual operator of several of these operators."""
+    for group in groups:
+        if len(group) > 1 and wanted.intersection(group):
+            yield f"no queue between {', '.join(group)}: one virtual operator"
 
 
 def _needed(action: Action) -> list[UserFunction]:

@@ -22,6 +22,7 @@ from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
+from millpond.spark.batches import batch_rows
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
@@ -132,6 +133,7 @@ class SparkRuntime:
         self._changed: set[str] = set()
         self._shown: set[str] = set()
         """The units of the plan that the strategy has seen."""
+        self._shown_version = 0
         self._told = time.monotonic()
 
     @property
@@ -207,6 +209,15 @@ class SparkRuntime:
         self.picture.weights[query] = weight
         self._version += 1
 
+    def retaining(self, queue: str) -> list[str]:
+        """The queries that read pages of a queue again after they have passed them."""
+        found: dict[str, None] = {}
+        for identity in self._graph.readers(queue):
+            mine = [r for q, r in self.running[identity].subscriptions if q.name == queue]
+            if any(reader.comes_back for reader in mine):
+                found |= dict.fromkeys(self.picture.queries(identity))
+        return list(found)
+
     # -- what strategies see ---------------------------------------------------------------
 
     @property
@@ -219,6 +230,7 @@ class SparkRuntime:
         with self._lock:
             self._regroup()
             self._shown = {unit.identity for unit in self.units}
+            self._shown_version = self._version
             return self.picture.plan(self._version)
 
     def observe(self, complete: bool) -> Observation:
@@ -253,17 +265,20 @@ class SparkRuntime:
             self._is_regrouped = False
             self.wake()
 
+    def groups(self) -> list[tuple[str, ...]]:
+        """The operators that are to be virtual operators, upstream first in each."""
+        plan = self.picture.elementary()
+        edges = self._placement.queues(self._graph)
+        queues = frozenset((number(one), number(other)) for one, other in edges)
+        found = virtual_operators(plan, without_cycles(plan, queues)).values()
+        return [tuple(f"op{each}" for each in sorted(group)) for group in found]
+
     def _regroup(self) -> None:
         """Has the units be as the placement says, once those concerned are not at work."""
         if not self._is_regrouped:
             self._is_regrouped = True
-            plan = self.picture.elementary()
-            edges = self._placement.queues(self._graph)
-            queues = frozenset((number(one), number(other)) for one, other in edges)
-            groups = virtual_operators(plan, without_cycles(plan, queues)).values()
-            self.units.want(
-                tuple(self.running[f"op{each}"] for each in sorted(group)) for group in groups
-            )
+            groups = self.groups()
+            self.units.want(tuple(self.running[each] for each in group) for group in groups)
         if self.units.change(self._is_at_work):
             self._version += 1
             self._changed |= self.running.keys()
@@ -295,10 +310,10 @@ class SparkRuntime:
             if unit is None or unit.identity != identity:
                 return  # dropped or joined with others since it was observed
             self._changed |= unit.identities
-            if unit.horizon <= unit.claimed or self._is_held(unit):
-                return
-            most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
-            step = unit.prepare(unit.limited(most))
+            is_busy = unit.keeps_state and identity in self._under_way
+            if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
+                return  # no longer as it was observed
+            step = unit.prepare(unit.limited(self._batch(decision, unit)))
             for member in unit.members:
                 measured = self.statistics[member.identity]
                 measured.input_bytes = member.row_bytes or measured.input_bytes
@@ -314,7 +329,12 @@ class SparkRuntime:
             queues = frozenset(
                 (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
             )
-            self.placement = self._placement.chosen(self._graph, queues)
+            self.placement = self._placement.choose(self._graph, queues)
+
+    def _batch(self, decision: RunOperator, unit: Unit) -> int:
+        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        waiting = min(unit.waiting(unit.horizon), self.limits.step_rows)
+        return batch_rows(decision, unit.line(waiting), self.limits.step_rows)
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""
@@ -358,6 +378,8 @@ class SparkRuntime:
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
         with self._lock:
+            if self._shown_version != self._version:
+                return True  # there are others than the strategy has decided on
             while not self._finished and not self._is_woken:
                 if not self._under_way and not self._orphans:
                     return False

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
+from millpond.spark.costs import Line as CostLine
 from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
@@ -69,6 +70,11 @@ class Unit:
     def waiting(self, until: int) -> int:
         """About how many rows wait for its members."""
         return sum(member.waiting(member.claimed, until) for member in self.members)
+
+    def line(self, rows: int) -> CostLine:
+        """What steps are thought to cost that read so many rows, of all members together."""
+        lines = [member.line(rows) for member in self.members]
+        return CostLine(sum(each.step for each in lines), sum(each.row for each in lines))
 
     @property
     def oldest_arrival(self) -> float:

@@ -11,7 +11,7 @@ from millpond.scheduling.strategies.periodically_oldest import PeriodicallyOldes
 from millpond.scheduling.strategies.threshold import Threshold
 from millpond.scheduling.strategy_text import driving_spark, engine_strategy, parse_strategy
 
-SIMULATOR_ONLY = {"di", "hmts", "maximum-slope-segment", "per-tuple-greedy"}
+SIMULATOR_ONLY = {"di", "hmts"}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,6 @@ def test_those_that_need_the_simulator_are_known() -> None:
     [
         *sorted(SIMULATOR_ONLY),
         *("periodically-oldest(inner = hmts)", "dynamic-priority(inner = di)"),
-        "gts(strategy = per-tuple-greedy)",
     ],
 )
 def test_those_that_need_the_simulator_are_refused_with_another_to_choose(text: str) -> None:

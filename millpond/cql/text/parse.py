@@ -9,6 +9,7 @@ from typing import Any
 from millpond.cql.text.cursor import Cursor
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
+    AlterPlanStatement,
     AlterQueryStatement,
     Assignment,
     ColumnDefinition,
@@ -237,8 +238,12 @@ def _assignment(cursor: Cursor) -> Assignment:
     return Assignment(column, cursor.expression(",", "WHERE"))
 
 
-def _alter(cursor: Cursor) -> AlterQueryStatement:
-    cursor.expect("ALTER", "QUERY")
+def _alter(cursor: Cursor) -> AlterQueryStatement | AlterPlanStatement:
+    cursor.expect("ALTER")
+    if cursor.choice("QUERY or PLAN", "QUERY", "PLAN") == "PLAN":
+        has_queue = not cursor.accept("NO")
+        cursor.expect("QUEUE", "AFTER")
+        return AlterPlanStatement(cursor.name("an operator, such as op7"), has_queue)
     name = cursor.name("the name of the query")
     is_set = cursor.accept("SET")
     if is_set and cursor.accept("WEIGHT"):
@@ -256,8 +261,8 @@ def _show(cursor: Cursor) -> ShowStatement:
         cursor.expect("ALL")
         return ShowStatement(Name("ALL", offset))
     kinds = (
-        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, STATISTICS, LATENCY, "
-        "SETTINGS, ALL or a name"
+        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
+        "LATENCY, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 
