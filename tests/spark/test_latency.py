@@ -7,7 +7,7 @@ import time
 import pytest
 
 from millpond import Engine
-from millpond.planning.placement import QueuePlacement, edges
+from millpond.planning.placement import QueuePlacement
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, k INT) TIMESTAMP BY t;
@@ -21,7 +21,7 @@ def test_results_of_the_executors_have_the_arrivals_of_their_tuples(spark, is_fu
     with Engine({"driver_rows": 0}, spark) as engine:
         engine.execute(SCRIPT)
         if is_fused:
-            engine.runtime.placement = QueuePlacement(edges(engine.graph))
+            engine.runtime.placement = QueuePlacement().choose(engine.graph, ())
         before = time.monotonic()
         for page in range(2):
             engine.push("S", [(page, k % 3) for k in range(30)])
