@@ -17,14 +17,16 @@ Origins: TypeAlias = tuple[tuple[float, float], ...]
 
 
 def mixed(parts: Iterable[tuple[Origins, float]]) -> Origins:
-    """The origins of what is made of some parts, each counting as so many rows; none as nothing.
+    """The origins of what is made of some parts, each counting as so many rows.
 
     >>> mixed([(((1.0, 10.0),), 4), (((2.0, 5.0), (1.0, 5.0)), 4)])
     ((1.0, 6.0), (2.0, 2.0))
+    >>> mixed([(((1.0, 10.0),), 0)])
+    ()
     """
     rows_at: dict[float, float] = {}
     for origins, rows in parts:
-        if rows == 0:
+        if not rows:
             continue
         total = sum(count for _, count in origins)
         for moment, count in origins:
