@@ -300,7 +300,7 @@ class UnitStep:
         step.outcome, step.rows = outcome or Outcome(None), now.rows
         parts = list(self._parts(now, together))
         step.outcome.taken = sum(rows for _, rows in parts)
-        step.outcome.origins = mixed(part for part in parts if part[0])
+        step.outcome.origins = mixed(parts)
         if step.outcome.output is not None:
             step.outcome.output.origins = step.outcome.origins
         if step.outcome.until is None and now.until < step.until:
