@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from millpond.connectors.sources import is_live
 from millpond.inputs import Inputs, Report, SourceReading
+from millpond.interruption import WholeLock
 from millpond.planning.physical import Graph
 from millpond.reading import Allowance, ReadLimits
 
@@ -43,7 +44,7 @@ class Arrivals:
         self,
         inputs: Inputs,
         graph: Graph,
-        lock: threading.RLock,
+        lock: WholeLock,
         read: Callable[[SourceReading], None],
         tell: Callable[[], None],
         has_room: Callable[[str, bool], bool],
@@ -145,8 +146,8 @@ class Arrivals:
             wanted = self._wanted = queue.SimpleQueue()
 
             def work() -> None:
-                while (next_one := wanted.get()) is not None:
-                    self._execute(next_one)
+                while (reading := wanted.get()) is not None:
+                    self._execute(reading)
 
             _thread(work, "millpond-sources")
         self._wanted.put(reading)

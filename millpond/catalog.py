@@ -1,4 +1,7 @@
-"""The names a script may use: streams, relations, views and queries, and the settings of time."""
+"""The names a script may use: streams, relations, views, queries and functions of the user.
+
+The settings of time are here too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,10 @@ from typing import Any, Union
 
 from millpond.errors import StateError
 from millpond.schema import Schema
+from millpond.user_function import UserFunction
+
+ASIDE = "#left_out"
+"""What stands behind the name of a query in the name of what it leaves out."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,8 @@ class Catalog:
 
     tick_microseconds: int = 1
     entries: dict[str, Entry] = field(default_factory=dict)
+    functions: dict[str, UserFunction] = field(default_factory=dict)
+    """Those of the user, by their names in lower case."""
     _unnamed: int = field(default=1, compare=False, repr=False)
     """No name q1, q2, … with a smaller number is free."""
 
@@ -140,4 +149,4 @@ class Catalog:
 
     def copy(self) -> Catalog:
         """An independent copy, to try statements on."""
-        return Catalog(self.tick_microseconds, dict(self.entries))
+        return Catalog(self.tick_microseconds, dict(self.entries), dict(self.functions))

@@ -18,6 +18,7 @@ from millpond.errors import MillpondError
 from millpond.memory import Declaration
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
+from millpond.user_function import UserFunction
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -37,6 +38,7 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *(_statement(each) for each in declared if each.kind in ("stream", "relation")),
         {"kind": "epochs", **engine.inputs.epochs()},
         {"kind": "graph", **engine.graph.numbers()},
+        *needs(engine.needed_functions()),
         *_views_and_queries(engine, declared),
         *_inputs(engine),
         *(_queue(queue) for _, queue in sorted(engine.inputs.queues.items())),
@@ -58,7 +60,7 @@ def _tellable(declared: list[Declaration], catalog: Catalog) -> list[Declaration
     for keeps_dropped in (False, True):
         chosen = declared if keeps_dropped else _without_dropped(declared)
         try:
-            told = _told(chosen, catalog.tick_microseconds)
+            told = _told(chosen, catalog)
             if _unaltered(told) == _unaltered(catalog.entries):
                 return chosen
         except MillpondError:
@@ -81,9 +83,9 @@ def _same_name(one: Declaration, other: Declaration) -> bool:
     return one.name.lower() == other.name.lower()
 
 
-def _told(declared: list[Declaration], tick_microseconds: int) -> dict[str, Any]:
+def _told(declared: list[Declaration], like: Catalog) -> dict[str, Any]:
     """What some declarations declare, one after the other."""
-    catalog = Catalog(tick_microseconds)
+    catalog = Catalog(like.tick_microseconds, functions=like.functions)
     inputs = [each for each in declared if each.kind in ("stream", "relation")]
     for each in inputs + [each for each in declared if each not in inputs]:
         if each.is_dropped:
@@ -107,6 +109,12 @@ def _settings(engine: Engine) -> Iterator[Record]:
     for text, position in engine.memory.settings.values():
         at = [position.line, position.column]
         yield {"kind": "statement", "text": text, "at": at, "changes_rows": False}
+
+
+def needs(functions: list[UserFunction]) -> list[Record]:
+    """What says which functions of the user must be there before what follows."""
+    facts = [{"name": f.name, "signature": str(f), "digest": f.digest} for f in functions]
+    return [{"kind": "needs", "functions": facts}] if facts else []
 
 
 def _statement(declared: Declaration) -> Record:

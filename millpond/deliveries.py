@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millpond.arguments import as_text
+from millpond.catalog import ASIDE
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
 from millpond.failures import Failure
-from millpond.results import ResultLog, deliver
+from millpond.interruption import WholeLock
+from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
@@ -21,8 +25,8 @@ from millpond.storage.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ASIDE = "#left_out"
-"""What stands behind the name of a query in the name of what it leaves out."""
+MOST_WAITING = 4
+"""So many pages may wait for a sink that executors write, before the loop waits for it."""
 
 Fail = Callable[[list[Failure], Exception], None]
 
@@ -30,12 +34,19 @@ Fail = Callable[[list[Failure], Exception], None]
 class Deliveries:
     """What queries have put out, by their names in lower case."""
 
-    def __init__(self, lock: threading.RLock, spark: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, lock: WholeLock, spark: Callable[[], SparkSession], tell: Callable[[], None]
+    ) -> None:
         self._lock = lock
         self._spark = spark
+        self._tell = tell
+        """Called, with the lock held, when a sink has what was written beside the loop."""
         self._logs: dict[str, ResultLog] = {}
         self._news: set[str] = set()
         """The queries that have put out what was not yet handed on."""
+        self._writers = ThreadPoolExecutor(1, "millpond-sinks")
+        self._writing: list[Future[None]] = []
+        """What the thread beside the loop is writing, and is to write."""
         self._journal: Journal
         self._store: Store
 
@@ -82,6 +93,8 @@ class Deliveries:
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
         log = self._logs[query.lower()]
+        if page is not None and not self._journal.is_replaying:
+            log.latency.add(page.origins, page.rows, time.monotonic())
         if page is not None and log.counts_coming and not self._journal.is_replaying:
             log.count_coming(page)
             self._journal.note("came", query=query.lower(), elements=log.came)
@@ -96,8 +109,8 @@ class Deliveries:
     def hand_on(self, fail: Fail) -> None:
         """Hands on what was put out; callbacks run without the lock."""
         with self._lock:
-            logs = [self._logs[name] for name in self._news if name in self._logs]
-            self._news = set()
+            news, self._news = self._news, set()
+            logs = [self._logs[name] for name in news if name in self._logs]
 
         def told(log: ResultLog, error: Exception | None) -> None:
             if error is None:
@@ -107,8 +120,46 @@ class Deliveries:
                 at, name = log.complete_until, log.entry.name
                 fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], error)
 
-        for log in logs:
-            deliver(log, self._lock, told)
+        try:
+            for log in logs:
+                self._feed(log, told)
+                call_subscribers(log, self._lock)
+        except BaseException:  # interrupted: what was not handed on is news still
+            with self._lock:
+                self._news |= news
+            raise
+
+    def _feed(self, log: ResultLog, told: SinkTold) -> None:
+        """Hands pages on to a sink; where executors write them, the loop goes on meanwhile."""
+        with self._lock:
+            page = log.for_sink()
+            is_elsewhere = page is not None and self._next_part(log, page) is not None
+            waiting = log.position - log.sink_position
+        if is_elsewhere or log.is_being_fed:
+            writing = self._writers.submit(feed_sink, log, self._lock, told)
+            self._writing.append(writing)
+            writing.add_done_callback(self._has_written)
+            if waiting > MOST_WAITING:
+                self.settle()
+        else:
+            feed_sink(log, self._lock, told)
+
+    def _has_written(self, _: Future[None]) -> None:
+        with self._lock:
+            self._tell()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being written beside the loop."""
+        while self._writing and self._writing[0].done():
+            self._writing.pop(0).result()
+        return not self._writing
+
+    def settle(self) -> None:
+        """Waits until sinks have what is being written for them; the lock is not held."""
+        writing, self._writing = self._writing, []
+        for each in writing:
+            each.result()
 
     def note_sink(self, log: ResultLog) -> None:
         """Notes how far a sink is."""
@@ -117,17 +168,21 @@ class Deliveries:
 
     def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
         """Has an executor write a page to a Parquet sink, if that is where its rows are."""
-        part = None if page.is_in_driver or log.sink is None else log.sink.next_part()
+        part = self._next_part(log, page)
         if part is None or log.sink is None:
             return False
         from millpond.spark.deliveries import WritePart, write_part
         from millpond.spark.workers import Place
 
         place, path = Place.of(self._store), str(part.absolute())
-        work = WritePart(place, log.page_schema, tuple(_names(log)), path)
-        write_part(self._spark(), page, work)
+        work = WritePart(place, log.page_schema, page.names, tuple(_names(log)), path)
+        write_part(self._spark(), work)
         log.sink.has_part()
         return True
+
+    @staticmethod
+    def _next_part(log: ResultLog, page: Page) -> Path | None:
+        return None if page.is_in_driver or log.sink is None else log.sink.next_part()
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -163,6 +218,7 @@ class Deliveries:
 
     def close(self) -> None:
         """Finishes what the sinks have written."""
+        self._writers.shutdown()
         for log in self:
             log.close_sink()
 

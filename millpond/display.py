@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
+from millpond.latency import in_unit
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -65,10 +66,8 @@ def shown(engine: Engine, what: str) -> pa.Table:
     """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
     if what == "failures":
         rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
-    elif what == "steps":
-        rows = list(_steps(engine))
-    elif what == "queues":
-        rows = list(_queues(engine))
+    elif what in _TABLES:
+        rows = list(_TABLES[what](engine))
     else:
         rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
@@ -118,6 +117,56 @@ def _costs(placement: Placement) -> dict[str, str]:
     }
 
 
+def _statistics(engine: Engine) -> Iterator[dict[str, Any]]:
+    """Rates are those of the last seconds, sizes and selectivities those of the last steps."""
+    if not engine.has_runtime:
+        return
+    runtime = engine.runtime
+    for identity, measured in runtime.statistics.items():
+        running, tally = runtime.running[identity], measured.tally
+        yield {
+            "operator": identity,
+            "does": engine.graph.operators[identity].label(),
+            "selectivity": round(measured.selectivity, 6),
+            **_costs(running.placement),
+            "arriving rows/s": round(_arriving(engine, identity), 3),
+            "rows in/s": round(measured.inputs.per_second(), 3),
+            "rows out/s": round(measured.outputs.per_second(), 3),
+            "load": round(measured.busy.per_second(), 4),
+            "bytes a row in": round(measured.input_bytes, 1),
+            "bytes a row out": round(measured.output_bytes, 1),
+            "bytes in": round(tally.bytes_in),
+            "bytes out": tally.bytes_out,
+            "waiting rows": running.waiting(running.claimed, running.horizon),
+        }
+
+
+def _arriving(engine: Engine, identity: str) -> float:
+    """Rows a second that come into the queues that an operator reads."""
+    runtime = engine.runtime
+    return sum(runtime.queues[q].arrivals.per_second() for q in runtime.running[identity].inputs)
+
+
+def _latency(engine: Engine) -> Iterator[dict[str, Any]]:
+    for entry in engine.catalog.of_kind(QueryEntry):
+        known = engine.latency(entry.name)
+        yield {
+            "query": entry.name,
+            "results": known.results,
+            "mean": in_unit(known.mean_seconds),
+            "p50": in_unit(known.p50_seconds),
+            "p95": in_unit(known.p95_seconds),
+            "p99": in_unit(known.p99_seconds),
+            "largest": in_unit(known.largest_seconds),
+            "without arrival": known.without_arrival,
+        }
+
+
+def _functions(engine: Engine) -> Iterator[dict[str, Any]]:
+    for function in engine.catalog.functions.values():
+        yield {"function": str(function)}
+
+
 def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
     for key, value, meaning, change in engine.settings_now.listing():
         yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
@@ -141,7 +190,9 @@ def _detail(engine: Engine, entry: Any) -> str:
             count = engine.result_count(entry.name)
             aside = engine.left_out_count(entry.name)
             skipped = f", {aside} left out" if aside else ""
-            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
+            known = engine.latency(entry.name)
+            latency = f", latency {known}" if known.results else ""
+            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
@@ -155,3 +206,13 @@ def _held(engine: Engine, name: str) -> str:
     """Whether a source is held back."""
     is_held = name.lower() in engine.arrivals.held
     return f", held back: as much waits as the {engine.budget} allows" if is_held else ""
+
+
+_TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
+    "steps": _steps,
+    "queues": _queues,
+    "statistics": _statistics,
+    "latency": _latency,
+    "functions": _functions,
+}
+"""What SHOW answers by itself, not from the catalog."""

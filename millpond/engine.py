@@ -7,19 +7,26 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from millpond.arguments import as_text
 from millpond.arrivals import Arrivals, Feed
 from millpond.budget import Budget, cached_bytes
-from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
-from millpond.checkpoint import checkpoint
+from millpond.catalog import (
+    ASIDE,
+    Catalog,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+    kind_of,
+)
+from millpond.checkpoint import checkpoint, needs
 from millpond.connectors import Source, arrow_schema, open_sink, open_source
 from millpond.connectors.claims import Claims
 from millpond.connectors.sinks import NamedSink
@@ -43,14 +50,17 @@ from millpond.cql.statements import (
 )
 from millpond.cql.text.parse import syntax_tree
 from millpond.cql.text.split import split_statements
-from millpond.deliveries import ASIDE, Deliveries, nothing_left_out
+from millpond.cql.user_functions import checked_name, checked_types, needed_functions
+from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.intake import RelationIntake
+from millpond.interruption import WholeLock
 from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
+from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
@@ -69,6 +79,7 @@ from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.store import Store
+from millpond.user_function import UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +87,9 @@ if TYPE_CHECKING:
     from millpond.spark.runtime import SparkRuntime
     from millpond.spark.steps import Step
     from millpond.spark.surroundings import Limits
+
+FunctionGiven: TypeAlias = "tuple[str, Callable[..., Any], Sequence[Type | str], Type | str]"
+"""What ``register_function`` takes."""
 
 
 class Engine:
@@ -97,6 +111,7 @@ class Engine:
         directory: Path | str | None = None,
         keep_results: bool = True,
         store: Path | str | None = None,
+        functions: Iterable[FunctionGiven] = (),
     ) -> None:
         if isinstance(settings, dict):
             settings = Settings().with_options(settings)
@@ -104,18 +119,21 @@ class Engine:
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
+        self._functions_given(functions)
         self._directory = Path(directory or ".")
         self._keeps_results = keep_results
         self.lazy_spark = LazySpark(spark)
-        self._lock = threading.RLock()
+        self._lock = WholeLock()
         """What is entered while Spark starts, which takes seconds, in whatever thread needs it."""
         self.claims = Claims()
         """The files that sources read and sinks write."""
-        self.deliveries = Deliveries(self._lock, lambda: self.spark)
+        self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
         self.graph = Graph()
         self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
-        self._operation = Operation(self._lock, self._turn, self.arrivals)
+        self._operation = Operation(
+            self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
+        )
         self._failures = Failures()
         self._outputs: dict[str, str] = {}
         self._begun: list[str] = []
@@ -179,6 +197,8 @@ class Engine:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         with self._lock:
             before, self._begun = self._journal.length, []
+            for record in needs(_needed(statement.action)):
+                self._journal.note(**record)
             note = noted(statement, self._journal)
             try:
                 self._apply(statement.action)
@@ -402,6 +422,53 @@ class Engine:
         limits.by_cost = self.settings.place_by == "cost"
         limits.asks_spark = self.settings.small_steps == "spark"
         limits.processors = self.settings.processors or limits.buckets
+
+    # -- functions of the user -------------------------------------------------------------
+
+    def register_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Type | str],
+        result: Type | str,
+    ) -> None:
+        """Makes a function of Arrow arrays one of CQL; it must be deterministic, row by row.
+
+        It gets an array for each parameter, NULLs included, and gives one of the same length.
+        """
+        with self._lock:
+            self._check_open()
+            self._register_function(name, function, parameters, result)
+
+    def _functions_given(self, functions: Iterable[FunctionGiven]) -> None:
+        for given in functions:
+            self._register_function(*given)
+
+    def _register_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Type | str],
+        result: Type | str,
+    ) -> None:
+        from millpond.spark.user_functions import user_function
+
+        key = checked_name(name)
+        made = user_function(key, function, *checked_types(key, parameters, result))
+        before = self.catalog.functions.get(key)
+        if before not in (None, made) and before in self.needed_functions():
+            raise StateError(
+                f"function {key}: another one of this name is in use; DROP the views and queries "
+                "that call it first, or choose another name"
+            )
+        self.catalog.functions[key] = made
+
+    def needed_functions(self) -> list[UserFunction]:
+        """The functions of the user that views and queries call."""
+        plans = [
+            entry.plan for kind in (ViewEntry, QueryEntry) for entry in self.catalog.of_kind(kind)
+        ]
+        return list(dict.fromkeys(each for plan in plans for each in needed_functions(plan)))
 
     # -- relations -------------------------------------------------------------------------
 
@@ -716,7 +783,7 @@ class Engine:
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         if step.outcome is not None and self._journal.is_durable:
-            page, state = step.outcome.output, step.running.state
+            page, state = step.published, step.running.state
             self._journal.note(
                 "step",
                 operator=identity,
@@ -882,6 +949,11 @@ class Engine:
         log = self.deliveries.aside(query)
         return 0 if log is None else log.came
 
+    def latency(self, query: str) -> Latencies:
+        """How long the results of a query took, from the arrival of their tuples."""
+        with self._lock:
+            return self.deliveries.of(query).latency.known()
+
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(as_text(name, "a name"))
@@ -942,6 +1014,7 @@ class Engine:
         self._operation.stop(drain=False)
         if self._runtime is not None:
             self._runtime.close()
+        self.deliveries.settle()
         with self._lock:
             self._journal.flush()
             self.deliveries.close()
@@ -953,6 +1026,14 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _needed(action: Action) -> list[UserFunction]:
+    """The functions of the user that a statement declares something with."""
+    match action:
+        case Create(ViewEntry(plan=plan) | QueryEntry(plan=plan)):
+            return needed_functions(plan)
+    return []
 
 
 class _Plans(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from millpond.arrivals import Arrivals, Feed, endless
 from millpond.errors import StateError
+from millpond.interruption import WholeLock
 
 IDLE_SECONDS = 0.05
 """How long a loop that has nothing to do rests before it looks at the clock again."""
@@ -24,15 +25,20 @@ class Operation:
 
     ``turn`` takes what has come, and has the loop observe, decide and perform once. It answers
     whether there was anything to do, and is told whether there was not the last time: then it is
-    time for what the clock promises.
+    time for what the clock promises. ``is_settled``: whether all that was put out is where it goes.
     """
 
     def __init__(
-        self, lock: threading.RLock, turn: Callable[[Feed, bool], bool], arrivals: Arrivals
+        self,
+        lock: WholeLock,
+        turn: Callable[[Feed, bool], bool],
+        arrivals: Arrivals,
+        is_settled: Callable[[], bool],
     ) -> None:
         self._turn = turn
+        self._is_settled = is_settled
         self.arrivals = arrivals
-        self._changed = threading.Condition(lock)
+        self._changed = lock.condition()
         self._lock = lock
         self._owner: int | None = None
         self._background: threading.Thread | None = None
@@ -56,9 +62,9 @@ class Operation:
                 is_idle = True  # once more, with what the clock promises
             else:
                 with self._lock:
-                    if not self.arrivals.has_news and is_over():
-                        return
                     if not self.arrivals.has_news:
+                        if self._is_settled() and is_over():
+                            return
                         self._is_resting = True
                         self._changed.notify_all()
                         self._changed.wait(IDLE_SECONDS)

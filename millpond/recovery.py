@@ -72,6 +72,22 @@ class Replay:
         if form and form_of(graph, form.keys() & graph.operators.keys()) != form:
             raise _planned_otherwise(text)
 
+    def _needs(self, functions: list[dict[str, str]]) -> None:
+        registered = self._engine.catalog.functions
+        for facts in functions:
+            function = registered.get(facts["name"])
+            if function is None:
+                raise StateError(
+                    f"the store has queries that call {facts['signature']}, which is not "
+                    "registered: give it to Engine(functions=…), or register it before SET store"
+                )
+            if function.digest != facts["digest"] or str(function) != facts["signature"]:
+                raise StateError(
+                    f"the store has queries that call {facts['signature']}, and {function} is "
+                    "registered with other code or types: register the function that it was, or "
+                    "begin anew with another store"
+                )
+
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
 

@@ -7,6 +7,7 @@ one that raises or is slow takes nothing from the others.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,8 +19,10 @@ from millpond.catalog import QueryEntry
 from millpond.connectors import arrow_schema
 from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import NamedSink, unique_names
+from millpond.interruption import uninterrupted
 from millpond.kernels.columns import integers
 from millpond.kernels.results import named
+from millpond.latency import LatencyRecord
 from millpond.schema import BEGINNING, Schema
 from millpond.storage.pages import Page, concatenated
 
@@ -62,9 +65,12 @@ class ResultLog:
     sink_position: int = 0
     """How many of them the sink has taken."""
     sink_failed: bool = False
+    is_being_fed: bool = False
+    """Whether a thread is writing a page to the sink; it will look for the next one itself."""
     counts_coming: bool = False
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
+    latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
     _pages: list[Page] = field(default_factory=list)
 
     @property
@@ -195,51 +201,65 @@ class ResultLog:
             self.sink.close()
 
 
-def deliver(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> None:
-    """Hands the pages of a log on to its sink and subscribers, without the lock."""
-    while _feed_sink(log, lock, told):
+def feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> None:
+    """Hands the pages of a log on to its sink, without the lock; one thread at a time does."""
+    while _feed_page(log, lock, told):
         pass
+
+
+def call_subscribers(log: ResultLog, lock: AbstractContextManager[object]) -> None:
+    """Hands the pages of a log on to its subscribers, without the lock."""
     while _call_subscriber(log, lock):
         pass
 
 
-def _feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> bool:
-    with lock:
-        page, sink = log.for_sink(), log.sink
-        if page is None or sink is None:
-            return False
-        page.pin()
-    error: Exception | None = None
-    try:
-        if not log.write_elsewhere(log, page):
-            sink.write(log.named(page.table))
-    except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
-        error = raised
-    with lock:
-        page.unpin()
-        if error is None:
-            log.sink_position += 1
-            log.forget()
-        else:
-            log.sink_failed = True
-        told(log, error)
-    return error is None
+def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> bool:
+    with uninterrupted:  # a page is in the sink if and only if the sink's position says so
+        with lock:
+            page, sink = log.for_sink(), log.sink
+            if page is None or sink is None or log.is_being_fed:
+                return False
+            log.is_being_fed = True
+            page.pin()
+        error: Exception | None = None
+        try:
+            if not log.write_elsewhere(log, page):
+                sink.write(log.named(page.table))
+        except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
+            error = raised
+        with lock:
+            log.is_being_fed = False
+            page.unpin()
+            if error is None:
+                log.sink_position += 1
+                log.forget()
+            else:
+                log.sink_failed = True
+            told(log, error)
+    return True
 
 
 def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bool:
-    with lock:
-        found = log.for_subscribers()
-        if found is None:
-            return False
-        subscriber, page = found
-        page.pin()
-    error: Exception | None = None
-    try:
-        subscriber.callback(log.named(page.table))
-    except Exception as raised:  # noqa: BLE001 (whatever a callback raises is its own affair)
-        error = raised
-    with lock:
-        page.unpin()
-        log.called(subscriber, error)
-        log.forget()
+    with uninterrupted:
+        with lock:
+            found = log.for_subscribers()
+            if found is None:
+                return False
+            subscriber, page = found
+            page.pin()
+        error: Exception | None = None
+        try:
+            with uninterrupted.lifted():
+                subscriber.callback(log.named(page.table))
+        except Exception as raised:  # noqa: BLE001 (whatever a callback raises is its own affair)
+            error = raised
+        except BaseException:
+            subscriber.position -= 1  # interrupted: it has not seen the page
+            raise
+        finally:
+            with lock:
+                page.unpin()
+        with lock:
+            log.called(subscriber, error)
+            log.forget()
     return True

@@ -1,7 +1,8 @@
 """Compares the engine with the reference on random cases: ``python -m tests.fuzz --n 1000``.
 
-A case is one database with several queries registered together, so sharing is tested too. A failure
-is cut down and printed as a script that repeats it, with the seed that leads to it.
+A case is one database with several queries registered together, so sharing is tested too, and is
+run in one of the ways that must not matter (``tests.ways``). A failure is cut down and printed as a
+script that repeats it, with the seed that leads to it.
 """
 
 from __future__ import annotations
@@ -186,19 +187,22 @@ def smaller_cases(case):
 # Long runs.
 
 
-def fuzz(engine_factory, options, console):
-    """Runs cases until ``n`` query-input pairs are done; the number of failures."""
+def fuzz(engines, options, console):
+    """Runs cases until ``n`` query-input pairs are done; the number of failures.
+
+    ``engines(seed)`` gives what makes the engines for the case of a seed.
+    """
     failures = done = 0
     with Progress(console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("query-input pairs", total=options.n)
         for seed in range(options.seed, options.seed + -(-options.n // options.queries)):
             case = seeded_case(seed, options.queries, late=seed % LATE_EVERY == 0)
-            found = check(engine_factory, case)
+            found = check(engines(seed), case)
             done += len(case.queries)
             progress.update(task, completed=done, description=f"seed {seed}, {failures} failed")
             failures += len(found)
             for failure in found[:1]:
-                report(engine_factory, failure, seed, options, console)
+                report(engines(seed), failure, seed, options, console)
             if failures >= options.max_failures:
                 break
     console.print(f"{done} query-input pairs, {failures} failed", highlight=False)
@@ -231,15 +235,15 @@ def arguments(given):
 def main(given=None):
     """Starts Spark once and fuzzes; exits 1 on a failure."""
     options = arguments(given)
-    from millpond import Engine  # noqa: PLC0415 (so that the parts above need no engine)
-    from millpond.settings import Settings  # noqa: PLC0415
+    from millpond.settings import Settings  # noqa: PLC0415 (so that the parts above need no engine)
     from millpond.spark.session import create_session  # noqa: PLC0415
+    from tests.ways import Way  # noqa: PLC0415
 
     console = Console()
     console.print(f"seed {options.seed}", highlight=False)
     spark = create_session(Settings(spark_master="local[2]"))
     try:
-        return fuzz(lambda s: Engine(spark=spark, settings=s), options, console)
+        return fuzz(lambda seed: Way.drawn(seed).engines(spark), options, console)
     finally:
         spark.stop()
 

@@ -158,6 +158,8 @@ class QueryGenerator:
                 schema.append((own, type_name))
             else:
                 self.outputs += 1
+                while f"c{self.outputs}" in dict(schema):  # a column of a view that kept its name
+                    self.outputs += 1
                 items.append(f"{text} AS c{self.outputs}")
                 schema.append((f"c{self.outputs}", type_name))
         return ", ".join(items), tuple(schema)

@@ -90,10 +90,10 @@ def test_an_interruption_before_a_step_begins_keeps_nobody_waiting(engine, monke
     fed(engine, range(10))
     at_once, interruptions = SparkRuntime._execute_at_once, [KeyboardInterrupt()]
 
-    def interrupted(runtime, identity, step):
+    def interrupted(runtime, step):
         if interruptions:
             raise interruptions.pop()
-        at_once(runtime, identity, step)
+        at_once(runtime, step)
 
     monkeypatch.setattr(SparkRuntime, "_execute_at_once", interrupted)
     with pytest.raises(KeyboardInterrupt):

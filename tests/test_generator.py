@@ -26,6 +26,8 @@ from tests.fuzz import check, shrink, valid
 from tests.generator import STRATEGIES, random_strategy, seeded_case
 
 SEEDS = range(90)
+pytestmark = pytest.mark.slow
+
 CONSTRUCTS = [
     r"\[NOW", r"\[UNBOUNDED", r"\[RANGE \d+ SLIDE", r"\[RANGE \d+[\] ]", r"\[ROWS \d+[\] ]",
     r"\[ROWS \d+ SLIDE", r"\[PARTITION BY [^]]* ROWS \d+[\] ]", r"PARTITION BY [^]]* SLIDE",

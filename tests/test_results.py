@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millpond import Engine
 from millpond.kernels.results import summed
-from millpond.results import MOST_FAILURES, ResultLog, deliver
+from millpond.results import MOST_FAILURES, ResultLog, call_subscribers, feed_sink
 from millpond.schema import BEGINNING
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
@@ -39,7 +42,9 @@ def log():
 def handed_on(log):
     """Delivers; the errors of its sink."""
     told = []
-    deliver(log, threading.RLock(), lambda log, error: told.append(error))
+    lock = threading.RLock()
+    feed_sink(log, lock, lambda log, error: told.append(error))
+    call_subscribers(log, lock)
     return [str(error) for error in told if error is not None]
 
 
@@ -64,6 +69,27 @@ def test_equal_rows_of_one_instant_are_summed_and_zeros_left_out():
         {"_ts": 2, "_w": 3, "c0": None},
         {"_ts": 3, "_w": 2, "c0": 7},
     ]
+
+
+VALUES = st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2), VALUES, st.booleans())))
+def test_a_sum_is_a_sum_however_many_are_equal(given_rows):
+    names = ["_ts", "_w", "c0", "c1"]
+    types = [pa.int64(), pa.int64(), pa.float64(), pa.bool_()]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    table = pa.Table.from_pylist([dict(zip(names, r, strict=True)) for r in given_rows], schema)
+    expected = Counter()
+    for ts, weight, value, flag in given_rows:
+        expected[ts, str(value).replace("-", ""), flag] += weight
+    found = summed(table)
+    told = [(r["_ts"], str(r["c0"]).replace("-", ""), r["c1"]) for r in found.to_pylist()]
+    assert Counter(told) == Counter(key for key, weight in expected.items() if weight)
+    assert dict(zip(told, found["_w"].to_pylist(), strict=True)) == {
+        key: weight for key, weight in expected.items() if weight
+    }
+    assert found["_ts"].to_pylist() == sorted(found["_ts"].to_pylist())
 
 
 def test_results_are_in_order_of_time_under_the_names_of_the_query(log, page):

@@ -1,4 +1,5 @@
-"""The ways to run a case that must not matter: places, processors, stores, deaths, repetitions."""
+"""The ways to run a case that must not matter: places, processors, stores, deaths, repetitions,
+queues."""
 
 from __future__ import annotations
 
@@ -10,11 +11,13 @@ import threading
 from dataclasses import dataclass
 
 from millpond import Engine
+from millpond.planning.placement import QueuePlacement, edges
 from millpond.spark.operators.running import RunningOperator
+from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
 
 PROCESSORS = (1, 2, 3, 4)
-DRIVER_ROWS = (50_000, 0, 3)
+DRIVER_ROWS = (50_000, 0, 3, 10**9)
 STORES = ("memory", "directory", "dying")
 
 
@@ -28,6 +31,10 @@ class Way:
     store: str = "memory"
     repeats: float = 0.0
     """Which part of the steps is executed twice, the first time for nothing."""
+    moves: float = 0.0
+    """Before which part of the steps queues are put in and taken out."""
+    switches: float = 0.0
+    """Before which part of the steps the next ones get another place."""
 
     @staticmethod
     def drawn(seed):
@@ -36,9 +43,11 @@ class Way:
         return Way(
             seed,
             PROCESSORS[seed % len(PROCESSORS)],
-            DRIVER_ROWS[seed // 2 % len(DRIVER_ROWS)],
+            DRIVER_ROWS[seed // 3 % len(DRIVER_ROWS)],
             rng.choice(STORES),
             rng.choice((0.0, 0.5)),
+            rng.choice((0.0, 0.2, 1.0)),
+            rng.choice((0.0, 0.0, 0.1)),
         )
 
     def engines(self, spark, **more):
@@ -54,7 +63,11 @@ class Way:
             def make():
                 return Engine(settings, spark, store=directory)
 
-            with repeated(rng, self.repeats):
+            with (
+                repeated(rng, self.repeats),
+                moving_queues(rng, self.moves),
+                switching_places(rng, self.switches),
+            ):
                 dies = (lambda: rng.random() < 0.25) if self.store == "dying" else lambda: False
                 engine = make() if directory is None else Mortal(make, dies)
                 try:
@@ -88,3 +101,40 @@ def repeated(rng, share):
         yield
     finally:
         RunningOperator.execute = execute
+
+
+def moving_queues(rng, share):
+    """Before some steps, has queues stand somewhere else."""
+
+    def move(runtime):
+        part = rng.choice((0.0, 0.5, 0.9, 1.0))
+        found = sorted(edges(runtime._graph))
+        runtime.placement = QueuePlacement(frozenset(e for e in found if rng.random() < part))
+
+    return before_steps(rng, share, move)
+
+
+def switching_places(rng, share):
+    """Before some steps, has the next ones be done somewhere else."""
+
+    def switch(runtime):
+        runtime.limits.driver_rows = rng.choice(DRIVER_ROWS)
+
+    return before_steps(rng, share, switch)
+
+
+@contextlib.contextmanager
+def before_steps(rng, share, change):
+    """Changes something before some steps."""
+    perform = SparkRuntime.perform
+
+    def changed(self, decision):
+        if rng.random() < share:
+            change(self)
+        perform(self, decision)
+
+    SparkRuntime.perform = changed
+    try:
+        yield
+    finally:
+        SparkRuntime.perform = perform

@@ -9,6 +9,9 @@ from millpond.catalog import QueryEntry, StreamEntry
 from millpond.engine import Engine
 from millpond.reading import active_readers, endless
 
+MOST_QUERIES = 5
+"""Of so many queries, the slowest, a run tells the latency when it ends."""
+
 
 def say_what_has_no_end(engine: Engine, way_out: str) -> None:
     """Names the endless sources that keep queries running, and how to end them."""
@@ -40,10 +43,25 @@ def warn_of_late_tuples(engine: Engine) -> None:
             )
 
 
-def say_which_way(engine: Engine) -> None:
-    """Says how many steps and rows went through the driver and how many on the executors."""
+def say_what_it_took(engine: Engine) -> None:
+    """Says which way steps and rows went, what has waited, and how long results took."""
     if not engine.has_runtime or not engine.runtime.tally.steps:
         return
+    _say_which_way(engine)
+    backlog = engine.runtime.backlog
+    _say(
+        f"backlog at most {backlog.peak_bytes / 1e6:,.2f} MB, "
+        f"{backlog.mean_bytes() / 1e6:,.2f} MB on average"
+    )
+    known = [(engine.latency(e.name), e.name) for e in engine.catalog.of_kind(QueryEntry)]
+    measured = [pair for pair in known if pair[0].results]
+    for latencies, name in sorted(measured, key=lambda pair: -pair[0].p95_seconds)[:MOST_QUERIES]:
+        _say(f"latency of {name}: {latencies}")
+    if len(measured) > MOST_QUERIES:
+        _say(f"latency of {len(measured) - MOST_QUERIES} more queries: shorter; see SHOW LATENCY")
+
+
+def _say_which_way(engine: Engine) -> None:
     tally = engine.runtime.tally
     _say(
         f"{tally.driver_steps:,} steps in the driver ({tally.driver_rows:,} rows), "

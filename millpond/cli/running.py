@@ -13,7 +13,7 @@ from millpond.catalog import QueryEntry
 from millpond.cli.faults import STDIN_SCRIPT, Script
 from millpond.cli.notices import (
     say_what_has_no_end,
-    say_which_way,
+    say_what_it_took,
     warn_of_late_tuples,
     warn_of_silence,
 )
@@ -40,7 +40,7 @@ def run_script(
         if limits == UNLIMITED:
             say_what_has_no_end(engine, WAY_OUT)
         print_results(engine, printer_for(engine, output), limits)
-        say_which_way(engine)
+        say_what_it_took(engine)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
 

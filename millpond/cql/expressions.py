@@ -13,6 +13,7 @@ from typing import Union
 
 from millpond.cql.node import Node
 from millpond.schema import Type
+from millpond.user_function import UserFunction
 
 Value = Union[None, bool, int, float, str, date, datetime]
 
@@ -76,6 +77,13 @@ class Call:
         if self.function == "cast":
             return f"cast({self.arguments[0]} AS {self.type})"
         return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True)
+class UserCall(Call):
+    """A call of a function that the user has registered; NULLs reach it."""
+
+    definition: UserFunction
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from millpond.cql.expressions import Call, Expression, Literal
+from millpond.cql.expressions import Call, Expression, Literal, UserCall
 from millpond.schema import Type
 
 _BIGINT = 2**63
@@ -19,6 +19,8 @@ _NARROWING = {
 
 def can_fail(call: Call) -> bool:
     """Whether the function itself fails on some values of its arguments."""
+    if isinstance(call, UserCall):
+        return True
     rule = _RULES.get(call.function)
     return rule is not None and rule(call)
 

@@ -19,9 +19,10 @@ from millpond.cql.coercion import (
     widest,
     with_article,
 )
-from millpond.cql.expressions import Call, Expression, Literal
+from millpond.cql.expressions import Call, Expression, Literal, UserCall
 from millpond.cql.text.places import StatementError
 from millpond.schema import Type
+from millpond.user_function import UserFunction
 
 
 class Kind(Enum):
@@ -210,13 +211,31 @@ TRUNCATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
 
 def call(name: str, arguments: Sequence[Expression], offsets: Sequence[int | None]) -> Call:
     """A checked call of the function with this canonical name; arguments are cast as needed."""
-    function = FUNCTIONS[name]
+    return _call(FUNCTIONS[name], arguments, offsets)
+
+
+def _call(
+    function: Function, arguments: Sequence[Expression], offsets: Sequence[int | None]
+) -> Call:
     to = _shared_type(function, arguments, offsets)
     checked = tuple(
         _argument(function, position, argument, offset, to)
         for position, (argument, offset) in enumerate(zip(arguments, offsets, strict=True))
     )
-    return Call(name, checked, function.result or to)
+    return Call(function.name, checked, function.result or to)
+
+
+def user_call(
+    own: UserFunction, arguments: Sequence[Expression], offsets: Sequence[int | None]
+) -> UserCall:
+    """A checked call of a function of the user."""
+    made = _call(of_user(own), arguments, offsets)
+    return UserCall(made.function, made.arguments, made.type, own)
+
+
+def of_user(own: UserFunction) -> Function:
+    """How a function of the user is called."""
+    return Function(own.name, own.parameters, own.result, "a function of the user")
 
 
 def _shared_type(

@@ -8,18 +8,37 @@ import pyarrow.compute as pc
 
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import net_of
-from millpond.kernels.groups import encode
-from millpond.kernels.timeline import Changes
+from millpond.kernels.groups import Bools, Ints, encode
+from millpond.kernels.hash_index import hashes_of
+from millpond.kernels.timeline import Changes, order_of
 from millpond.schema import BEGINNING
 
 
 def summed(page: pa.Table) -> pa.Table:
-    """Equal rows of one instant in one, in order of time."""
+    """Equal rows of one instant in one, in order of time.
+
+    Few rows have an equal, so those that may have one are found by a hash and only they compared.
+    """
     columns = page.column_names[2:]
-    codes = encode([page[name] for name in columns], page.num_rows)
-    rows = np.arange(page.num_rows)
-    changes = Changes.ordered(rows, codes, integers(page["_ts"]), integers(page["_w"]))
-    return net_of(changes, page, columns)
+    doubtful = _repeated(hashes_of([page["_ts"], *(page[name] for name in columns)]))
+    weights = integers(page["_w"])
+    single = page.filter(pa.array(~doubtful & (weights != 0)))
+    parts = [single]
+    if doubtful.any():
+        some = page.filter(pa.array(doubtful))
+        codes = encode([some[name] for name in columns], some.num_rows)
+        times, weights = integers(some["_ts"]), integers(some["_w"])
+        changes = Changes.ordered(np.arange(some.num_rows), codes, times, weights)
+        parts.append(net_of(changes, some, columns).cast(page.schema))
+    whole = pa.concat_tables(parts)
+    return whole.take(pa.array(order_of(integers(whole["_ts"]), integers(whole["_w"]))))
+
+
+def _repeated(hashes: Ints) -> Bools:
+    """Whether a number is there more than once, for each."""
+    ordered_hashes = np.sort(hashes)
+    several = ordered_hashes[1:][ordered_hashes[1:] == ordered_hashes[:-1]]
+    return np.isin(hashes, several) if len(several) else np.zeros(len(hashes), dtype=np.bool_)
 
 
 def named(page: pa.Table, names: list[str]) -> pa.Table:

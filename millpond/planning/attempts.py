@@ -17,6 +17,7 @@ from millpond.cql.expressions import (
     InSubquery,
     Literal,
     Quantified,
+    UserCall,
     children,
 )
 from millpond.cql.failing import can_fail
@@ -53,10 +54,10 @@ def sizes(expression: Expression) -> tuple[int, int]:
     fails = isinstance(expression, Call) and can_fail(expression)
     if not (fails or of_success) or not isinstance(expression, Call):
         return of_value, of_success
+    if expression.function in _LENIENT or isinstance(expression, UserCall):
+        return of_success + 2 * of_value, of_success + of_value
     if fails or expression.function in ("and", "or", "in"):
         return of_value, of_success + of_value
-    if expression.function in _LENIENT:
-        return of_success + 2 * of_value, of_success + of_value
     return of_value, of_success
 
 
@@ -70,9 +71,8 @@ def value(expression: Expression) -> Expression:
     if not isinstance(expression, Call):
         return expression
     call = _over_values(expression)
-    if can_fail(call):
-        return Call("attempt", (call,), call.type)
-    return _where(success(expression), call) if _hides_failure(expression) else call
+    made = Call("attempt", (call,), call.type) if can_fail(call) else call
+    return _where(success(expression), made) if _hides_failure(expression) else made
 
 
 def _over_values(call: Call) -> Call:
@@ -85,6 +85,8 @@ def _hides_failure(call: Call) -> bool:
         return any(may_fail(condition) for condition in call.arguments[:-1:2])
     if call.function == "coalesce":
         return any(map(may_fail, call.arguments[:-1]))
+    if isinstance(call, UserCall):
+        return any(map(may_fail, call.arguments))
     return call.function in _LENIENT
 
 

@@ -19,8 +19,8 @@ from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.simulator.conditions import IDEAL, Conditions
-from millpond.simulator.fusing import fused_snapshot
 from millpond.simulator.inlets import Release
 from millpond.simulator.measuring import Meter
 from millpond.simulator.picture import plan_snapshot, stream_rate

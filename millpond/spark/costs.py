@@ -18,7 +18,7 @@ class Line:
     step: float
     row: float
 
-    def at(self, rows: int) -> float:
+    def at(self, rows: float) -> float:
         """Seconds for so many rows."""
         return self.step + self.row * rows
 

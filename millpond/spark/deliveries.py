@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import Line, Place, lines_of
+from millpond.spark.workers import NOTHING, Answer, Place, lines_of_tasks
 from millpond.storage.pages import Page
 
 
@@ -36,20 +36,21 @@ def result_frame(
 
 @dataclass(frozen=True)
 class WritePart:
-    """Writes the rows of a result page as one file of a Parquet sink."""
+    """Writes the rows of a result page, which lie in these files, as one of a Parquet sink."""
 
     place: Place
     schema: pa.Schema
+    files: tuple[str, ...]
     names: tuple[str, ...]
     path: str
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One task has all the rows."""
-        pq.write_table(named(rows, list(self.names)), self.path)
-        return {}
+        parts = [pq.read_table(self.place.path(name), schema=self.schema) for name in self.files]
+        pq.write_table(named(pa.concat_tables(parts), list(self.names)), self.path)
+        return {}, NOTHING
 
 
-def write_part(session: SparkSession, page: Page, work: WritePart) -> None:
+def write_part(session: SparkSession, work: WritePart) -> None:
     """Writes a page's part on an executor."""
-    frame = session.read.schema(spark_schema(work.schema)).parquet(*page.paths)
-    lines_of(frame.coalesce(1), work)
+    lines_of_tasks(session, 1, work)

@@ -9,12 +9,13 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
-from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.expressions import Call, Column, Expression, Literal, UserCall
 from millpond.cql.failing import can_fail
 from millpond.cql.moments import TIMESTAMP_TEXT
 from millpond.errors import MillpondError
 from millpond.planning.attempts import FORMS
 from millpond.schema import Type
+from millpond.spark import user_functions
 from millpond.spark.attempts import attempt, succeeds
 from millpond.spark.types import SPARK
 
@@ -41,6 +42,8 @@ def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn
     if expression.function == "like":
         return _like(expression, columns)
     arguments = [lower(argument, columns) for argument in expression.arguments]
+    if isinstance(expression, UserCall):
+        return user_functions.value(expression, arguments)
     function = _FUNCTIONS.get(expression.function)
     if function is None:
         raise MillpondError(f"internal: no execution for the function {expression.function}")

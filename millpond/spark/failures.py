@@ -16,6 +16,9 @@ from millpond.kernels.expressions import WORDS, Fault
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
 
+_BESIDE = re.compile(r"^\[[\w.]+\]\s*|\s*SQLSTATE: \w+$")
+"""What Spark puts around its words."""
+
 _WORDS = {fault.name: words for fault, words in WORDS.items()}
 
 
@@ -69,5 +72,8 @@ def plain_words(error: PySparkException | Py4JError) -> str | None:
     known = _WORDS.get((error.getCondition() or "").split(".")[0])
     if known is not None:
         return known
+    said = re.findall(r"^millpond\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
+    if said:  # by a worker
+        return str(said[-1])
     lines = str(error).strip().splitlines()
-    return re.sub(r"^\[[\w.]+\]\s*", "", lines[0]) if lines else type(error).__name__
+    return _BESIDE.sub("", lines[0]) if lines else type(error).__name__

@@ -7,14 +7,15 @@ step's beginning. Over a windowed stream all three are ranges of the stream's ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
+from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.kernels.branches import ArrowBranch, can_evaluate
 from millpond.planning.attempts import may_fail, success
@@ -89,6 +90,37 @@ class Reading:
     def rows(self, *modes: str) -> int:
         """About how many rows are read."""
         return sum(total_rows(part) for mode in modes for part in self.spans.get(mode, ()))
+
+    def with_fresh(self, fresh: Mapping[str, Page], after: int, until: int) -> Reading:
+        """The same with pages that are in no queue yet: what starts in them.
+
+        Nothing of what starts in a step has ended or was alive when it began.
+        """
+        started = [
+            spans + branch.fresh_spans(fresh.get(branch.queue.name), after, until)
+            for branch, spans in zip(self.branches, self.spans[STARTED], strict=True)
+        ]
+        return Reading(self.branches, self.spans | {STARTED: started})
+
+    def limited(self, after: int, until: int) -> Reading:
+        """The same up to an earlier time."""
+        spans = {
+            mode: [
+                [branch.limited(mode, span, after, until) for span in part]
+                for branch, part in zip(self.branches, parts, strict=True)
+            ]
+            for mode, parts in self.spans.items()
+        }
+        return Reading(self.branches, spans)
+
+    def fresh_portions(self, queue: str, after: int, until: int) -> list[Portion]:
+        """What is made of rows that are to come into a queue, by whoever has them."""
+        return [
+            portion
+            for branch in self.branches
+            if branch.queue.name == queue
+            for portion in branch.fresh_portion(after, until)
+        ]
 
     def frame(self, mode: str) -> Frame | None:
         """The elements of a mode; those that ended come as their own minus."""
@@ -171,6 +203,38 @@ class _ReadBranch:
             return queue.between(after, until)
         return queue.content(after) if mode == ALIVE else queue.ending(after, until)
 
+    def limited(self, mode: str, span: Span, after: int, until: int) -> Span:
+        """A part of a page for a step that goes less far."""
+        if mode == ALIVE:
+            return span
+        high = self._tuple_times(mode, after, until)[1] if self.queue.is_stream else until
+        return span if high >= span.until else replace(span, until=high)
+
+    def fresh_spans(self, page: Page | None, after: int, until: int) -> list[Span]:
+        """What of a page that comes into the queue starts within the step."""
+        low, high = self._starting(after, until)
+        if page is None or page.last <= low or page.first > high:
+            return []
+        return [Span(page, low, high)]
+
+    def fresh_portion(self, after: int, until: int) -> list[Portion]:
+        """The same of rows that others have."""
+        low, high = self._starting(after, until)
+        if low >= high:
+            return []
+        part = Part("", low, high, ends=False, is_whole=False)
+        return [Portion(self._branch, self._outputs, self._seed, False, (part,))]
+
+    def _starting(self, after: int, until: int) -> tuple[int, int]:
+        return self._tuple_times(STARTED, after, until) if self.queue.is_stream else (after, until)
+
+    def columns(self) -> dict[str, Expression]:
+        """What an operator wants of the queue's columns, by name."""
+        return {
+            name: substitute(expression, self._branch.expressions)
+            for expression, name in self._outputs.expressions
+        }
+
     def frame(self, mode: str, spans: list[Span]) -> Frame | None:
         """The rows of a mode, filtered and projected by Spark."""
         rows = leaf((self, mode), self.queue.schema, spans)
@@ -183,10 +247,7 @@ class _ReadBranch:
         return (low if self._since is None else max(low, self._since)), high
 
     def waiting(self, cursor: int, until: int) -> int:
-        low, high = cursor, until
-        if self.queue.is_stream:
-            low, high = self._tuple_times(STARTED, cursor, until)
-        return self.queue.waiting(low, high)
+        return self.queue.waiting(*self._starting(cursor, until))
 
     def ending(self, after: int, until: int) -> int:
         if self.window is not None:

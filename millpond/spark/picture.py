@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 
+from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, OutputOperator
+from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.schema import FOREVER
 from millpond.snapshot import (
     InputSnapshot,
@@ -16,20 +18,32 @@ from millpond.snapshot import (
 )
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.statistics import Statistics
+from millpond.spark.units import Unit, Units
+from millpond.storage.queues import Queue
+
+SMALLEST_RATE = 1e-9
+"""What a quiet input is said to bring: its share of averages is nothing, but it has one."""
 
 
 class Picture:
     """The running operators as strategies see them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, queues: Mapping[str, Queue]) -> None:
         self.running: dict[str, RunningOperator] = {}
+        self.units = Units(queues)
         self.statistics: dict[str, Statistics] = {}
         self.weights: dict[str, float] = {}
         self.began = time.monotonic()
         self._graph = graph
+        self._queues = queues
 
     def plan(self, version: int) -> PlanSnapshot:
-        """The running operators with their measured averages."""
+        """The virtual operators with their measured averages."""
+        units = {number(i): number(unit.identity) for i, unit in self.units.of.items()}
+        return fused_snapshot(self.elementary(version), units, version)
+
+    def elementary(self, version: int = 0) -> PlanSnapshot:
+        """The running operators, each for itself."""
         served = self._served()
         return PlanSnapshot(
             tuple(self._snapshot(identity, served[identity]) for identity in self.running), version
@@ -56,6 +70,7 @@ class Picture:
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,
+                max(self._queues[queue].arrivals.per_second(), SMALLEST_RATE),
             )
             for queue in self.running[identity].inputs
         )
@@ -83,30 +98,31 @@ class Picture:
             seen.update(readers)
         return list(found)
 
-    def states(self, identities: Iterable[str], under_way: Iterable[str]) -> list[OperatorState]:
-        """The queues of some operators now."""
-        busy = set(under_way)
-        return [self._state(identity, identity in busy) for identity in identities]
+    def states(
+        self, units: Iterable[Unit], under_way: Container[str], is_held: Callable[[Unit], bool]
+    ) -> list[OperatorState]:
+        """The queues of some units now; those that are held begin nothing new."""
+        return [self._state(unit, unit.identity in under_way, is_held(unit)) for unit in units]
 
-    def _state(self, identity: str, is_busy: bool) -> OperatorState:
-        running = self.running[identity]
-        until = running.horizon
-        waiting = running.waiting(running.claimed, FOREVER)
-        arrived = min(queue.oldest_arrival(running.claimed) for queue, _ in running.subscriptions)
-        is_free = not (is_busy and running.keeps_state) and until > running.claimed
-        is_ready = is_free and running.has_work(until)
+    def _state(self, unit: Unit, is_busy: bool, is_held: bool) -> OperatorState:
+        until = unit.horizon
+        waiting = {each.identity: each.waiting(each.claimed, FOREVER) for each in unit.members}
+        is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
+        is_ready = is_free and unit.has_work(until)
         return OperatorState(
-            number(identity),
-            float(waiting),
-            waiting * self.statistics[identity].input_bytes,
-            arrived - self.began,
+            number(unit.identity),
+            float(sum(waiting.values())),
+            sum(rows * self.statistics[each].input_bytes for each, rows in waiting.items()),
+            unit.oldest_arrival - self.began,
             is_ready,
             is_busy and not is_ready,
         )
 
     def place_of(self, identity: str) -> str:
         """What an error in an operator is called after: its queries, and what it does there."""
-        operator, queries = self._graph.operators[identity], ", ".join(self.queries(identity))
+        operator = self._graph.operators[identity]
+        served = (query.removesuffix(ASIDE) for query in self.queries(identity))
+        queries = ", ".join(dict.fromkeys(served))
         word = "query" if "," not in queries else "queries"
         is_output = isinstance(operator, OutputOperator)
         return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")

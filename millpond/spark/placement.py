@@ -7,6 +7,8 @@ in one place makes the other's figures older, so a place that was slow once is t
 
 from __future__ import annotations
 
+import math
+
 from millpond.spark.costs import Costs, Line
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
 from millpond.spark.surroundings import Limits
@@ -26,6 +28,9 @@ START_SECONDS = 3.0
 EXPECTED_WEIGHT = 0.1
 """So many steps an expectation counts for, beside those that were measured."""
 
+MEASURED_WEIGHT = 2.0
+"""From so many steps on those that were measured speak for themselves."""
+
 ELSEWHERE_MEMORY = 0.98
 """How much of the figures of one place a step in the other leaves."""
 
@@ -39,6 +44,7 @@ class Placement:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
+        self._last_rows = {DRIVER: 0, EXECUTORS: 0}
         self._is_warm = False
 
     def choose(self, rows: int, spark_is_there: bool, is_awaited: bool = False) -> str:
@@ -59,10 +65,10 @@ class Placement:
         is_asked = self._limits.by_cost and self._limits.driver_rows > 0
         return is_asked and self.lines[DRIVER].at(rows) <= START_SECONDS
 
-    def is_over_within(self, seconds: float, rows: int) -> bool:
-        """Whether a step in the driver takes no longer, by those that were measured."""
+    def seconds_here(self, rows: float) -> float:
+        """How long a step takes in the driver, by those that were measured; infinity before."""
         costs = self._costs[DRIVER]
-        return costs.weight >= 1 and costs.line.at(rows) <= seconds
+        return costs.line.at(rows) if costs.weight >= 1 else math.inf
 
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds a step; the first one on the executors, which compiles, says nothing of others."""
@@ -72,8 +78,19 @@ class Placement:
         for place, costs in self._costs.items():
             if place == outcome.place:
                 costs.record(rows, outcome.seconds)
+                self._last_rows[place] = rows
             else:
                 costs.fade(ELSEWHERE_MEMORY)
+
+    def line(self, place: str) -> Line:
+        """What steps cost in a place by those that were measured, if there were some."""
+        costs = self._costs[place]
+        return costs.line if costs.weight >= MEASURED_WEIGHT else self.lines[place]
+
+    def usual_rows(self, place: str) -> float:
+        """How many rows steps have had in a place lately, or the last one; 0 if there was none."""
+        costs = self._costs[place]
+        return max(costs.rows / costs.weight, self._last_rows[place]) if costs.weight else 0.0
 
     @property
     def lines(self) -> dict[str, Line]:

@@ -1,25 +1,26 @@
 """The Runtime on Spark: operators over DataFrames, as many steps at once as there are processors.
 
-The loop prepares and commits steps, under one lock; threads execute them, without it. Whoever else
-holds the lock (a push, a DROP) waits for a commit at most, never for a step.
+The loop prepares and commits steps of units (`units.py`), under one lock; threads execute them,
+without it. Whoever else holds the lock (a push, a DROP) waits for a commit at most, never for a
+step.
 """
 
 from __future__ import annotations
 
 import heapq
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from millpond.decisions import Decision, RunOperator
-from millpond.errors import InputError, MillpondError, StateError
+from millpond.decisions import Decision, PlaceQueues, RunOperator
+from millpond.errors import StateError
+from millpond.interruption import WholeLock
 from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.placement import QueuePlacement
+from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
 from millpond.spark.failures import in_words
@@ -33,6 +34,7 @@ from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
+from millpond.spark.units import Unit, Units, UnitStep
 from millpond.storage.backlog import Backlog
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
@@ -98,12 +100,12 @@ class SparkRuntime:
         store: Store,
         listener: Listener,
         limits: Limits,
-        lock: threading.RLock,
+        lock: WholeLock,
         spark_is_there: Callable[[], bool] = lambda: True,
     ) -> None:
         self.queues = queues
         self.limits = limits
-        self.picture = Picture(graph)
+        self.picture = Picture(graph, queues)
         self.backlog = Backlog()
         """What waits in the queues."""
         self.tally = Tally()
@@ -117,20 +119,31 @@ class SparkRuntime:
         )
         self._states = StateCache(STATE_BYTES)
         self._lock = lock
-        self._changed_now = threading.Condition(lock)
-        self._under_way: dict[str, deque[Step]] = {}
-        self._finished: deque[tuple[str, Step]] = deque()
+        self._changed_now = lock.condition()
+        self._placement = QueuePlacement()
+        self._is_regrouped = True
+        """Whether the units that are wanted are those of the present graph and placement."""
+        self._under_way: dict[str, deque[UnitStep]] = {}
+        """The steps of each unit, by its name."""
+        self._orphans: list[UnitStep] = []
+        """Steps nobody wants any more that are still executed."""
+        self._finished: deque[UnitStep] = deque()
         self._is_woken = False
         self._version = 0
         self._changed: set[str] = set()
         self._shown: set[str] = set()
-        """The operators of the plan that the strategy has seen."""
+        """The units of the plan that the strategy has seen."""
         self._told = time.monotonic()
 
     @property
     def running(self) -> dict[str, RunningOperator]:
         """The running operators."""
         return self.picture.running
+
+    @property
+    def units(self) -> Units:
+        """The virtual operators, of one operator or of several."""
+        return self.picture.units
 
     @property
     def statistics(self) -> dict[str, Statistics]:
@@ -152,20 +165,30 @@ class SparkRuntime:
             around = Surroundings(self.queues, self._frames, after, self.limits, self._states)
             running = start(identity, operator, around, cursor)
             self.running[identity] = running
+            self.units.add(running)
             self.queues[identity] = Queue(
                 identity, running.output_schema, self._store, operator.is_stream
             )
             self.statistics[identity] = Statistics()
             self._changed.add(identity)
             self._count_backlog(running.inputs)
-        self._version += 1
+        self._graph_changed()
         self.wake()
 
+    def _graph_changed(self) -> None:
+        self._version += 1
+        self._is_regrouped = False
+
     def stop(self, identities: list[str]) -> None:
-        """Stops operators and frees what they held; steps of theirs under way are for nothing."""
+        """Stops operators and frees what they held; steps of theirs under way are for nothing.
+
+        What others in the same units were about to do is there to be done again.
+        """
+        for unit in {self.units.of[identity] for identity in identities}:
+            self._forget(unit)
         for identity in identities:
             running = self.running.pop(identity)
-            self._forget(identity)
+            self.units.remove(identity)
             running.close()
             self.queues.pop(identity).close()
             self.backlog.forget(identity)
@@ -174,7 +197,7 @@ class SparkRuntime:
         for queue in self.queues.values():
             queue.free()
             self.backlog.count(queue)
-        self._version += 1
+        self._graph_changed()
 
     def _count_backlog(self, queues: Iterable[str]) -> None:
         for name in queues:
@@ -202,22 +225,68 @@ class SparkRuntime:
         return self._version
 
     def plan(self) -> PlanSnapshot:
-        """The running operators with their measured averages."""
+        """The virtual operators with their measured averages."""
         with self._lock:
-            self._shown = set(self.running)
+            self._regroup()
+            self._shown = {unit.identity for unit in self.units}
             return self.picture.plan(self._version)
 
     def observe(self, complete: bool) -> Observation:
-        """The operators whose queues changed."""
+        """The units whose queues changed."""
         with self._lock:
+            self._regroup()
             self._pass_heartbeats()
-            wanted = self.running.keys() if complete else self._changed
-            shown = sorted(wanted & self._shown, key=number)
-            states = self.picture.states(shown, self._under_way)
-            self._changed -= self._shown  # the others came after the plan was last shown
+            changed = self.running.keys() if complete else self._changed
+            units = {self.units.of[each] for each in changed}
+            shown = sorted(
+                (unit for unit in units if unit.identity in self._shown),
+                key=lambda unit: number(unit.identity),
+            )
+            states = self.picture.states(shown, self._under_way, self._is_held)
+            seen = {each for unit in shown for each in unit.identities}
+            self._changed -= seen  # the others came after the plan was last shown
             now = time.monotonic() - self.picture.began
         self._listener.after_commit()
         return Observation(now, states, float(self.backlog.bytes))
+
+    # -- where queues are ------------------------------------------------------------------
+
+    @property
+    def placement(self) -> QueuePlacement:
+        """Where queues are to be."""
+        return self._placement
+
+    @placement.setter
+    def placement(self, placement: QueuePlacement) -> None:
+        with self._lock:
+            self._placement = placement
+            self._is_regrouped = False
+            self.wake()
+
+    def _regroup(self) -> None:
+        """Has the units be as the placement says, once those concerned are not at work."""
+        if not self._is_regrouped:
+            self._is_regrouped = True
+            plan = self.picture.elementary()
+            edges = self._placement.queues(self._graph)
+            queues = frozenset((number(one), number(other)) for one, other in edges)
+            groups = virtual_operators(plan, without_cycles(plan, queues)).values()
+            self.units.want(
+                tuple(self.running[f"op{each}"] for each in sorted(group)) for group in groups
+            )
+        if self.units.change(self._is_at_work):
+            self._version += 1
+            self._changed |= self.running.keys()
+
+    def _is_at_work(self, unit: Unit) -> bool:
+        return unit.identity in self._under_way or self._is_orphaned(unit)
+
+    def _is_held(self, unit: Unit) -> bool:
+        return self.units.is_held(unit) or self._is_orphaned(unit)
+
+    def _is_orphaned(self, unit: Unit) -> bool:
+        """Whether a step that nobody wants any more is still executed with some of its members."""
+        return any(unit.identities & step.unit.identities for step in self._orphans)
 
     # -- what strategies ask ---------------------------------------------------------------
 
@@ -226,81 +295,86 @@ class SparkRuntime:
         return sum(map(len, self._under_way.values())) < self.limits.processors
 
     def perform(self, decision: Decision) -> None:
-        """Prepares one step of one operator, and has it executed."""
+        """Prepares one step of one unit, and has it executed; or moves queues."""
         if not isinstance(decision, RunOperator):
-            raise StateError("queues on Spark stand behind stateful operators and cannot be moved")
+            self._place(decision)
+            return
         with self._lock:
             identity = f"op{decision.operator}"
-            running = self.running.get(identity)
-            if running is None:
-                return  # dropped since it was observed
-            self._changed.add(identity)
-            is_busy = running.keeps_state and identity in self._under_way
-            if is_busy or running.horizon <= running.claimed:
+            unit = self.units.of.get(identity)
+            if unit is None or unit.identity != identity:
+                return  # dropped or joined with others since it was observed
+            self._changed |= unit.identities
+            is_busy = unit.keeps_state and identity in self._under_way
+            if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
                 return  # no longer as it was observed
-            step = running.prepare(running.limited(running.horizon, self._batch(decision, running)))
-            measured = self.statistics[identity]
-            measured.input_bytes = running.row_bytes or measured.input_bytes
+            step = unit.prepare(unit.limited(self._batch(decision, unit)))
+            for member in unit.members:
+                measured = self.statistics[member.identity]
+                measured.input_bytes = member.row_bytes or measured.input_bytes
             self._under_way.setdefault(identity, deque()).append(step)
-            if not running.is_over_within(AT_ONCE_SECONDS, step):
-                self._submit(identity, step)
+            if step.seconds_here(self.statistics) > AT_ONCE_SECONDS:
+                self._submit(step)
                 return
             step.tag = AT_ONCE
-        self._execute_at_once(identity, step)
+        self._execute_at_once(step)
 
-    def _batch(self, decision: RunOperator, running: RunningOperator) -> int:
+    def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for Spark a tuple is a batch."""
-        waiting = min(running.waiting(running.claimed, running.horizon), self.limits.step_rows)
-        return batch_rows(decision, running.line(waiting), self.limits.step_rows)
+        most = self.limits.step_rows
+        return batch_rows(decision, unit.experience(min(unit.waiting(unit.horizon), most)), most)
 
-    def _execute_at_once(self, identity: str, step: Step) -> None:
+    def _place(self, decision: PlaceQueues) -> None:
+        with self._lock:
+            queues = frozenset(
+                (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
+            )
+            self.placement = self._placement.chosen(self._graph, queues)
+
+    def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""
         try:
-            outcome = step.running.execute(step)
+            step.execute_at_once()
         except Exception:  # noqa: BLE001 (said when it fails again)
             with self._lock:
-                self._submit(identity, step)
+                step.discard()
+                self._submit(step)
             return
         except BaseException as interruption:
             with self._lock:
                 step.error = interruption
             raise
         with self._lock:
-            step.outcome = outcome
-            self._finished.append((identity, step))
+            step.is_executed = True
+            self._finished.append(step)
             self._commit_finished()
 
-    def _submit(self, identity: str, step: Step) -> None:
-        step.tag = self._processors.submit(lambda: self._execute(identity, step))
+    def _submit(self, step: UnitStep) -> None:
+        step.tag = self._processors.submit(lambda: self._execute(step))
 
-    def _execute(self, identity: str, step: Step) -> None:
-        outcome, error, lost = None, None, None
+    def _execute(self, step: UnitStep) -> None:
+        error, lost = None, None
         try:
-            outcome = step.running.execute(step)
+            step.execute(self._is_own)
         except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
             error, session = raised, self._processors.used
             lost = session if session is not None and not is_alive(session) else None
-            if lost is None and not was_cancelled(error):
-                step.offenders = self._offenders(step, error)
         with self._lock:
-            step.outcome, step.error, step.lost = outcome, error, lost
-            self._finished.append((identity, step))
+            step.error, step.lost, step.is_executed = error, lost, True
+            self._finished.append(step)
             self._changed_now.notify_all()
 
-    @staticmethod
-    def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
-        if not isinstance(error, InputError | PySparkException):
-            return ()
-        try:
-            return step.running.offenders(step)
-        except (MillpondError, PySparkException, Py4JError, OSError):
-            return ()  # the failure itself is what matters
+    def _is_own(self, error: BaseException) -> bool:
+        """Whether an error is that of a step, and not the end of Spark or of the execution."""
+        session = self._processors.used
+        is_gone = session is not None and not is_alive(session)
+        return isinstance(error, Exception) and not is_gone and not was_cancelled(error)
 
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
         with self._lock:
             while not self._finished and not self._is_woken:
-                if not self._under_way:
+                if not self._under_way and not self._orphans:
                     return False
                 self._changed_now.wait()
             self._is_woken = False
@@ -318,70 +392,104 @@ class SparkRuntime:
 
     def _commit_finished(self) -> None:
         while self._finished:
-            identity, step = self._finished.popleft()
+            step = self._finished.popleft()
+            identity = step.unit.identity
             if step in self._under_way.get(identity, ()):
                 self._commit_ready(identity)
-            elif not step.is_over:
-                step.running.abandon(step)  # its operator was dropped or failed meanwhile
+            else:  # its operator was dropped or failed meanwhile
+                step.throw_away()
+                if step in self._orphans:
+                    self._orphans.remove(step)
+                    self._changed |= step.unit.identities & self.running.keys()
 
     def _commit_ready(self, identity: str) -> None:
-        """Commits the finished steps of an operator, in order of time."""
+        """Commits the finished steps of a unit, in order of time."""
         steps = self._under_way.get(identity, deque())
         while steps and steps[0].is_finished:
             step = steps[0]
             if step.lost is not None and step.repetitions < MOST_REPETITIONS:
-                self._repeat(identity, step)
+                self._repeat(step)
                 return
+            self._changed |= step.unit.identities
             steps.popleft()
-            if step.error is not None:
-                self._fail(identity, step)
+            if not self._committed(step):
                 return
-            self._commit(identity, step)
         if not steps:
             self._under_way.pop(identity, None)
-        self._changed.add(identity)
 
-    def _commit(self, identity: str, step: Step) -> None:
-        running, queue, outcome = step.running, self.queues[identity], step.outcome
+    def _committed(self, step: UnitStep) -> bool:
+        """Publishes what the members of a unit have done; whether all of them have done it."""
+        if step.is_outdated:
+            step.unclaim()
+            step.throw_away()
+            return True
+        step.is_over = True
+        for each in step.steps:
+            if each.outcome is not None:
+                self._commit(each)
+        failed = [each for each in step.steps if each.error is not None]
+        if not failed:
+            return True
+        self._forget(step.unit)
+        for each in step.steps:
+            if each.outcome is None:
+                each.running.unclaim(each)
+                each.unpin()
+        for each in failed:
+            self._fail(each)
+        return False
+
+    def _commit(self, step: Step) -> None:
+        running, outcome = step.running, step.outcome
+        identity = running.identity
         if outcome is None:
             raise StateError("internal: a step without an outcome is committed")
+        if step.is_idle:
+            self._skip(running, step.reached)
+            running.commit(step)
+            return
+        queue = self.queues[identity]
         self._listener.committed(identity, step)
         if isinstance(running.operator, OutputOperator):
-            self._listener.put_out(running.operator.query, outcome.output, step.reached)
-        elif outcome.output is not None:
-            queue.add(outcome.output)
+            self._listener.put_out(running.operator.query, step.published, step.reached)
+        elif step.published is not None:
+            queue.add(step.published)
         running.commit(step)
         queue.advance(step.reached)
+        if outcome.output is not None and outcome.output is not step.published:
+            outcome.output.free()
         self.statistics[identity].record(step.rows, outcome)
-        self.tally.record(step.rows, outcome)
+        self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
         if now - self._told > STATISTICS_SECONDS:
             self._told = now
             self._version += 1
         self._touch(identity)
 
-    def _repeat(self, identity: str, step: Step) -> None:
+    def _repeat(self, step: UnitStep) -> None:
         """Spark has died: it is started again, and the step executed again."""
         if self._frames.started is step.lost:
             self._frames.forget_session()
             self._listener.lost_spark()
-        step.error = step.lost = None
+        step.discard()
         step.repetitions += 1
-        self._submit(identity, step)
+        self._submit(step)
 
-    def _fail(self, identity: str, step: Step) -> None:
-        """Gives up what an operator has under way, and says so."""
-        self._forget(identity)
-        step.running.abandon(step)
-        said = in_words(step.error, lambda: self.picture.place_of(identity))
-        self._listener.failed(identity, step, said)
+    def _fail(self, step: Step) -> None:
+        """Says that an operator could not do its step, and why."""
+        identity = step.running.identity
+        if identity in self.running:  # else it has gone with one that failed before it
+            said = in_words(step.error, lambda: self.picture.place_of(identity))
+            self._listener.failed(identity, step, said)
 
-    def _forget(self, identity: str) -> None:
-        """Gives up the steps of an operator; those that still run are cancelled and thrown away."""
-        for step in self._under_way.pop(identity, ()):
+    def _forget(self, unit: Unit) -> None:
+        """Gives up the steps of a unit; those that still run are cancelled and thrown away."""
+        for step in self._under_way.pop(unit.identity, ()):
+            step.unclaim()
             if step.is_finished:
-                step.running.abandon(step)
+                step.throw_away()
             else:
+                self._orphans.append(step)
                 self._processors.cancel(self._frames.started, step.tag)
 
     def _touch(self, identity: str) -> None:
@@ -407,22 +515,25 @@ class SparkRuntime:
 
         Only what changed is looked at, inputs before their readers: those have higher numbers.
         """
-        waiting = list(map(number, self._changed))
+        waiting = list({number(self.units.of[each].identity) for each in self._changed})
         heapq.heapify(waiting)
         while waiting:
-            identity = f"op{heapq.heappop(waiting)}"
-            running = self.running[identity]
-            until = running.horizon
-            if (
-                until > running.cursor
-                and identity not in self._under_way
-                and not running.has_work(until)
-            ):
-                self._skip(identity, running, until)
-                for reader in map(number, self._graph.readers(identity)):
-                    heapq.heappush(waiting, reader)
+            unit = self.units.of[f"op{heapq.heappop(waiting)}"]
+            until = unit.horizon
+            if until > unit.cursor and not self._is_at_work(unit) and not unit.has_work(until):
+                for member in unit.members:
+                    if member.cursor < until:
+                        self._skip(member, until)
+                for reader in self._readers(unit):
+                    heapq.heappush(waiting, number(reader.identity))
 
-    def _skip(self, identity: str, running: RunningOperator, until: int) -> None:
+    def _readers(self, unit: Unit) -> set[Unit]:
+        """The units that read what a unit's members put out."""
+        readers = (each for member in unit.members for each in self._graph.readers(member.identity))
+        return {self.units.of[each] for each in readers} - {unit}
+
+    def _skip(self, running: RunningOperator, until: int) -> None:
+        identity = running.identity
         self._listener.skipped(identity, until)
         running.skip(until)
         if isinstance(running.operator, OutputOperator):
@@ -458,11 +569,14 @@ class SparkRuntime:
             for step in steps:
                 if step.tag in (None, AT_ONCE) and not step.is_finished:
                     step.error = KeyboardInterrupt()  # the loop was interrupted before it began
-            while not all(step.is_finished for step in steps):
+            while not all(step.is_finished for step in steps + self._orphans):
                 self._changed_now.wait()
-            for identity in list(self._under_way):
-                self._forget(identity)
-                self._changed.add(identity)
+            for unit in {step.unit for step in steps}:
+                self._forget(unit)
+                self._changed |= unit.identities
+            for step in self._orphans:
+                step.throw_away()
+            self._orphans.clear()
             self._finished.clear()
 
     def close(self) -> None:

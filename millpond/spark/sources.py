@@ -17,7 +17,7 @@ from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
 from millpond.connectors.sources import OpenPages
 from millpond.settings import Settings
-from millpond.spark.workers import Line, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, Answer, Line, Place, lines_of_tasks
 from millpond.storage.store import Store, write_parquet
 
 
@@ -37,13 +37,13 @@ class ReadPage:
         """It takes no rows."""
         return pa.schema([])
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """The page, what is late, and how far the source is."""
         source, table = _next_page(self)
         progress = source.progress()
         line: Line = {"progress": [progress.done, progress.total, progress.unit]}
         if table is None:
-            return line | {"taken": -1}
+            return line | {"taken": -1}, NOTHING
         admitted = self.admission.admit(table, self.now)
         if admitted.page is not None:
             line |= self.place.write_page(admitted.page, bucket, attempt)
@@ -51,12 +51,13 @@ class ReadPage:
             line["late"] = f"{self.place.page}-{attempt}.late.parquet"
             line["late_rows"] = admitted.late.num_rows
             write_parquet(admitted.late, self.place.path(line["late"]))
-        return line | {
+        line |= {
             "taken": self.rows + table.num_rows,
             "largest": admitted.largest,
             "arrived": admitted.arrived,
             "heartbeat": admitted.heartbeat,
         }
+        return line, NOTHING
 
 
 _open: dict[tuple[str, str], tuple[Source, OpenPages]] = {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from millpond.spark.costs import MEMORY, Costs
 from millpond.spark.steps import EXECUTORS, Outcome
+from millpond.storage.rates import Rate
 
 
 @dataclass
@@ -17,12 +18,15 @@ class Tally:
     driver_rows: int = 0
     executor_rows: int = 0
     rows_out: int = 0
+    bytes_in: float = 0.0
+    """About how many bytes were read."""
+    bytes_out: int = 0
     seconds: float = 0.0
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""
 
-    def record(self, rows: int, outcome: Outcome) -> None:
-        """Adds one step."""
+    def record(self, rows: int, row_bytes: float, outcome: Outcome) -> None:
+        """Adds one step over rows of so many bytes each."""
         if outcome.place == EXECUTORS:
             self.executor_steps += 1
             self.executor_rows += rows
@@ -30,6 +34,8 @@ class Tally:
             self.driver_steps += 1
             self.driver_rows += rows
         self.rows_out += outcome.rows
+        self.bytes_in += rows * row_bytes
+        self.bytes_out += outcome.bytes
         self.seconds += outcome.seconds
         self.driver_bytes += outcome.driver_bytes
 
@@ -51,16 +57,25 @@ class Statistics:
         self.tally = Tally()
         self.input_bytes = 100.0
         self.output_bytes = 100.0
+        self.inputs = Rate()
+        """Rows read in a second."""
+        self.outputs = Rate()
+        """Rows put out in a second."""
+        self.busy = Rate()
+        """Seconds of work in a second."""
         self._costs = Costs()
         self._outputs = 0.0
 
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds one step."""
-        self.tally.record(rows, outcome)
+        self.tally.record(rows, self.input_bytes, outcome)
+        self.inputs.add(rows)
+        self.outputs.add(outcome.rows)
+        self.busy.add(outcome.seconds)
         self._costs.record(rows, outcome.seconds)
         self._outputs = self._outputs * MEMORY + outcome.rows
-        if outcome.output is not None:
-            self.output_bytes = outcome.output.bytes / outcome.rows
+        if outcome.rows:
+            self.output_bytes = outcome.bytes / outcome.rows
 
     @property
     def cost_seconds(self) -> float:

@@ -2,18 +2,20 @@
 
 *Preparing* pins the parts of pages it reads. *Executing* writes pages and states under names nobody
 else uses and changes nothing that anyone sees, so it may fail, be repeated or be forgotten.
-*Committing* publishes all of it at once.
+*Committing* publishes all of it at once. The steps of the members of a virtual operator are
+prepared, executed and committed together (`units.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
-
-from millpond.spark.fragments import Reading
+from millpond.spark.fragments import ENDED, STARTED, Reading
+from millpond.storage.origins import Origins
 from millpond.storage.pages import Page
+from millpond.storage.readers import Remains
 
 if TYPE_CHECKING:
     from millpond.spark.operators.running import RunningOperator
@@ -35,15 +37,20 @@ class Step:
     """About how many rows it reads."""
     place: str = DRIVER
     """Where it is to run."""
+    is_due: bool = True
+    """Whether there is something to do, without what others in the same unit put out."""
+    remains: Remains = Remains.ALL
+    """What of its output somebody needs once the members of its unit have read it."""
+    writes: Remains = Remains.ALL
+    """What of its output the executors write."""
     outcome: Outcome | None = None
     error: BaseException | None = None
-    lost: SparkSession | None = None
-    """The session that died while the step was executed, if one did."""
     offenders: tuple[str, ...] = ()
     """Some of the rows that made it fail, where they are known."""
-    repetitions: int = 0
-    tag: str | None = None
-    """What Spark knows its jobs by."""
+    published: Page | None = None
+    """What others will see of its output."""
+    is_idle: bool = False
+    """Whether there was nothing to do."""
     is_over: bool = False
     """Whether it was committed or thrown away."""
 
@@ -54,10 +61,24 @@ class Step:
             return self.until
         return self.outcome.until
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether it was executed, with or without success."""
-        return self.outcome is not None or self.error is not None
+    def behind(self, done: Mapping[str, Step], until: int) -> Step:
+        """The step with what others have put out that nobody else has seen, and no further than
+        they came."""
+        before = [done[name] for name in self.running.inputs if name in done]
+        until = min([self.until, until, *(step.reached for step in before)])
+        if not before and until == self.until:
+            return self
+        pages = {
+            step.running.identity: step.outcome.output
+            for step in before
+            if step.outcome is not None and step.outcome.output is not None
+        }
+        readings = [
+            reading.limited(self.after, until).with_fresh(pages, self.after, until)
+            for reading in self.readings
+        ]
+        rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
+        return replace(self, readings=readings, until=until, rows=rows)
 
     def pin(self) -> None:
         """Keeps what it reads until it is over."""
@@ -87,8 +108,13 @@ class Outcome:
     seconds: float = 0.0
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""
+    origins: Origins = ()
+    """When the tuples came that it stems from; none where only time has passed."""
+    rows: int = 0
+    """How many rows it put out, written or not."""
+    bytes: int = 0
+    """How many bytes these have."""
 
-    @property
-    def rows(self) -> int:
-        """How many rows it put out."""
-        return self.output.rows if self.output else 0
+    def __post_init__(self) -> None:
+        if self.output is not None:
+            self.rows, self.bytes = self.output.rows, self.output.bytes

@@ -21,22 +21,27 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
+from millpond.spark.nodelay import send_at_once
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, last_end
-from millpond.storage.portions import Share
+from millpond.storage.portions import Portion, Share
+from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.store import Store, write_parquet
 from millpond.storage.worker_states import STATES
 
 Line = dict[str, Any]
+Answer = tuple[Line, pa.Table]
+NOTHING = pa.table({})
+"""The output of work that puts nothing out."""
 
 
 class Work(Protocol):
     """What each task of a step does; it is sent to the workers."""
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
-        """Does the work and says what was written."""
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+        """Does the work; says what was written, and what was put out."""
         ...
 
     @property
@@ -57,6 +62,10 @@ class Place:
     directory: str
     page: str
     state: str
+    remains: Remains = Remains.ALL
+    """What of the output is written: what somebody needs when the step is over."""
+    until: int = 0
+    """When the step is over."""
 
     @staticmethod
     def of(store: Store) -> Place:
@@ -85,13 +94,15 @@ class Place:
         return {part: STATES.write(name, form, version, changes, path, until).to_json()}
 
     def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
-        """Writes a part of the step's output; the reference to it."""
+        """Writes a part of the step's output, as far as it is needed; the reference to it."""
+        made = {"made": table.num_rows, "made_bytes": table.nbytes}
+        table = self.remains.of(table, self.until)
         if table.num_rows == 0:
-            return {}
+            return made
         name = f"{self.page}-{bucket}-{attempt}.parquet"
         write_parquet(table, self.path(name))
         times = pc.min_max(table["_ts"])
-        return {
+        return made | {
             "name": name,
             "rows": table.num_rows,
             "bytes": table.nbytes,
@@ -115,10 +126,10 @@ class WriteRows:
     schema: pa.Schema
     shaping: Shaping | None = None
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One part of the output."""
         shaped = rows if self.shaping is None else self.shaping(rows)
-        return self.place.write_page(shaped, bucket, attempt)
+        return self.place.write_page(shaped, bucket, attempt), shaped
 
 
 @dataclass(frozen=True)
@@ -133,19 +144,18 @@ class RunKernel:
     after: int
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: its output, and what changes in its state."""
         if rows.num_rows == 0 and self.kernel.keys:
-            return {}
+            return {}, self.kernel.output_schema.empty_table()
         kernel, version = self.kernel, self.version
         form = Keyed(kernel.state_schema, tuple(kernel.keys))
         name = BucketName(self.place.directory, self.operator, bucket)
         known = STATES.state_at(name, form, version)
         output, changes = run_bucket(kernel, rows, known, self.after, self.until)
         line = self.place.write_page(output, bucket, attempt)
-        return line | self.place.write_state(
-            name, form, version, changes, bucket, attempt, self.until
-        )
+        line |= self.place.write_state(name, form, version, changes, bucket, attempt, self.until)
+        return line, output
 
 
 @dataclass(frozen=True)
@@ -160,11 +170,11 @@ class RunMemberKernel:
     after: int
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: its output, and what changes in its state."""
         kernel = self.kernel
         if rows.num_rows == 0 and kernel.keys:
-            return {}
+            return {}, kernel.output_schema.empty_table()
         groups = Keyed(kernel.state_schema, tuple(kernel.keys))
         members = Ordered(kernel.member_schema)
         name = BucketName(self.place.directory, self.operator, bucket)
@@ -180,9 +190,66 @@ class RunMemberKernel:
         line |= self.place.write_state(
             name, groups, self.versions[0], changed, bucket, attempt, self.until
         )
-        return line | self.place.write_state(
+        line |= self.place.write_state(
             member_name, members, self.versions[1], moved, bucket, attempt, self.until, "members"
         )
+        return line, output
+
+
+@dataclass(frozen=True)
+class Rider:
+    """Work that is done in the tasks of other work, on what that has just put out there."""
+
+    work: Work
+    share: Share
+    """What it reads besides."""
+    fresh: tuple[tuple[int, Portion], ...]
+    """Whose output it reads, by the place in the ride, and what it makes of which times of it."""
+
+    def rows(self, outputs: list[pa.Table], bucket: int) -> pa.Table:
+        """What it works on in a bucket."""
+        schema = self.work.schema
+        tables = [
+            table.select(schema.names).cast(schema)
+            for source, portion in self.fresh
+            for table in portion.made_of(outputs[source])
+        ]
+        known = self.share.rows(self.work.place.path(""), bucket, schema)
+        return pa.concat_tables([known, *tables])
+
+
+@dataclass(frozen=True)
+class Ride:
+    """Several members of a virtual operator in one job: each task does the work of all of them."""
+
+    first: Work
+    riders: tuple[Rider, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows that the first takes."""
+        return self.first.schema
+
+    @property
+    def place(self) -> Place:
+        """Where the files of the first go."""
+        return self.first.place
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+        """One bucket: a line for each member."""
+        lines, outputs = list[Line](), list[pa.Table]()
+        for place, work in enumerate([self.first, *(rider.work for rider in self.riders)]):
+            began = time.monotonic()
+            read = self.riders[place - 1].rows(outputs, bucket) if place else rows
+            line, output = work.run(read, bucket, attempt)
+            lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
+            outputs.append(output)
+        return {"members": lines}, NOTHING
+
+
+def lines_of_member(lines: list[Line], member: int) -> list[Line]:
+    """What the tasks of a ride have answered for one of its members."""
+    return [line["members"][member] for line in lines]
 
 
 def lines_of(frame: DataFrame, work: Work) -> list[Line]:
@@ -227,10 +294,11 @@ def _checked(lines: list[Line]) -> list[Line]:
 
 def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     began = time.monotonic()
+    send_at_once()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
     try:
-        line = work.run(rows(bucket), bucket, attempt)
+        line, _ = work.run(rows(bucket), bucket, attempt)
     except InputError as error:
         return {"error": str(error)}
     return {**line, "bucket": bucket, "seconds": time.monotonic() - began}

@@ -7,6 +7,7 @@ pages are walked but those that a reader has read in part.
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from millpond.storage.queues import Queue
@@ -27,7 +28,16 @@ class Backlog:
         self.rows = self.bytes = 0
         self.memory_bytes = 0
         """What the queues hold in memory: what waits, and what windows retain."""
+        self.peak_bytes = 0
         self._amounts: dict[str, Amount] = {}
+        self._began = self._changed = time.monotonic()
+        self._byte_seconds = 0.0
+
+    def mean_bytes(self) -> float:
+        """How many bytes have waited, on the average over time."""
+        self._pass()
+        seconds = self._changed - self._began
+        return self._byte_seconds / seconds if seconds > 0 else float(self.bytes)
 
     def of(self, queue: str) -> Amount:
         """What waits in one queue."""
@@ -43,11 +53,13 @@ class Backlog:
         self._amounts.pop(queue, None)
 
     def _set(self, queue: str, now: Amount) -> None:
+        self._pass()
         before = self.of(queue)
         self._amounts[queue] = now
         self.rows += now.rows - before.rows
         self.bytes += now.bytes - before.bytes
         self.memory_bytes += now.memory_bytes - before.memory_bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes)
 
     def most_retaining(self) -> str:
         """The queue of which windows retain the most in memory."""
@@ -57,3 +69,8 @@ class Backlog:
     def largest(self) -> list[str]:
         """The queues, those first that hold the most in memory."""
         return sorted(self._amounts, key=lambda name: -self._amounts[name].memory_bytes)
+
+    def _pass(self) -> None:
+        now = time.monotonic()
+        self._byte_seconds += self.bytes * (now - self._changed)
+        self._changed = now

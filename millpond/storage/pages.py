@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
+from millpond.storage.origins import Origins, mixed
 from millpond.storage.store import Store
 
 KEEP_IN_MEMORY_ROWS = 200_000
@@ -46,7 +47,9 @@ class Page:
         self.last_end = last_end
         """The largest end of an element that ends, or None."""
         self.is_sorted = is_sorted
-        self.arrived_seconds = time.monotonic()
+        self.made_seconds = time.monotonic()
+        self.origins: Origins = ((self.made_seconds, rows),)
+        """When the tuples came that it stems from."""
         self.is_free = False
         self.is_spilled = False
         """Whether memory had no room for it, so that it is on disk only."""
@@ -75,6 +78,11 @@ class Page:
             table=table,
             is_sorted=is_sorted,
         )
+
+    @property
+    def arrived_seconds(self) -> float:
+        """When the oldest tuple came that it stems from; without one, when it was made."""
+        return self.origins[0][0] if self.origins else self.made_seconds
 
     @property
     def table(self) -> pa.Table:
@@ -186,7 +194,7 @@ class Page:
         """One page of the rows of this one and those of another; both are given up."""
         in_order = self.is_sorted and page.is_sorted and self.last <= page.first
         whole = Page.of(self._store, pa.concat_tables([self.table, page.table]), in_order)
-        whole.arrived_seconds = self.arrived_seconds
+        whole.origins = mixed((part.origins, part.rows) for part in (self, page))
         self.free()
         page.free()
         return whole

@@ -75,6 +75,11 @@ class Portion:
                     number += 1
         return tables
 
+    def made_of(self, output: pa.Table) -> list[pa.Table]:
+        """The same of rows that are in no file yet, each part being a range of times of them."""
+        compiled = _compiled(self.branch, self.outputs, self.seed)
+        return [compiled.rows(part.rows(output), ended=self.is_ended) for part in self.parts]
+
 
 @lru_cache(maxsize=256)
 def _compiled(branch: Branch, outputs: Outputs, seed: int) -> ArrowBranch:

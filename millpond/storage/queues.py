@@ -17,8 +17,10 @@ from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
+from millpond.storage.origins import mixed
 from millpond.storage.pages import Page, Span, concatenated
-from millpond.storage.readers import Reader, ReaderKind, Retention
+from millpond.storage.rates import Course, Rate
+from millpond.storage.readers import Reader, ReaderKind, Remains, Retention
 from millpond.storage.store import Store
 
 COMPACT_ROWS = 10_000
@@ -65,6 +67,10 @@ class Queue:
     """For each page the rows and bytes up to and with it, free ones included."""
     _freed: int = 0
     _kinds: dict[tuple[Retention, bool, bool, bool], ReaderKind] = field(default_factory=dict)
+    arrivals: Rate = field(default_factory=Rate)
+    """Rows that come in a second."""
+    course: Course = field(default_factory=Course)
+    """Rows that came, over the whole run."""
     _unread: list[Page] = field(default_factory=list)
     """Pages that no reader holds, but that the heartbeat has not reached."""
 
@@ -111,6 +117,8 @@ class Queue:
 
     def add(self, page: Page) -> None:
         """Adds a page; a short one before it that nobody has read yet takes it up."""
+        self.arrivals.add(page.rows)
+        self.course.add(page.rows)
         if not self.store.is_durable and self._grows(page):
             old, floor = self._pages.pop(), self._floors.pop()
             self._lasts.pop()
@@ -288,6 +296,13 @@ class Queue:
         kind.add(reader)
         return reader
 
+    def remains(self, known: set[Reader]) -> Remains:
+        """What is needed of a page that these readers have passed; others may need all of it."""
+        kinds = self._kinds.values()
+        if any(k.needs_content or k.scans or not k.readers <= known for k in kinds):
+            return Remains.ALL
+        return max((k.retention.remains for k in kinds), default=Remains.ALL, key=lambda r: r.value)
+
     def unsubscribe(self, reader: Reader) -> None:
         """A reader leaves."""
         key = (reader.retention, reader.needs_content, reader.scans, reader.works)
@@ -404,7 +419,7 @@ class Queue:
         if table.num_rows == 0:
             return None
         merged = Page.of(self.store, table)
-        merged.arrived_seconds = old[0].arrived_seconds
+        merged.origins = mixed((page.origins, page.rows) for page in old)
         return Compaction(merged, tuple(old))
 
     def _levelled(self, pages: list[Page]) -> list[Page]:

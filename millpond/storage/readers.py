@@ -9,9 +9,32 @@ from __future__ import annotations
 import heapq
 import itertools
 from dataclasses import dataclass, field
+from enum import Enum
 
+import pyarrow as pa
+
+from millpond.kernels.columns import integers
 from millpond.planning.window_times import WindowTimes
+from millpond.schema import FOREVER
 from millpond.storage.pages import Page
+
+
+class Remains(Enum):
+    """What of a page is still needed once all its readers have passed its rows."""
+
+    NOTHING = 0
+    ENDS = 1
+    """The elements that are read again at their end."""
+    ALL = 2
+
+    def of(self, table: pa.Table, until: int) -> pa.Table:
+        """The rows that are needed when everybody is at ``until``."""
+        if self is Remains.ALL:
+            return table
+        if self is Remains.NOTHING:
+            return table.slice(0, 0)
+        ends = integers(table["_te"])
+        return table.filter(pa.array((ends > until) & (ends < FOREVER)))
 
 
 @dataclass(frozen=True)
@@ -33,6 +56,14 @@ class Retention:
         if self.ends and page.last_end is not None:
             return max(page.last, page.last_end)
         return page.last
+
+    @property
+    def remains(self) -> Remains:
+        """What the reader needs of a page after it has passed the page's rows."""
+        if self.window is not None:
+            is_over = not self.comes_back and self.window.slide is None
+            return Remains.NOTHING if is_over else Remains.ALL
+        return Remains.ENDS if self.ends else Remains.NOTHING
 
 
 @dataclass(eq=False)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from millpond.interruption import WholeLock
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Form
 from millpond.storage.state import Delta, StateVersion
@@ -63,7 +63,7 @@ class StateCache:
         self._held: OrderedDict[BucketName, _Held] = OrderedDict()
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._held_bytes = self._waiting_bytes = 0
-        self._lock = RLock()
+        self._lock = WholeLock()
 
     @property
     def bytes(self) -> int:

@@ -6,12 +6,12 @@ one row of state for each group.
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from millpond.interruption import WholeLock
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.hash_index import HashIndex, hashes_of, same_keys
@@ -58,7 +58,7 @@ class GroupSynopsis:
         """The bytes of each chunk."""
         self._rows = 0
         self._index = HashIndex()
-        self._lock = RLock()
+        self._lock = WholeLock()
 
     def change_memory(self, bytes_: int) -> None:
         """Exact state takes the memory it takes."""

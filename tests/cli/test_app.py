@@ -130,6 +130,7 @@ def test_explain_as_json_has_one_object_a_query(
     assert all(plan["plan"] for plan in plans)
 
 
+@pytest.mark.slow
 def test_check_and_explain_start_no_jvm(tmp_path: Path) -> None:
     file = written(tmp_path, SCRIPT)
     probe = (

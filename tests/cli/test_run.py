@@ -34,9 +34,10 @@ def code_of(*arguments: str) -> int:
 
 
 def without_summary(text: str) -> str:
-    """What is said on standard error, without the line about which way the steps went."""
+    """What is said on standard error, without the lines about what the run took."""
     lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if " steps in the driver (" not in line)
+    summary = (" steps in the driver (", "millpond: backlog at most", "millpond: latency of")
+    return "".join(line for line in lines if not any(each in line for each in summary))
 
 
 def last_words(script: Path, code: int, capsys: pytest.CaptureFixture[str]) -> str:

@@ -68,6 +68,7 @@ def joined(kernel, *step):
     return pa.concat_tables([kernel.output_schema.empty_table(), *kernel.pages(*step)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("small", [True, False], ids=["merging often", "merging seldom"])
 @given(left=LIVES, right=LIVES, until=cuts())

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ def test_many_overlapping_intervals_cost_no_more_than_their_instants():
     assert len(found) == 15_000
 
 
+@pytest.mark.slow
 @given(
     lives(ROWS, may_open=True, from_beginning=True),
     st.sets(st.integers(0, LAST + 2)),

@@ -95,6 +95,7 @@ def test_registering_views_on_views_costs_in_proportion_to_their_number(name, po
     assert costs[3] < 1_500_000
 
 
+@pytest.mark.slow
 def test_a_view_or_query_costs_the_same_however_many_there_are():
     engine = registered(RELATION)
 
@@ -128,6 +129,7 @@ def test_equal_graphs_are_equal_and_different_ones_are_not():
     assert one != plan_of(levels(SELF_JOIN.replace(">", ">="), 30))
 
 
+@pytest.mark.slow
 def test_a_plan_may_be_as_high_as_it_likes():
     plan = checked("SELECT k FROM R")
     for _ in range(2000):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.simulator.fusing import fused_snapshot
+from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.pictures import path
 

@@ -101,6 +101,7 @@ def test_workers_of_a_cluster_run_the_python_that_the_environment_names(
     assert worker_python("yarn") == sys.executable
 
 
+@pytest.mark.slow
 def test_workers_need_no_package_but_those_that_pyspark_needs_too(tmp_path: Path) -> None:
     """The engine's own (sqlglot, rich and so on) are not loaded by what is sent to them."""
     archive = tmp_path / "millpond.zip"

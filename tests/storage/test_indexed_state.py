@@ -42,6 +42,7 @@ def run_of(elements, time):
     return KERNEL.new_run(pa.Table.from_pylist(rows, pa.schema(fields)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit_bytes", [10**9, 100], ids=["roomy", "tight"])
 @given(actions=ACTIONS)
 def test_all_processes_find_the_committed_elements(limit_bytes, actions):

@@ -139,6 +139,7 @@ def test_a_version_of_another_history_is_read_anew(tmp_path):
     assert one.contents(1) == {(0, (1, "a")): 1}
 
 
+@pytest.mark.slow
 def test_many_small_steps_leave_few_small_files(tmp_path):
     operator = Operator(tmp_path)
     for time in range(600):

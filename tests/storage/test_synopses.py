@@ -41,6 +41,7 @@ def contents(table):
     return {str((r["k0"], r["k1"])): (r["_n"], r["list"]) for r in table.to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compact_rows", [0, 1000], ids=["compacting", "lazy"])
 @given(actions=ACTIONS)
 def test_a_synopsis_is_a_dictionary_by_key(compact_rows, actions):

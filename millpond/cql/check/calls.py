@@ -39,14 +39,20 @@ def function(analyser: Analyser, node: exp.Anonymous) -> Expression:
             raise StatementError(f"{name} does not take DISTINCT", offset_of(argument))
     if name in _REWRITES:
         return _REWRITES[name](analyser, node)
-    canonical = functions.ALIASES.get(name, name)
-    _check_call(canonical, name, node)
+    own = analyser.scope.functions.get(name)
+    known = functions.FUNCTIONS.get(functions.ALIASES.get(name, name))
+    called = _checked(known if own is None else functions.of_user(own), name, node, analyser)
     values = [analyser.expression(argument) for argument in node.expressions]
-    return functions.call(canonical, values, list(map(offset_of, node.expressions)))
+    offsets = list(map(offset_of, node.expressions))
+    if own is not None:
+        return functions.user_call(own, values, offsets)
+    return functions.call(called.name, values, offsets)
 
 
-def _check_call(canonical: str, written: str, node: exp.Anonymous) -> None:
-    known = functions.FUNCTIONS.get(canonical)
+def _checked(
+    known: functions.Function | None, written: str, node: exp.Anonymous, analyser: Analyser
+) -> functions.Function:
+    """The function that a call names, if it can be called so."""
     if written.upper() in TO_STREAM:
         raise StatementError(f"{written} stands around a query, or after SELECT", offset_of(node))
     if written.upper() in NO_CLOCK:
@@ -57,7 +63,7 @@ def _check_call(canonical: str, written: str, node: exp.Anonymous) -> None:
         )
     if known is None:
         names = [*functions.FUNCTIONS, *functions.ALIASES, *functions.REWRITTEN, *AGGREGATES]
-        hint = nearest(written, names) or ";"
+        hint = nearest(written, [*names, *analyser.scope.functions]) or ";"
         raise StatementError(
             f'no function "{written}"{hint} docs/cql.md lists the functions', offset_of(node)
         )
@@ -66,6 +72,7 @@ def _check_call(canonical: str, written: str, node: exp.Anonymous) -> None:
             f"{written} is called as {known.signature}, not with {_count(node.expressions)}",
             offset_of(node),
         )
+    return known
 
 
 def _count(arguments: list[exp.Expr]) -> str:

@@ -62,14 +62,16 @@ def _constant(node: exp.Expr, field: Field) -> Value:
 def delete(syntax: DeleteStatement, catalog: Catalog) -> Delete:
     """The rows to delete, as a predicate."""
     relation = _relation(syntax.relation, catalog)
-    return Delete(relation.name, _condition(syntax.condition, relation, "DELETE"))
+    scope = scope_of(relation.name, relation.schema, catalog.functions)
+    return Delete(relation.name, _condition(syntax.condition, scope, "DELETE"))
 
 
 def update(syntax: UpdateStatement, catalog: Catalog) -> Update:
     """The new value of every column, as an expression over the old row."""
     relation = _relation(syntax.relation, catalog)
     schema = relation.schema
-    rules = analyser(scope_of(relation.name, schema), "SET")
+    scope = scope_of(relation.name, schema, catalog.functions)
+    rules = analyser(scope, "SET")
     values: list[Expression] = [Column(i, f.type, f.name) for i, f in enumerate(schema.fields)]
     changed: set[int] = set()
     for name, node in [(a.column, a.value) for a in syntax.assignments]:
@@ -79,13 +81,12 @@ def update(syntax: UpdateStatement, catalog: Catalog) -> Update:
         changed.add(position)
         value = rules.expression(node)
         values[position] = assign(value, schema[position].type, f'"{name.text}"', offset_of(node))
-    return Update(relation.name, tuple(values), _condition(syntax.condition, relation, "UPDATE"))
+    return Update(relation.name, tuple(values), _condition(syntax.condition, scope, "UPDATE"))
 
 
-def _condition(node: exp.Expr | None, relation: RelationEntry, statement: str) -> Expression | None:
+def _condition(node: exp.Expr | None, scope: Scope, statement: str) -> Expression | None:
     if node is None:
         return None
-    scope = scope_of(relation.name, relation.schema)
     return analyser(scope, f"the WHERE of {statement}").predicate(node)
 
 

@@ -83,7 +83,7 @@ class FromAnalyser:
         is_name = isinstance(body, exp.Identifier)
         plan = _renamed(self._named(body) if is_name else self._subquery(item), item)
         name = alias.name if alias is not None else body.name if is_name else None
-        scope = scope_of(name, plan.schema)
+        scope = scope_of(name, plan.schema, self.catalog.functions)
         if plan.is_stream:
             relation = windowed(plan, item, scope, self.catalog.tick_microseconds, self.text)
             return FromRelation(relation, scope, True)

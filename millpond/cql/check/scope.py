@@ -1,7 +1,8 @@
-"""Which columns a name can mean."""
+"""Which columns and functions a name can mean."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.cql.expressions import Column, Expression, OuterColumn, with_children
@@ -9,6 +10,7 @@ from millpond.cql.expressions import children as children_of
 from millpond.cql.text.places import StatementError
 from millpond.schema import Schema
 from millpond.spelling import suggestion
+from millpond.user_function import UserFunction
 
 NO_CLOCK = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "NOW")
 
@@ -33,14 +35,15 @@ class ScopeColumn:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns in sight, and those of the directly enclosing query.
+    """The columns in sight, those of the directly enclosing query, and the user's functions.
 
-    ``outer_refusal`` is the error for naming one of the latter where that is not allowed.
+    ``outer_refusal`` is the error for naming an outer column where that is not allowed.
     """
 
     columns: tuple[ScopeColumn, ...] = ()
     outer: Scope | None = None
     outer_refusal: str = field(default="", compare=False)
+    functions: Mapping[str, UserFunction] = field(default_factory=dict, compare=False)
 
     @property
     def sources(self) -> list[str]:
@@ -122,20 +125,18 @@ def _outward(column: ScopeColumn, offset: int | None) -> OuterColumn:
     return OuterColumn(value.position, value.type, value.name)
 
 
-def scope_of(source: str | None, schema: Schema) -> Scope:
+def scope_of(source: str | None, schema: Schema, functions: Mapping[str, UserFunction]) -> Scope:
     """The scope of one source."""
-    return Scope(
-        tuple(
-            ScopeColumn(source, f.name, Column(i, f.type, f.name))
-            for i, f in enumerate(schema.fields)
-        )
+    columns = tuple(
+        ScopeColumn(source, f.name, Column(i, f.type, f.name)) for i, f in enumerate(schema.fields)
     )
+    return Scope(columns, functions=functions)
 
 
 def beside(left: Scope, right: Scope, width: int) -> Scope:
     """The scope of a join, whose left input has ``width`` columns."""
     moved = tuple(replace(c, value=shifted(c.value, width)) for c in right.columns)
-    return Scope(left.columns + moved)
+    return replace(left, columns=left.columns + moved)
 
 
 def shifted(expression: Expression, by: int) -> Expression:
@@ -150,4 +151,4 @@ def with_merged(joined: Scope, merged: list[tuple[ScopeColumn, ScopeColumn, Expr
     hidden = [column for left, right, _ in merged for column in (left, right)]
     front = tuple(ScopeColumn(None, left.name, value) for left, _, value in merged)
     rest = tuple(replace(c, plain=False) if c in hidden else c for c in joined.columns)
-    return Scope(front + rest)
+    return replace(joined, columns=front + rest)

@@ -47,9 +47,12 @@ SHOWN = (
     "relations",
     "views",
     "queries",
+    "functions",
     "failures",
     "steps",
     "queues",
+    "statistics",
+    "latency",
     "settings",
     "all",
 )

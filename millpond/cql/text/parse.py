@@ -254,7 +254,10 @@ def _show(cursor: Cursor) -> ShowStatement:
         offset = cursor.offset
         cursor.expect("ALL")
         return ShowStatement(Name("ALL", offset))
-    kinds = "STREAMS, RELATIONS, VIEWS, QUERIES, FAILURES, STEPS, SETTINGS, ALL or a name"
+    kinds = (
+        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, STATISTICS, LATENCY, "
+        "SETTINGS, ALL or a name"
+    )
     return ShowStatement(cursor.name(kinds))
 
 

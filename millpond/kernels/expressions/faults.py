@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import cycle
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,10 @@ WORDS = {
     "the escape character",
 }
 
+_NUMBERS = cycle(range(64, 256))
+_OWN_WORDS: dict[int, str] = {}
+"""What functions of the user have raised of late."""
+
 
 def fault_where(rows: Bools, fault: Fault) -> Faults | None:
     """The fault in these rows; None if there are none."""
@@ -57,7 +62,15 @@ def only(rows: Bools | None, faults: Faults | None) -> Faults | None:
     return np.where(rows, faults, np.uint8(0))
 
 
+def own_fault(words: str) -> int:
+    """The number of a fault that has words of its own; numbers come back after many others."""
+    number = next(_NUMBERS)
+    _OWN_WORDS[number] = words
+    return number
+
+
 def raise_first(faults: Faults | None) -> None:
     """Raises the fault of the first row that has one."""
     if faults is not None and faults.any():
-        raise InputError(WORDS[Fault(int(faults[np.flatnonzero(faults)[0]]))])
+        number = int(faults[np.flatnonzero(faults)[0]])
+        raise InputError(_OWN_WORDS[number] if number in _OWN_WORDS else WORDS[Fault(number)])

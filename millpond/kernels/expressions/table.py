@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millpond.cql.expressions import Call
+from millpond.cql.expressions import Call, UserCall
 from millpond.kernels.expressions import (
     arithmetic,
     attempts,
@@ -21,6 +21,7 @@ from millpond.kernels.expressions import (
     powers,
     rounding,
     text,
+    user_functions,
 )
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Value
@@ -99,6 +100,8 @@ OF_CALL: dict[str, Callable[[Call], Function | None]] = {
 
 def function_of(call: Call) -> Function | None:
     """The function that a call stands for; None if only Spark has it."""
+    if isinstance(call, UserCall):
+        return user_functions.call_of(call)
     build = OF_CALL.get(call.function)
     if build is not None:
         return build(call)

@@ -26,10 +26,10 @@ from millpond.schema import Type
 from millpond.spark.expressions import lower
 from millpond.spark.fragments import STARTED
 from millpond.spark.frames import Selection, leaf
-from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.operators.running import Job, RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, WriteRows, lines_of, page_of
+from millpond.spark.workers import Answer, Line, Place, WriteRows, lines_of
 from millpond.storage.bucketed import BucketedState, PairedState
 from millpond.storage.forms import Indexed
 from millpond.storage.pages import Page, Span
@@ -148,10 +148,28 @@ class RunningJoin(RunningOperator):
     def is_local(self) -> bool:
         return self._shape.is_lowered and all(fragment.is_local for fragment in self.fragments)
 
-    def run(self, step: Step) -> Outcome:
+    @property
+    def buckets(self) -> int:
+        """Those of its state."""
+        return len(self.state.left.version.buckets)
+
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """The sides of the equalities."""
+        return tuple(self._kernel.keys)
+
+    @property
+    def key_positions(self) -> tuple[int, ...] | None:
+        """Where the left sides of the equalities are put out, if they are."""
+        put_out = self._shape.expressions
+        if not all(key in put_out for key in self._keys.left):
+            return None
+        return tuple(put_out.index(key) for key in self._keys.left)
+
+    def run_here(self, step: Step) -> Outcome:
         """All pairs of which at least one began in this step."""
-        if self.is_elsewhere(step):
-            return self._run_on_executors(step)
+        if step.place == EXECUTORS:
+            return self._in_two_jobs(step)
         rows = [self.gathered([(reading, (STARTED,))], self._events) for reading in step.readings]
         left, right = (self._kernel.new_run(side_of(each, i)) for i, each in enumerate(rows))
         shaped = [self._shaped(pairs) for pairs in self._pairs(left, right)]
@@ -184,37 +202,47 @@ class RunningJoin(RunningOperator):
 
     # -- on the executors ------------------------------------------------------------------
 
-    def _run_on_executors(self, step: Step) -> Outcome:
-        store = self.around.frames.store
-        left, right = self.state.versions
-        shape = self._shape if self._shape.is_lowered else None
+    def job(self, step: Step) -> Job | None:
+        """The pairs of each bucket, in their final form."""
+        return self._job(step, self._shape) if self._shape.is_lowered else None
+
+    def _job(self, step: Step, shape: Shape | None) -> Job:
         work = RunJoin(
-            Place.of(store),
+            self.write_place(step),
             self._events,
             self._kernel,
             self.identity,
-            (left, right),
+            self.state.versions,
             shape,
             self.output_schema,
             step.until,
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
-        lines = self.lines(parts, work, self._kernel.keys or ["_ts"], len(left.buckets))
+        keys = self._kernel.keys or ["_ts"]
+        return Job(parts, work, keys, self.buckets, lambda lines: self._outcome(lines, step.until))
+
+    def _outcome(self, lines: list[Line], until: int) -> Outcome:
         versions = tuple(
-            state.following(_deltas(lines, side), step.until)
+            state.following(_deltas(lines, side), until)
             for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
         )
-        page = page_of(store, lines)
-        if shape is not None or page is None:
-            return Outcome(page, EXECUTORS, versions)
+        return self.written(lines, versions)
+
+    def _in_two_jobs(self, step: Step) -> Outcome:
+        """The pairs, and then what Spark alone can make of them."""
+        job, store = self._job(step, None), self.around.frames.store
+        outcome = job.outcome(self.lines(job))
+        page = outcome.output
+        if page is None:
+            return outcome
         frame = leaf(
             (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
         )
         shaped = None if frame is None else self._selection.of(frame)
         write = WriteRows(Place.of(store), self.output_schema)
-        written = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
+        lines = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
         page.free()
-        return Outcome(page_of(store, written), EXECUTORS, versions)
+        return self.written(lines, outcome.state)
 
 
 def side_of(rows: pa.Table, side: int) -> pa.Table:
@@ -242,10 +270,10 @@ class RunJoin:
     output_schema: pa.Schema
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: its pairs, and the runs that are new in its state."""
         if rows.num_rows == 0:
-            return {}
+            return {}, self.output_schema.empty_table()
         forms = [Indexed(self.kernel.run_schema(side)) for side in (0, 1)]
         names = [
             BucketName(self.place.directory, f"{self.operator}.{side}", bucket) for side in SIDES
@@ -269,4 +297,4 @@ class RunJoin:
                 path = f"{self.place.state}-{side}-{bucket}-{attempt}"
                 delta = STATES.write(name, form, version, run, path, self.until)
                 line[side] = delta.to_json()
-        return line
+        return line, pairs

@@ -22,10 +22,9 @@ from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
 from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.operators.kernel_work import work_of
-from millpond.spark.operators.running import RunningOperator, arrow_types
-from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.spark.operators.running import Job, RunningOperator, arrow_types
+from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Place, page_of
 
 
 class RunningKeyed(RunningOperator):
@@ -49,22 +48,34 @@ class RunningKeyed(RunningOperator):
         """The Arrow schema of the pages it writes."""
         return self.kernel.output_schema
 
-    def run(self, step: Step) -> Outcome:
-        """The kernel, on the rows that come to the driver or where the executors have them."""
-        if self.is_elsewhere(step):
-            return self._run_on_executors(step)
+    @property
+    def buckets(self) -> int:
+        """Those of its state."""
+        return self._work.buckets
+
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """Those of the kernel."""
+        return tuple(self.kernel.keys)
+
+    def run_here(self, step: Step) -> Outcome:
+        """The kernel, on the rows that come to the driver."""
         rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
         outcome = self.in_driver(*self._work.in_driver(rows, step))
         outcome.driver_bytes = rows.nbytes
         return outcome
 
-    def _run_on_executors(self, step: Step) -> Outcome:
-        store, keys = self.around.frames.store, self.kernel.keys
-        work = self._work.on_executors(Place.of(store), self.event_schema, step)
-        parts = [(reading, self.modes) for reading in step.readings]
-        lines = self.lines(parts, work, keys or ["_ts"], self._work.buckets, is_for_all=not keys)
-        version = self._work.following(lines, step.until)
-        return Outcome(page_of(store, lines), EXECUTORS, version)
+    def job(self, step: Step) -> Job:
+        """The kernel, where the executors have the rows."""
+        keys = self.kernel.keys
+        return Job(
+            [(reading, self.modes) for reading in step.readings],
+            self._work.on_executors(self.write_place(step), self.event_schema, step),
+            keys or ["_ts"],
+            self.buckets,
+            lambda lines: self.written(lines, self._work.following(lines, step.until)),
+            is_for_all=not keys,
+        )
 
 
 def _events_schema(
@@ -123,6 +134,11 @@ class RunningAggregate(RunningKeyed):
         """Keys and arguments."""
         return self._outputs
 
+    @property
+    def key_positions(self) -> tuple[int, ...]:
+        """Keys come first."""
+        return tuple(range(len(self.kernel.keys)))
+
 
 class RunningCount(RunningKeyed):
     """DISTINCT, EXCEPT and INTERSECT."""
@@ -144,6 +160,11 @@ class RunningCount(RunningKeyed):
         columns = all_columns(self.operator.inputs[index])
         side = (Literal(index, Type.BIGINT), "_side")
         return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
+
+    @property
+    def key_positions(self) -> tuple[int, ...]:
+        """The row is the key."""
+        return tuple(range(len(self.kernel.keys)))
 
 
 class RunningRowsWindow(RunningKeyed):
@@ -170,3 +191,8 @@ class RunningRowsWindow(RunningKeyed):
         keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
         row = Outputs.all_of(self.operator.inputs[index]).expressions
         return Outputs(keys + row, ("_ts", self._order))
+
+    @property
+    def key_positions(self) -> tuple[int, ...]:
+        """The partition's columns are among those of the row."""
+        return tuple(column.position for column in self._partition)

@@ -7,8 +7,10 @@ only when a step is committed.
 from __future__ import annotations
 
 import itertools
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +21,7 @@ from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.costs import Line as CostLine
+from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
 from millpond.spark.frames import Plans, union
 from millpond.spark.placement import Placement
@@ -28,9 +30,7 @@ from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
     Line,
     Place,
-    Shaping,
     Work,
-    WriteRows,
     lines_of,
     lines_of_tasks,
     page_of,
@@ -51,6 +51,20 @@ MOST_OFFENDERS = 5
 """So many of the rows that make a step fail are shown."""
 
 _numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the executors do in a step, and what their answers mean."""
+
+    parts: Sequence[tuple[Reading, Sequence[str]]]
+    work: Work
+    keys: Sequence[str]
+    """Rows with equal keys are worked on together; without keys any rows are."""
+    buckets: int
+    outcome: Callable[[list[Line]], Outcome]
+    is_for_all: bool = False
+    """Whether buckets to which nothing came work too."""
 
 
 class RunningOperator:
@@ -99,6 +113,21 @@ class RunningOperator:
     def keeps_state(self) -> bool:
         """Whether a step depends on the one before it in more than its queues."""
         return self.state is not None
+
+    @property
+    def buckets(self) -> int:
+        """In how many buckets of keys the executors work."""
+        return self.around.limits.buckets
+
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """The columns by whose values rows are brought together on the executors."""
+        return ()
+
+    @property
+    def key_positions(self) -> tuple[int, ...] | None:
+        """Where its output has the values of ``job_keys``; None if it has not, or has no keys."""
+        return None
 
     # -- how far it could go ---------------------------------------------------------------
 
@@ -159,35 +188,36 @@ class RunningOperator:
             for index, fragment in enumerate(self.fragments)
         ]
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
-        step = Step(next(_numbers), self, after, until, readings, rows, self._place(rows))
+        step = Step(next(_numbers), self, after, until, readings, rows, self.place_for(rows))
         step.pin()
         self.claimed = until
         return step
 
-    def _place(self, rows: int) -> str:
+    def place_for(self, rows: int) -> str:
+        """Where a step of so many rows is to run."""
         frames = self.around.frames
         return self.placement.choose(rows, frames.started is not None, frames.is_awaited)
 
-    def line(self, rows: int) -> CostLine:
-        """What steps are thought to cost in the place for one of so many rows."""
-        return self.placement.lines[self._place(rows)]
+    def experience(self, rows: int) -> Experience:
+        """What is known of steps in the place for one of so many rows."""
+        place = self.place_for(rows)
+        return Experience(self.placement.line(place), self.placement.usual_rows(place))
 
     @cached_property
     def is_local(self) -> bool:
         """Whether all expressions can be evaluated without Spark."""
         return all(fragment.is_local for fragment in self.fragments)
 
-    def is_over_within(self, seconds: float, step: Step) -> bool:
-        """Whether a step needs no Spark, and is expected to take no longer."""
-        is_here = step.place == DRIVER and self.is_local and not self.around.limits.asks_spark
-        return is_here and self.placement.is_over_within(seconds, step.rows)
+    def seconds_here(self, rows: float) -> float:
+        """How long a step takes in the driver without Spark; infinity if that is not known."""
+        if not self.is_local or self.around.limits.asks_spark:
+            return math.inf
+        return self.placement.seconds_here(rows)
 
     def execute(self, step: Step) -> Outcome:
         """Does the work of a step; nobody sees anything of it yet."""
         began = time.monotonic()
         outcome = self.run(step)
-        if outcome.output is not None and self.around.frames.store.is_durable:
-            _ = outcome.output.names
         outcome.seconds = time.monotonic() - began
         return outcome
 
@@ -201,7 +231,16 @@ class RunningOperator:
 
     def run(self, step: Step) -> Outcome:
         """The work of a step."""
+        job = self.job(step) if step.place == EXECUTORS else None
+        return self.run_here(step) if job is None else job.outcome(self.lines(job))
+
+    def run_here(self, step: Step) -> Outcome:
+        """The work of a step whose rows come to the driver, or of one that is no single job."""
         raise NotImplementedError
+
+    def job(self, step: Step) -> Job | None:
+        """The work of a step on the executors; None if one job can not do it."""
+        return None
 
     def gathered(
         self, parts: Sequence[tuple[Reading, Sequence[str]]], schema: pa.Schema
@@ -223,44 +262,20 @@ class RunningOperator:
         frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
         return self.plans.collect(union(*frames), schema)
 
-    def is_elsewhere(self, step: Step) -> bool:
-        """Whether the executors are the place for a step."""
-        return step.place == EXECUTORS
-
     def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
         """The outcome of a step whose output is in the driver."""
         page = Page.of(self.around.frames.store, table) if table.num_rows else None
         return Outcome(page, DRIVER, state, driver_bytes=page.bytes if page else 0)
 
-    def on_executors(
-        self,
-        parts: Sequence[tuple[Reading, Sequence[str]]],
-        schema: pa.Schema,
-        shaping: Shaping | None = None,
-        keys: Sequence[str] = (),
-    ) -> Outcome:
-        """The outcome of a step whose output the executors write, rows with equal keys together."""
-        store = self.around.frames.store
-        work = WriteRows(Place.of(store), schema, shaping)
-        lines = self.lines(parts, work, keys, self.around.limits.buckets)
-        return Outcome(page_of(store, lines), EXECUTORS)
-
-    def lines(
-        self,
-        parts: Sequence[tuple[Reading, Sequence[str]]],
-        work: Work,
-        keys: Sequence[str],
-        buckets: int,
-        is_for_all: bool = False,
-    ) -> list[Line]:
-        """Does the work of a step on the executors: on each bucket of keys or, without, anywhere.
+    def lines(self, job: Job) -> list[Line]:
+        """Does a job: on each bucket of keys or, without keys, anywhere.
 
         Workers read the files themselves where they can evaluate the expressions and there are few
-        buckets; else Spark evaluates, and shuffles by key. ``is_for_all``: buckets to which nothing
-        came work too.
+        buckets; else Spark evaluates, and shuffles by key.
         """
         session, limits = self.around.frames.session, self.around.limits
-        portions = None if limits.asks_spark else _portions(parts)
+        parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
+        portions = None if limits.asks_spark else portions_of(parts)
         if portions is not None and (not keys or buckets <= MOST_READERS):
             rows = sum(reading.rows(*modes) for reading, modes in parts)
             most = min(limits.buckets, pieces(portions), rows // TASK_ROWS)
@@ -269,31 +284,46 @@ class RunningOperator:
             return lines_of_tasks(session, tasks, work, share)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
-            return lines_of_tasks(session, buckets, work) if is_for_all else []
+            return lines_of_tasks(session, buckets, work) if job.is_for_all else []
         if not keys:
             return self.plans.run(frame, lambda rows: lines_of(rows, work))
         return self.plans.run(frame, lambda rows: lines_of(rows.repartition(buckets, *keys), work))
 
+    def written(self, lines: list[Line], state: Any = None) -> Outcome:
+        """The outcome of a step whose output the executors have written."""
+        outcome = Outcome(page_of(self.around.frames.store, lines), EXECUTORS, state)
+        outcome.rows = sum(line.get("made", 0) for line in lines)
+        outcome.bytes = sum(line.get("made_bytes", 0) for line in lines)
+        return outcome
+
+    def write_place(self, step: Step) -> Place:
+        """Where the executors write the files of a step, and what of its output."""
+        return replace(Place.of(self.around.frames.store), remains=step.writes, until=step.until)
+
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
-        if self.state is not None and step.outcome is not None:
-            self.state.take(step.outcome.state)
-        if step.outcome is not None:
+        if step.outcome is not None and not step.is_idle:
+            if self.state is not None:
+                self.state.take(step.outcome.state)
             self.placement.record(step.rows, step.outcome)
         if step.reached < step.until:  # the rest is there to be claimed again
             self.claimed = step.reached
         self.skip(step.reached)
         step.unpin()
 
-    def abandon(self, step: Step) -> None:
-        """Gives up a step, and with it those prepared after it."""
+    def unclaim(self, step: Step) -> None:
+        """What a step was to do, and those prepared after it, is there to be done again."""
         self.claimed = min(self.claimed, step.after)
+
+    def discard(self, step: Step) -> None:
+        """Gives up what the execution of a step has written."""
         if step.outcome is not None and not step.is_over:
-            if step.outcome.output is not None:
-                step.outcome.output.free()
-            if self.state is not None:
+            for page in (step.outcome.output, step.published):
+                if page is not None:
+                    page.free()
+            if self.state is not None and not step.is_idle:
                 self.state.give_up(step.outcome.state)
-        step.unpin()
+        step.outcome, step.published, step.error, step.is_idle = None, None, None, False
 
     def skip(self, until: int) -> None:
         """Moves the cursor over a step, or over a time in which nothing happens."""
@@ -311,7 +341,8 @@ class RunningOperator:
             self.state.close()
 
 
-def _portions(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion] | None:
+def portions_of(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion] | None:
+    """What workers must know to read some parts themselves; None if they can not."""
     found = [reading.portions(modes) for reading, modes in parts]
     known = [portions for portions in found if portions is not None]
     if len(known) < len(found):

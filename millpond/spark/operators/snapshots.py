@@ -17,11 +17,11 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import SnapshotsOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ALIVE, ENDED, STARTED, Reading
-from millpond.spark.operators.running import arrow_types
+from millpond.spark.operators.running import Job, arrow_types
 from millpond.spark.operators.streams import RunningStreamOf
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Line, Place, Work, deltas_of, page_of
+from millpond.spark.workers import NOTHING, Answer, Line, Place, Work, deltas_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
@@ -71,13 +71,13 @@ class RunningSnapshots(RunningStreamOf):
         """Slides may make it speak when nothing moves."""
         return until > self.claimed and (super().has_work(until) or any(self._slides))
 
-    def run(self, step: Step) -> Outcome:
+    def run_here(self, step: Step) -> Outcome:
         """The content at every instant at which a mover moves.
 
         How much that is depends on the instants, not on the input: a step may come less far than
         it was meant to.
         """
-        if self.is_elsewhere(step):
+        if step.place == EXECUTORS:
             return self._run_on_executors(step)
         instants, until = self._instants(step)
         rows = self.rows(step, (STARTED,), self.elements)
@@ -131,14 +131,20 @@ class RunningSnapshots(RunningStreamOf):
         lines = self._bucket_lines(step, work)
         store.remove(names)
         after = version.after(deltas_of(lines))
-        return Outcome(page_of(store, lines), EXECUTORS, after, until=work.until)
+        outcome = self.written(lines, after)
+        outcome.until = work.until
+        return outcome
+
+    def job(self, step: Step) -> None:
+        """It takes several jobs."""
 
     def _searched(self, reading: Reading, modes: tuple[str, ...], work: Work) -> list[Line]:
-        return self.lines([(reading, modes)], work, (), self.around.limits.buckets)
+        return self.lines(Job([(reading, modes)], work, (), self.buckets, self.written))
 
     def _bucket_lines(self, step: Step, work: Work) -> list[Line]:
-        parts, buckets = [(step.readings[0], (STARTED,))], len(self.state.version.buckets)
-        return self.lines(parts, work, self._kernel.columns, buckets, is_for_all=True)
+        parts, keys = [(step.readings[0], (STARTED,))], self._kernel.columns
+        buckets = len(self.state.version.buckets)
+        return self.lines(Job(parts, work, keys, buckets, self.written, is_for_all=True))
 
 
 def moments(elements: pa.Table, after: int, until: int) -> Ints:
@@ -160,9 +166,9 @@ class FindMoments:
         """Times only."""
         return TIMES
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """A file of instants."""
-        return _written(self.place, moments(rows, self.after, self.until), attempt)
+        return _written(self.place, moments(rows, self.after, self.until), attempt), NOTHING
 
 
 @dataclass(frozen=True)
@@ -183,12 +189,13 @@ class FindSlides:
         """Times only."""
         return TIMES
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """A file of instants, and up to where these are all."""
         start, end, after = integers(rows["_ts"]), integers(rows["_te"]), self.search.after
         until = slide_limit(start, end, self.slide, after, self.search.until, self.most)
         found = slide_instants(start, end, self.slide, after, until)
-        return _written(self.place, found[found > BEGINNING], attempt) | {"until": until}
+        line = _written(self.place, found[found > BEGINNING], attempt) | {"until": until}
+        return line, NOTHING
 
 
 def _written(place: Place, instants: Ints, attempt: int) -> Line:
@@ -209,15 +216,16 @@ class RunSnapshots:
     moments: tuple[str, ...]
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: its output, and what changes in its state."""
         instants, state = self.given(rows, bucket)
         rows = rows.filter(pa.array(integers(rows["_ts"]) <= self.until))
         output, changes = self.kernel.run(rows, state, instants, self.until)
         line = self.place.write_page(output, bucket, attempt)
-        return line | self.place.write_state(
+        line |= self.place.write_state(
             self._name(bucket), self._form, self.version, changes, bucket, attempt, self.until
         )
+        return line, output
 
     def given(self, rows: pa.Table, bucket: int) -> tuple[Ints, pa.Table]:
         """The instants, and what is known of a bucket."""
@@ -252,14 +260,14 @@ class FindLimit:
         """What the work reads."""
         return self.work.schema
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Line:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """Up to where."""
         instants, state = self.work.given(rows, bucket)
         until = self.work.until
         if len(instants):
             start, end = _spans(state, rows)
             until = limit(start, end, instants, until, self.most_rows)
-        return {"until": until}
+        return {"until": until}, NOTHING
 
 
 def _spans(state: pa.Table, rows: pa.Table) -> tuple[Ints, Ints]:

@@ -14,10 +14,10 @@ from millpond.planning.branches import Outputs
 from millpond.planning.physical import DifferenceOperator, OutputOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ENDED, STARTED
-from millpond.spark.operators.running import RunningOperator, arrow_types
+from millpond.spark.operators.running import Job, RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Shaping
+from millpond.spark.workers import Shaping, WriteRows
 
 
 def stream_schema(types: tuple[pa.DataType, ...]) -> pa.Schema:
@@ -97,19 +97,35 @@ class RunningStreamOf(RunningOperator):
         """The data columns."""
         return tuple(f"c{i}" for i in range(len(self.operator.schema)))
 
-    def shaped(
-        self,
-        step: Step,
-        modes: tuple[str, ...],
-        shaping: Shaping | None,
-        schema: pa.Schema,
-        keys: tuple[str, ...] = (),
-    ) -> Outcome:
-        """The rows of some modes, shaped where the step's place is."""
-        if self.is_elsewhere(step):
-            return self.on_executors([(step.readings[0], modes)], schema, shaping, keys)
-        rows = self.rows(step, modes, schema)
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Which elements it reads."""
+        return (STARTED,)
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The columns it reads."""
+        return self.elements
+
+    @property
+    def key_positions(self) -> tuple[int, ...] | None:
+        """The row is the key, if there is one."""
+        return tuple(range(len(self.columns))) if self.job_keys else None
+
+    def shaping(self, step: Step) -> Shaping | None:
+        """What becomes of the rows of a step; None: they are put out as they are."""
+        return None
+
+    def run_here(self, step: Step) -> Outcome:
+        """The rows, shaped in the driver."""
+        rows, shaping = self.rows(step, self.modes, self.read_schema), self.shaping(step)
         return self.in_driver(rows if shaping is None else shaping(rows))
+
+    def job(self, step: Step) -> Job | None:
+        """The rows, shaped on the executors."""
+        work = WriteRows(self.write_place(step), self.read_schema, self.shaping(step))
+        parts = [(step.readings[0], self.modes)]
+        return Job(parts, work, self.job_keys, self.buckets, self.written)
 
     def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
         """The rows of some modes, in the driver."""
@@ -121,28 +137,41 @@ class RunningDifference(RunningStreamOf):
 
     needs = frozenset({STARTED, ENDED})
 
-    def run(self, step: Step) -> Outcome:
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What starts and what ends."""
+        return (STARTED, ENDED)
+
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """Equal rows are summed up."""
+        return self.columns
+
+    def shaping(self, step: Step) -> Shaping:
         """The net changes of the wanted sign, from the first instant on."""
         sign = self.operator.sign if isinstance(self.operator, DifferenceOperator) else 1
-        shaping = NetChange(self.columns, step.until, sign)
-        return self.shaped(step, (STARTED, ENDED), shaping, self.elements, self.columns)
+        return NetChange(self.columns, step.until, sign)
 
 
 class RunningArrivals(RunningStreamOf):
     """An Istream that reads no minus."""
 
-    def run(self, step: Step) -> Outcome:
+    def shaping(self, step: Step) -> Shaping:
         """What starts."""
-        return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
+        return Started(self.columns)
 
 
 class RunningMoments(RunningStreamOf):
     """An Rstream of what lasts one tick."""
 
-    def run(self, step: Step) -> Outcome:
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """Equal rows are summed up."""
+        return self.columns
+
+    def shaping(self, step: Step) -> Shaping:
         """What starts, summed up."""
-        shaping = Momentary(self.columns)
-        return self.shaped(step, (STARTED,), shaping, self.elements, self.columns)
+        return Momentary(self.columns)
 
 
 class RunningOutput(RunningStreamOf):
@@ -157,22 +186,35 @@ class RunningOutput(RunningStreamOf):
 
     def needs_of(self, index: int) -> frozenset[str]:
         """Only changes of relations need to know what ends."""
-        return frozenset({STARTED, ENDED} if self._mode == "changes" else {STARTED})
+        return frozenset(self.modes)
 
-    def run(self, step: Step) -> Outcome:
-        """Net changes, arrivals, or the elements of a computed stream."""
-        if self._mode == "stream":
-            return self.shaped(step, (STARTED,), None, self.output_schema)
-        if self._mode == "arrivals":
-            return self.shaped(step, (STARTED,), Started(self.columns), self.elements)
-        if self._mode == "moments":
-            shaping = Momentary(self.columns)
-            return self.shaped(step, (STARTED,), shaping, self.elements, self.columns)
-        if self._is_net:
-            changed = Changed(self.columns, step.until)
-            return self.shaped(step, (STARTED, ENDED), changed, self.elements)
-        net_change = NetChange(self.columns, step.until)
-        return self.shaped(step, (STARTED, ENDED), net_change, self.elements, self.columns)
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Only changes of relations need to know what ends."""
+        return (STARTED, ENDED) if self._mode == "changes" else (STARTED,)
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The elements of a computed stream are put out as they are."""
+        return self.output_schema if self._mode == "stream" else self.elements
+
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """Equal rows meet where they are summed up."""
+        is_summed = self._mode == "moments" or (self._mode == "changes" and not self._is_net)
+        return self.columns if is_summed else ()
+
+    def shaping(self, step: Step) -> Shaping | None:
+        """Net changes, arrivals, moments, or the elements of a computed stream."""
+        match self._mode:
+            case "stream":
+                return None
+            case "arrivals":
+                return Started(self.columns)
+            case "moments":
+                return Momentary(self.columns)
+        changes = Changed if self._is_net else NetChange
+        return changes(self.columns, step.until)
 
     def outputs(self, index: int) -> Outputs:
         """The row; a computed stream also keeps its weight."""

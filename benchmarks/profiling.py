@@ -1,0 +1,92 @@
+"""What measuring costs: the share of a run that goes into statistics, rates and latencies.
+
+`python -m benchmarks.profiling`: many small steps, the worst case, for the cost is that of steps.
+The goal is below 2 %.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from millpond import Engine
+from millpond.latency import LatencyRecord
+from millpond.spark.statistics import Statistics, Tally
+from millpond.spark.units import UnitStep
+from millpond.storage.backlog import Backlog
+from millpond.storage.rates import Course, Rate
+
+PAGES, ROWS = 2_000, 200
+QUERIES = """
+CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE QUERY big AS SELECT a FROM S WHERE a > 100;
+CREATE QUERY counts AS SELECT a % 10 AS k, count(*) AS n FROM S [RANGE 5] GROUP BY a % 10;
+"""
+MEASURING = [
+    (Statistics, "record"),
+    (Tally, "record"),
+    (Rate, "add"),
+    (Rate, "per_second"),
+    (Course, "add"),
+    (Backlog, "count"),
+    (UnitStep, "_origins"),
+    (LatencyRecord, "add"),
+]
+
+
+class Stopwatch:
+    """Adds up the time inside some functions; a call inside another one counts once."""
+
+    def __init__(self) -> None:
+        self.seconds, self.calls = 0.0, 0
+        self._is_inside = False
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, timed."""
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            if self._is_inside:
+                return function(*arguments, **named)
+            self._is_inside = True
+            began = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                self.seconds += time.perf_counter() - began
+                self.calls += 1
+                self._is_inside = False
+
+        return timed
+
+
+def run() -> tuple[float, int]:
+    """Seconds and steps of one run."""
+    with Engine({"processors": 1}) as engine:
+        engine.execute(QUERIES)
+        began = time.perf_counter()
+        for page in range(PAGES):
+            engine.push("S", [(page, (page + row) % 200) for row in range(ROWS)])
+            engine.run_until_idle()
+        engine.finish()
+        return time.perf_counter() - began, engine.runtime.tally.steps
+
+
+def main() -> None:
+    """Runs with and without stopwatches, and prints the share."""
+    run()
+    plain, _ = run()
+    watch = Stopwatch()
+    for owner, name in MEASURING:
+        setattr(owner, name, watch.around(getattr(owner, name)))
+    watched, steps = run()
+    share = watch.seconds / watched
+    print(f"{steps:,} steps in {watched:.2f} s ({plain:.2f} s without stopwatches)")
+    print(f"measuring: {watch.seconds * 1e6 / steps:.1f} µs a step, {watch.calls:,} calls")
+    print(
+        f"share of the run: {share:.2%} (goal: below 2 %): {'holds' if share < 0.02 else 'fails'}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Functions of the user in CQL: what they may be called, and which ones a plan needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
+from millpond.cql.coercion import TYPE_NAMES
+from millpond.cql.expressions import UserCall
+from millpond.cql.functions import ALIASES, FUNCTIONS, OPERATORS, REWRITTEN
+from millpond.cql.node import Node
+from millpond.cql.text.parse import parse_statement
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import CreateQueryStatement
+from millpond.errors import StateError
+from millpond.schema import Type
+from millpond.user_function import UserFunction
+
+_TAKEN = {*FUNCTIONS, *ALIASES, *REWRITTEN, *OPERATORS, *AGGREGATES, *AGGREGATE_ALIASES}
+_TAKEN |= {"attempt", "succeeds"}
+
+
+def checked_name(name: Any) -> str:
+    """The name of a function, in lower case; raises if CQL would not read it as one."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise StateError(f"a function's name is a word, not {name!r}")
+    if name.lower() in _TAKEN:
+        raise StateError(f"{name} is a function of CQL already; choose another name")
+    if not _reads_as_call(name):
+        raise StateError(f"{name} is a word of CQL; choose another name")
+    return name.lower()
+
+
+def _reads_as_call(name: str) -> bool:
+    try:
+        syntax = parse_statement("SELECT f(a) FROM S WHERE f(a)".replace("f(", f"{name}("))
+    except StatementError:
+        return False
+    calls = syntax.query.find_all(exp.Anonymous) if isinstance(syntax, CreateQueryStatement) else ()
+    return [call.name for call in calls] == [name, name]
+
+
+def checked_types(name: str, parameters: Any, result: Any) -> tuple[tuple[Type, ...], Type]:
+    """The types of a function's parameters and of its result, from types or their names."""
+    if isinstance(parameters, str) or not isinstance(parameters, Sequence) or not parameters:
+        raise StateError(
+            f"function {name}: parameters are a list of one or more types, not {parameters!r}"
+        )
+    return tuple(_type(name, each) for each in parameters), _type(name, result)
+
+
+def _type(name: str, given: Any) -> Type:
+    if isinstance(given, Type) and given is not Type.NULL:
+        return given
+    found = TYPE_NAMES.get(given.upper()) if isinstance(given, str) else None
+    if found is None:
+        known = ", ".join(str(each) for each in Type if each is not Type.NULL)
+        raise StateError(f"function {name}: no type {given!r}; known: {known}")
+    return found
+
+
+def needed_functions(plan: Node) -> list[UserFunction]:
+    """The functions of the user that a plan calls, each once."""
+    found = {
+        function.name: function
+        for node in plan.walk_into_subqueries()
+        for field in fields(node)
+        for function in _called(getattr(node, field.name))
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def _called(value: Any) -> Iterator[UserFunction]:
+    """The functions called in an expression or in what holds some, plans below aside."""
+    if isinstance(value, UserCall):
+        yield value.definition
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _called(item)
+    elif is_dataclass(value) and not isinstance(value, Node):
+        for field in fields(value):
+            yield from _called(getattr(value, field.name))

@@ -1,0 +1,87 @@
+"""How long results take, from the arrival of their tuples until they are put out.
+
+Kept in buckets, each 9 % wider than the one before, so that a percentile is right within 5 % and a
+query needs a few hundred numbers however long it runs. Means are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from millpond.storage.origins import Origins
+
+BUCKETS_PER_DOUBLING = 8
+SHORTEST_SECONDS = 1e-6
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """What is known of a query's results: how long they took, and how many have no arrival."""
+
+    results: int
+    mean_seconds: float
+    p50_seconds: float
+    p95_seconds: float
+    p99_seconds: float
+    largest_seconds: float
+    without_arrival: int
+    """Results of steps in which no tuple came: windows ended as time was promised to pass."""
+
+    def __str__(self) -> str:
+        if not self.results:
+            return "no results with an arrival"
+        shown = (self.mean_seconds, self.p50_seconds, self.p95_seconds, self.p99_seconds)
+        names = ("mean", "p50", "p95", "p99")
+        return ", ".join(f"{n} {in_unit(s)}" for n, s in zip(names, shown, strict=True))
+
+
+class LatencyRecord:
+    """Fills the buckets of one query."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        """What was there before the query counts from here."""
+        self._rows = self._without = 0
+        self._total = self._largest = 0.0
+        self._buckets: dict[int, float] = {}
+
+    def add(self, origins: Origins, rows: int, now: float) -> None:
+        """So many rows are put out now that stem from tuples that came at these moments."""
+        if not origins:
+            self._without += rows
+            return
+        self._rows += rows
+        share = rows / sum(count for _, count in origins)
+        for moment, count in origins:
+            seconds = max(now - max(moment, self._began), SHORTEST_SECONDS)
+            bucket = math.floor(math.log2(seconds) * BUCKETS_PER_DOUBLING)
+            self._buckets[bucket] = self._buckets.get(bucket, 0.0) + count * share
+            self._total += seconds * count * share
+            self._largest = max(self._largest, seconds)
+
+    def known(self) -> Latencies:
+        """What was recorded so far."""
+        mean = self._total / self._rows if self._rows else math.nan
+        p50, p95, p99 = map(self._percentile, (0.5, 0.95, 0.99))
+        return Latencies(self._rows, mean, p50, p95, p99, self._largest, self._without)
+
+    def _percentile(self, fraction: float) -> float:
+        wanted = fraction * sum(self._buckets.values())
+        for bucket, rows in sorted(self._buckets.items()):
+            wanted -= rows
+            if wanted <= 1e-9 * rows:
+                middle: float = 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING)
+                return min(middle, self._largest)
+        return math.nan
+
+
+def in_unit(seconds: float) -> str:
+    """A time as people read it.
+
+    >>> in_unit(0.00123), in_unit(12.5)
+    ('1.23 ms', '12.5 s')
+    """
+    if math.isnan(seconds):
+        return "–"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"

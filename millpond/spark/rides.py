@@ -1,0 +1,166 @@
+"""Members of a virtual operator that are executed in one job of Spark's.
+
+A task that has run one member on its bucket of keys has in its hands what the next one reads of
+that bucket, if both have the same keys. So the next one *rides* along: its work is done in the same
+task, on its own bucket of its own state, and what was put out in between is written only if
+somebody needs it later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from millpond.cql.expressions import Column, Expression
+from millpond.errors import StateError
+from millpond.schema import Type
+from millpond.spark.fragments import Reading
+from millpond.spark.operators.running import MOST_READERS, Job, RunningOperator, portions_of
+from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.spark.workers import Line, Ride, Rider, lines_of_member
+from millpond.storage.portions import Portion, Share
+from millpond.storage.readers import Remains
+
+Located = dict[str, tuple[int, ...] | None]
+"""For each member on a ride: where its output has the values by which the tasks divide the rows."""
+
+
+@dataclass(frozen=True)
+class SharedJob:
+    """Steps of several members that one job executes; those that ride come upstream first."""
+
+    first: Step
+    riders: tuple[Step, ...]
+    keys: tuple[tuple[str, ...], ...]
+    """For each rider the columns with the values by which the tasks divide the rows."""
+
+    def run(self) -> list[Outcome]:
+        """Does the job; the outcomes of all of them."""
+        began = time.monotonic()
+        steps = [self.first, *self.riders]
+        job, *others = [_job(step) for step in steps]
+        riders = [
+            Rider(each.work, Share(_known(each), keys, job.buckets), self._fresh(place))
+            for place, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
+        ]
+        work = Ride(job.work, tuple(riders))
+        lines = self.first.running.lines(replace(job, work=work, is_for_all=True))
+        answers = [lines_of_member(lines, place) for place in range(len(steps))]
+        pairs = zip([job, *others], answers, strict=True)
+        outcomes = [each.outcome(found) for each, found in pairs]
+        self._count(outcomes, answers, time.monotonic() - began)
+        return outcomes
+
+    def _fresh(self, place: int) -> tuple[tuple[int, Portion], ...]:
+        """What the rider at a place of the ride reads of those before it."""
+        step, before = self.riders[place - 1], [self.first, *self.riders[: place - 1]]
+        return tuple(
+            (source, portion)
+            for source, each in enumerate(before)
+            for reading in step.readings
+            for portion in reading.fresh_portions(each.running.identity, step.after, step.until)
+        )
+
+    def _count(self, outcomes: list[Outcome], answers: list[list[Line]], seconds: float) -> None:
+        """Divides the time as the tasks have spent it, and counts what the riders have read."""
+        spent = [sum(line["seconds"] for line in found) for found in answers]
+        for outcome, own in zip(outcomes, spent, strict=True):
+            outcome.seconds = seconds * own / (sum(spent) or 1.0)
+        steps = [self.first, *self.riders]
+        made = {s.running.identity: o.rows for s, o in zip(steps, outcomes, strict=True)}
+        for step in self.riders:
+            step.rows += sum(made.get(name, 0) for name in step.running.inputs)
+
+
+def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) -> SharedJob | None:
+    """The steps that can be executed in the job of a first one; None if there are none.
+
+    ``others`` come upstream first and are not executed yet, ``done`` ones are.
+    """
+    running = first.running
+    job = None if running.around.limits.asks_spark else running.job(first)
+    if job is None or not job.keys:
+        return None
+    located: Located = {running.identity: running.key_positions}
+    riders: dict[str, Step] = {}
+    keys: list[tuple[str, ...]] = []
+    for step in others:
+        rider = step.running
+        waits = {each.running.identity for each in others} - riders.keys()
+        if not located.keys() & set(rider.inputs) or waits & set(rider.inputs):
+            continue
+        names = _dividing(rider, step.readings, located, job.buckets)
+        now = step.behind(done, first.until)
+        if names is None or not _can_ride(now, job):
+            continue
+        riders[rider.identity] = replace(now, place=EXECUTORS)
+        keys.append(names)
+        located[rider.identity] = rider.key_positions if names == rider.job_keys else None
+    if not riders:
+        return None
+    rest = [each for each in others if each.running.identity not in riders]
+    written = (_written_for(step, rest) for step in riders.values())
+    return SharedJob(_written_for(first, rest), tuple(written), tuple(keys))
+
+
+def _dividing(
+    rider: RunningOperator, readings: Sequence[Reading], located: Located, buckets: int
+) -> tuple[str, ...] | None:
+    """The key columns with the values by which its rows are divided; None: it can not ride.
+
+    What keeps state by keys must be divided by just these keys, as its state is. What only sums up
+    equal rows may be divided by some of their columns.
+    """
+    if not rider.job_keys and not rider.keeps_state:
+        return ()
+    found: set[tuple[str, ...] | None] = set()
+    for branch in (branch for reading in readings for branch in reading.branches):
+        if branch.queue.name in located:
+            found.add(_names(branch.columns(), located[branch.queue.name], rider.job_keys))
+    names = found.pop() if len(found) == 1 else None
+    if rider.keeps_state and (names != rider.job_keys or rider.buckets != buckets):
+        return None
+    return names
+
+
+def _names(
+    columns: Mapping[str, Expression], positions: tuple[int, ...] | None, keys: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Which keys hold the columns at some positions; None if one is in no key.
+
+    Equal doubles may differ in their bits, by which they would be divided.
+    """
+    if positions is None:
+        return None
+    at = {
+        expression.position: name
+        for name in reversed(keys)
+        if isinstance(expression := columns[name], Column) and expression.type is not Type.DOUBLE
+    }
+    return tuple(at[p] for p in positions) if set(positions) <= at.keys() else None
+
+
+def _can_ride(step: Step, job: Job) -> bool:
+    """Whether tasks can do all of a step, with what it reads beside the output of others."""
+    own = step.running.job(step)
+    known = None if own is None or not step.running.is_local else portions_of(own.parts)
+    return known is not None and (not known or job.buckets <= MOST_READERS)
+
+
+def _job(step: Step) -> Job:
+    job = step.running.job(step)
+    if job is None:
+        raise StateError(f"internal: {step.running.operator.label()} is no single job")
+    return job
+
+
+def _known(job: Job) -> tuple[Portion, ...]:
+    return tuple(portions_of(job.parts) or ())
+
+
+def _written_for(step: Step, rest: Sequence[Step]) -> Step:
+    """The step, which writes what is needed by those that do not ride, and when it is over."""
+    identity = step.running.identity
+    is_read = any(identity in each.running.inputs for each in rest)
+    return replace(step, writes=Remains.ALL if is_read else step.remains)

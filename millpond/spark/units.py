@@ -1,0 +1,394 @@
+"""Virtual operators: one or several operators whose steps are prepared, executed and committed as
+one.
+
+The queue between two members keeps what windows and later ends still need, and never has a backlog:
+a step executes the members upstream first in one thread, each reading what those before it have
+just written, which nobody else has seen, beside the pages of its queues. So where queues stand can
+change between any two steps, and no answer depends on it. A member that was decoupled before and
+is behind catches up in the next step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from millpond.errors import InputError, MillpondError, StateError
+from millpond.planning.physical import OutputOperator
+from millpond.spark.batches import Experience
+from millpond.spark.costs import Line
+from millpond.spark.fragments import STARTED
+from millpond.spark.operators.running import RunningOperator
+from millpond.spark.rides import SharedJob, shared_job
+from millpond.spark.statistics import Statistics
+from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.storage.origins import Origins, mixed
+from millpond.storage.pages import Page
+from millpond.storage.queues import Queue
+from millpond.storage.readers import Reader, Remains
+
+
+class Unit:
+    """A virtual operator; its members come upstream first, and it is called after the first."""
+
+    def __init__(self, members: Sequence[RunningOperator], queues: Mapping[str, Queue]) -> None:
+        self.members = tuple(members)
+        self.identity = self.members[0].identity
+        self.identities = frozenset(member.identity for member in members)
+        self._queues = queues
+        self._entries = [
+            queue
+            for member in members
+            for queue, _ in member.subscriptions
+            if queue.name not in self.identities
+        ]
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a step depends on the one before it in more than its queues."""
+        return len(self.members) > 1 or self.members[0].keeps_state
+
+    @property
+    def horizon(self) -> int:
+        """How far its inputs are complete."""
+        return min(queue.heartbeat for queue in self._entries)
+
+    @property
+    def claimed(self) -> int:
+        """Up to here all its members have prepared steps."""
+        return min(member.claimed for member in self.members)
+
+    @property
+    def cursor(self) -> int:
+        """Up to here all its members have committed steps."""
+        return min(member.cursor for member in self.members)
+
+    def waiting(self, until: int) -> int:
+        """About how many rows wait for its members."""
+        return sum(member.waiting(member.claimed, until) for member in self.members)
+
+    @property
+    def oldest_arrival(self) -> float:
+        """When the oldest page that waits has come; infinity if none does."""
+        return min(
+            queue.oldest_arrival(member.claimed)
+            for member in self.members
+            for queue, _ in member.subscriptions
+        )
+
+    def has_work(self, until: int) -> bool:
+        """Whether a step up to ``until`` could put anything out."""
+        return any(member.has_work(until) for member in self.members)
+
+    def limited(self, most: int) -> int:
+        """The latest time up to which no member reads more than about ``most`` rows."""
+        horizon = self.horizon
+        behind = (member for member in self.members if member.claimed < horizon)
+        return min(member.limited(horizon, most) for member in behind)
+
+    def experience(self, rows: int) -> Experience:
+        """What is known of steps of so many rows, as if each member read them all."""
+        known = [member.experience(rows) for member in self.members]
+        step, row = (sum(getattr(each.line, part) for each in known) for part in ("step", "row"))
+        return Experience(Line(step, row), max(each.usual_rows for each in known))
+
+    def prepare(self, until: int) -> UnitStep:
+        """Claims the time up to ``until``, of all members that are not there yet."""
+        is_one = len(self.members) == 1
+        steps = []
+        for member in self.members:
+            if member.claimed < until:
+                is_due = is_one or member.has_work(until)
+                step = member.prepare(until)
+                step.is_due, step.remains = is_due, self.remains(member)
+                steps.append(step)
+        return UnitStep(self, steps)
+
+    def remains(self, member: RunningOperator) -> Remains:
+        """What of a member's output somebody needs once the other members have read it."""
+        if isinstance(member.operator, OutputOperator):
+            return Remains.ALL
+        return self._queues[member.identity].remains(self._readers(member.identity))
+
+    def _readers(self, identity: str) -> set[Reader]:
+        return {
+            reader
+            for member in self.members
+            for queue, reader in member.subscriptions
+            if queue.name == identity
+        }
+
+
+class Units:
+    """The units there are; operators change them when none of those concerned is at work."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self.of: dict[str, Unit] = {}
+        """The unit of each operator."""
+        self._queues = queues
+        self._wanted: dict[str, tuple[RunningOperator, ...]] = {}
+        self._awaited: set[str] = set()
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(dict.fromkeys(self.of.values()))
+
+    def add(self, running: RunningOperator) -> None:
+        """A new operator stands alone at first."""
+        self._form((running,))
+
+    def remove(self, identity: str) -> None:
+        """An operator goes; the others of its unit stand alone until they are wanted together."""
+        left = [each for each in self.of[identity].members if each.identity != identity]
+        del self.of[identity]
+        self._awaited.discard(identity)
+        for each in left:
+            self._form((each,))
+
+    def want(self, groups: Iterable[tuple[RunningOperator, ...]]) -> None:
+        """From now on these are to be units."""
+        self._wanted = {each.identity: group for group in groups for each in group}
+        self._awaited = {i for i in self._wanted if self.of[i].members != self._wanted[i]}
+
+    def change(self, is_busy: Callable[[Unit], bool]) -> bool:
+        """Forms the units that are wanted, as far as nobody concerned is at work; whether any."""
+        changed = False
+        for identity in sorted(self._awaited):
+            if identity in self._awaited:
+                concerned = self._concerned(identity)
+                if not any(is_busy(self.of[each]) for each in concerned):
+                    changed = True
+                    self._awaited -= concerned
+                    for group in {self._wanted[each] for each in concerned}:
+                        self._form(group)
+        return changed
+
+    def is_held(self, unit: Unit) -> bool:
+        """Whether a unit is to change, and so begins nothing new."""
+        return not self._awaited.isdisjoint(unit.identities)
+
+    def _concerned(self, identity: str) -> set[str]:
+        """The operators that share a unit with each other, now or as wanted."""
+        found, waiting = {identity}, [identity]
+        while waiting:
+            each = waiting.pop()
+            near = self.of[each].identities | {m.identity for m in self._wanted[each]}
+            waiting += near - found
+            found |= near
+        return found
+
+    def _form(self, members: tuple[RunningOperator, ...]) -> None:
+        unit = Unit(members, self._queues)
+        for member in members:
+            self.of[member.identity] = unit
+
+
+@dataclass(eq=False)
+class UnitStep:
+    """What the members of a unit are to do, in one transaction."""
+
+    unit: Unit
+    steps: list[Step]
+    error: BaseException | None = None
+    """Why it was not executed to its end."""
+    lost: SparkSession | None = None
+    """The session that died while it was executed, if one did."""
+    repetitions: int = 0
+    tag: str | None = None
+    """What Spark knows its jobs by."""
+    is_executed: bool = False
+    is_over: bool = False
+    """Whether it was committed or thrown away."""
+    _done: dict[str, Step] = field(default_factory=dict)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it was executed, with or without success."""
+        return self.is_executed or self.error is not None
+
+    def seconds_here(self, statistics: Mapping[str, Statistics]) -> float:
+        """How long it takes in the driver without Spark; infinity if that is not known."""
+        seconds, made = 0.0, dict[str, float]()
+        for step in self.steps:
+            running = step.running
+            rows = step.rows + sum(made.get(name, 0.0) for name in running.inputs)
+            made[running.identity] = rows * statistics[running.identity].selectivity
+            seconds += math.inf if step.place == EXECUTORS else running.seconds_here(rows)
+        return seconds
+
+    # -- execution -------------------------------------------------------------------------
+
+    def execute(self, is_own: Callable[[BaseException], bool]) -> None:
+        """Does the work of all members; one that fails holds up those that read it, and no others.
+
+        ``is_own`` tells the failure of a step from the end of Spark or of the execution, which is
+        raised.
+        """
+        self._done = {}
+        waiting = list(self.steps)
+        while waiting:
+            step = waiting.pop(0)
+            try:
+                ridden = self._execute(step, waiting, is_own)
+            except BaseException as error:
+                step.error = error
+                if not is_own(error):
+                    raise
+                step.offenders = _offenders(self._now(step), error)
+                waiting = _without_readers(step, waiting)
+            else:
+                waiting = [each for each in waiting if each not in ridden]
+        self._settle()
+
+    def execute_at_once(self) -> None:
+        """Does the same in a thread that may not ask Spark; raises whatever goes wrong."""
+        self._done = {}
+        for step in self.steps:
+            now = self._now(step)
+            if now.place == EXECUTORS:
+                raise StateError("internal: more rows came than were expected")
+            self._take(step, now, now.running.execute(now) if _is_due(step, now) else None)
+        self._settle()
+
+    def _now(self, step: Step) -> Step:
+        """A member's step with what the members before it have put out."""
+        now = step.behind(self._done, step.until)
+        if now is not step:
+            now.place = step.running.place_for(now.rows)
+        return now
+
+    def _execute(
+        self, step: Step, others: list[Step], is_own: Callable[[BaseException], bool]
+    ) -> list[Step]:
+        """Executes a member's step; the steps of others that were executed in the same job."""
+        now = self._now(step)
+        if not _is_due(step, now):
+            self._take(step, now, None)
+            return []
+        shared = shared_job(now, others, self._done) if now.place == EXECUTORS else None
+        if shared is not None:
+            riding = {each.number for each in shared.riders}
+            ridden = [each for each in others if each.number in riding]
+            if self._is_shared([step, *ridden], shared, is_own):
+                return ridden
+        self._take(step, now, now.running.execute(now))
+        return []
+
+    def _is_shared(
+        self, steps: list[Step], shared: SharedJob, is_own: Callable[[BaseException], bool]
+    ) -> bool:
+        """Whether one job did it all; if one failed in it, which one is found out one by one."""
+        try:
+            outcomes = shared.run()
+        except Exception as error:
+            if not is_own(error):
+                raise
+            return False
+        done = zip(steps, [shared.first, *shared.riders], outcomes, strict=True)
+        together = {step.running.identity for step in steps}
+        for step, now, outcome in done:
+            self._take(step, now, outcome, together)
+        return True
+
+    def _take(
+        self, step: Step, now: Step, outcome: Outcome | None, together: Container[str] = ()
+    ) -> None:
+        """Takes the outcome of a step; those ``together`` with it were executed in one job."""
+        step.is_idle = outcome is None
+        step.outcome, step.rows = outcome or Outcome(None), now.rows
+        step.outcome.origins = self._origins(now, together)
+        if step.outcome.output is not None:
+            step.outcome.output.origins = step.outcome.origins
+        if step.outcome.until is None and now.until < step.until:
+            step.outcome.until = now.until
+        self._done[step.running.identity] = step
+
+    def _origins(self, now: Step, together: Container[str]) -> Origins:
+        """When the tuples came that start in a step."""
+        spans = [s for r in now.readings for part in r.spans.get(STARTED, ()) for s in part]
+        parts = [(span.page.origins, span.rows) for span in spans]
+        ridden = (self._done[name].outcome for name in now.running.inputs if name in together)
+        parts += [(each.origins, each.rows) for each in ridden if each is not None]
+        return mixed(part for part in parts if part[0])
+
+    def _settle(self) -> None:
+        """Finds out what others will see of each member's output, and has it in the store."""
+        for identity, step in self._done.items():
+            if step.outcome is None or step.outcome.output is None:
+                continue
+            readers = [each for each in self._done.values() if identity in each.running.inputs]
+            is_read = all(each.reached >= step.reached for each in readers)
+            remains = step.remains if is_read else Remains.ALL
+            step.published = _remaining(step.outcome.output, remains, step)
+            if step.published is not None and step.running.around.frames.store.is_durable:
+                _ = step.published.names
+
+    # -- the end ---------------------------------------------------------------------------
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether somebody has begun to read what the members put out among themselves."""
+        return any(
+            step.remains is not Remains.ALL and self.unit.remains(step.running) is Remains.ALL
+            for step in self.steps
+        )
+
+    def discard(self) -> None:
+        """Gives up what the execution has written, so that it can be repeated."""
+        for step in self.steps:
+            step.running.discard(step)
+        self.error, self.lost, self.is_executed = None, None, False
+
+    def unclaim(self) -> None:
+        """What it was to do is there to be done again."""
+        for step in self.steps:
+            step.running.unclaim(step)
+
+    def throw_away(self) -> None:
+        """Gives it up with all it has written; it is unclaimed already."""
+        if not self.is_over:
+            self.is_over = True
+            for step in self.steps:
+                step.running.discard(step)
+                step.unpin()
+
+
+def _without_readers(failed: Step, steps: list[Step]) -> list[Step]:
+    """Those of some steps, upstream first, that read nothing of one that has failed."""
+    gone, kept = {failed.running.identity}, []
+    for step in steps:
+        if gone.intersection(step.running.inputs):
+            gone.add(step.running.identity)
+        else:
+            kept.append(step)
+    return kept
+
+
+def _is_due(step: Step, now: Step) -> bool:
+    return step.is_due or now.rows > step.rows
+
+
+def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:
+    """What of a page is needed when its step is over."""
+    if remains is Remains.ALL:
+        return page
+    if remains is Remains.NOTHING or page.last_end is None or page.last_end <= step.reached:
+        return None
+    if not page.is_in_driver:
+        return page
+    rest = Page.of(step.running.around.frames.store, remains.of(page.table, step.reached))
+    rest.origins = page.origins
+    return rest
+
+
+def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
+    if not isinstance(error, InputError | PySparkException):
+        return ()
+    try:
+        return step.running.offenders(step)
+    except (MillpondError, PySparkException, Py4JError, OSError):
+        return ()  # the failure itself is what matters

@@ -1,0 +1,42 @@
+"""When the tuples came that a page holds or was computed from: a few moments, with their rows.
+
+A moment is that of the process's monotonic clock. What nobody sent, such as the end of a window in
+a step in which nothing came, has no origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+MOST_MOMENTS = 16
+"""So many moments are told apart; more of them are drawn together where they are close."""
+
+Origins: TypeAlias = tuple[tuple[float, float], ...]
+"""(seconds, rows), in order of time."""
+
+
+def mixed(parts: Iterable[tuple[Origins, float]]) -> Origins:
+    """The origins of what is made of some parts, each counting as so many rows, none as nothing.
+
+    >>> mixed([(((1.0, 10.0),), 4), (((2.0, 5.0), (1.0, 5.0)), 4)])
+    ((1.0, 6.0), (2.0, 2.0))
+    """
+    rows_at: dict[float, float] = {}
+    for origins, rows in parts:
+        total = sum(count for _, count in origins)
+        for moment, count in origins if rows else ():
+            rows_at[moment] = rows_at.get(moment, 0.0) + rows * count / total
+    found = sorted(rows_at.items())
+    return tuple(found) if len(found) <= MOST_MOMENTS else _drawn_together(found)
+
+
+def _drawn_together(found: list[tuple[float, float]]) -> Origins:
+    """The moments of each of some equal stretches of time as their mean."""
+    first, last = found[0][0], found[-1][0]
+    stretches: dict[int, tuple[float, float]] = {}
+    for moment, rows in found:
+        stretch = min(int((moment - first) / (last - first) * MOST_MOMENTS), MOST_MOMENTS - 1)
+        sums = stretches.get(stretch, (0.0, 0.0))
+        stretches[stretch] = sums[0] + moment * rows, sums[1] + rows
+    return tuple((weighed / rows, rows) for weighed, rows in stretches.values())

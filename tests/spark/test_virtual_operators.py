@@ -1,0 +1,208 @@
+"""Virtual operators: where queues are changes how steps are done, and no answer."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+
+import pytest
+
+from millpond import Engine
+from millpond.errors import MillpondError
+from millpond.planning.placement import QueuePlacement, edges
+from millpond.spark.operators.running import RunningOperator
+from millpond.spark.units import UnitStep
+from tests.crashing import validate_open
+from tests.fuzz import check
+from tests.generator import QUICK, seeded_case
+from tests.ways import Way
+
+STREAM = "CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;"
+COUNTED = "CREATE VIEW counted AS SELECT k, count(*) AS n, sum(v) AS s FROM S [RANGE 3] GROUP BY k;"
+CHAIN = "CREATE QUERY chain AS SELECT k, max(n * 2) AS m FROM counted WHERE n > 1 GROUP BY k;"
+BESIDE = "CREATE QUERY beside AS SELECT k, s + 9223372036854775000 AS x FROM counted;"
+LATER = "CREATE QUERY later AS SELECT k FROM (ISTREAM(SELECT k, n FROM counted)) [RANGE 4];"
+
+
+def page(number, keys=3):
+    return [(2 * number + i // 5, i % keys, i + number) for i in range(10)]
+
+
+def without_queues(engine):
+    engine.runtime.placement = QueuePlacement(edges(engine.graph))
+
+
+def fed(engine, pages):
+    for number in pages:
+        engine.push("S", page(number))
+        engine.run_until_idle()
+
+
+def answers(engine, *queries):
+    return {query: sorted(map(str, engine.results(query, "rows"))) for query in queries}
+
+
+def units(engine):
+    return sorted(len(unit.members) for unit in engine.runtime.units)
+
+
+def test_a_queue_that_goes_is_read_to_its_end_first():
+    with Engine() as engine, Engine() as other:
+        for each in (engine, other):
+            each.execute(STREAM + COUNTED + CHAIN + LATER)
+        fed(other, range(6))
+        other.finish()
+        engine.push("S", page(0))
+        held = engine.runtime
+        unit = held.units.of["op1"]
+        held.observe(complete=True)
+        step = unit.prepare(unit.horizon)  # the aggregate runs ahead of those that read it
+        step.execute(lambda error: False)
+        assert held._committed(step)
+        assert held.units.of["op2"].cursor < unit.cursor
+        without_queues(engine)
+        fed(engine, range(1, 4))
+        assert units(engine) == [len(engine.graph.operators)]
+        engine.runtime.placement = QueuePlacement()
+        fed(engine, range(4, 6))
+        assert units(engine) == [1] * len(engine.graph.operators)
+        engine.finish()
+        assert answers(engine, "chain", "later") == answers(other, "chain", "later")
+
+
+def test_between_members_only_what_is_needed_later_is_kept(tmp_path):
+    with Engine(store=tmp_path / "store") as engine:
+        engine.execute(STREAM + COUNTED + CHAIN)
+        without_queues(engine)
+        fed(engine, range(4))
+        inner = engine.inputs.queues["op1"]
+        assert not inner.pages, "an aggregate's changes are not read again"
+        validate_open(engine)
+    with Engine() as engine:
+        engine.execute(STREAM + COUNTED + LATER)
+        without_queues(engine)
+        fed(engine, range(4))
+        kept = [queue for name, queue in engine.inputs.queues.items() if name.startswith("op")]
+        assert sum(queue.rows for queue in kept) > 0, "a window over what was put out needs it"
+
+
+def test_a_member_that_fails_takes_only_its_queries_along(spark):
+    with Engine(spark=spark) as engine, Engine(spark=spark) as other:
+        for each in (engine, other):
+            each.execute(STREAM + COUNTED + CHAIN)
+        engine.execute(BESIDE)
+        without_queues(engine)
+        fed(engine, range(3))
+        fed(other, range(3))
+        engine.push("S", [(9, 0, 1000)])
+        other.push("S", [(9, 0, 1000)])
+        with pytest.raises(MillpondError, match=r"query beside: a number leaves the range"):
+            engine.finish()
+        other.finish()
+        assert answers(engine, "chain") == answers(other, "chain")
+        (failure,) = engine.failures()
+        assert failure.query == "beside"
+        assert failure.rows
+
+
+def test_dropping_one_of_several_while_their_step_runs_repeats_the_others_part(monkeypatch):
+    with Engine() as engine, Engine() as other:
+        for each in (engine, other):
+            each.execute(STREAM + COUNTED + CHAIN)
+        engine.execute(LATER)
+        without_queues(engine)
+        execute, dropped = RunningOperator.execute, []
+
+        def drops(running, step):
+            if "Output later" in running.operator.label() and not dropped:
+                dropped.append(engine.drop("later"))
+            return execute(running, step)
+
+        monkeypatch.setattr(RunningOperator, "execute", drops)
+        fed(engine, range(4))
+        monkeypatch.undo()
+        fed(other, range(4))
+        assert dropped
+        assert answers(engine, "chain") == answers(other, "chain")
+
+
+def test_who_begins_to_read_between_members_sees_all_of_it(monkeypatch):
+    """A page was not kept because only members read it; then somebody else does."""
+    with Engine() as engine:
+        engine.execute(STREAM + "CREATE VIEW total AS SELECT count(*) AS n FROM S [RANGE 3];")
+        engine.execute("CREATE QUERY one AS SELECT n FROM total;")
+        without_queues(engine)
+        settle, registered = UnitStep._settle, []
+
+        def registers(step):
+            settle(step)
+            if not registered:
+                registered.append(
+                    engine.execute("CREATE QUERY two AS SELECT n + 1 AS m FROM total")
+                )
+
+        monkeypatch.setattr(UnitStep, "_settle", registers)
+        engine.run_until_idle()
+        fed(engine, range(3))
+        engine.finish()
+        assert registered
+        ones = [row["n"] + 1 for row in engine.results("one", "rows")]
+        assert [row["m"] for row in engine.results("two", "rows")] == ones
+
+
+@pytest.mark.spark
+def test_a_chain_of_one_key_is_one_job_on_the_executors(spark):
+    tracker = spark.sparkContext.statusTracker()
+
+    def jobs(has_queues):
+        settings = {"driver_rows": 0, "place_by": "rows"}
+        with Engine(settings, spark) as engine:
+            engine.execute(STREAM + COUNTED + CHAIN)
+            if not has_queues:
+                without_queues(engine)
+            fed(engine, [0])
+            before = set(tracker.getJobIdsForGroup())
+            fed(engine, [1])
+            count = len(set(tracker.getJobIdsForGroup()) - before)
+            engine.finish()
+            return count, answers(engine, "chain")
+
+    with_queues, expected = jobs(has_queues=True)
+    without, found = jobs(has_queues=False)
+    assert (with_queues, without) == (3, 1)
+    assert found == expected
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("seed", "driver_rows"), [(7002, 0), (7003, 50_000)])
+def test_queues_that_come_and_go_change_no_answer(spark, seed, driver_rows):
+    case = replace(seeded_case(seed, 4), strategy=QUICK[seed % 2])
+    way = replace(Way.drawn(seed), driver_rows=driver_rows, store="dying", moves=0.7)
+    failures = check(way.engines(spark), case)
+    assert not failures, "\n".join(map(str, failures[:1]))
+
+
+def test_a_log_replays_a_virtual_step_as_a_whole():
+    directory = tempfile.mkdtemp(prefix="millpond-test")
+    try:
+        with Engine(store=directory) as engine:
+            engine.execute(STREAM + COUNTED + CHAIN + LATER)
+            without_queues(engine)
+            fed(engine, range(3))
+            before = answers(engine, "chain", "later")
+            cursors = {unit.cursor for unit in engine.runtime.units}
+            assert len(cursors) == 1
+        with Engine(store=directory) as engine:
+            assert {unit.cursor for unit in engine.runtime.units} == cursors
+            assert answers(engine, "chain", "later") == before
+            fed(engine, range(3, 5))
+            engine.finish()
+            found = answers(engine, "chain", "later")
+        with Engine() as other:
+            other.execute(STREAM + COUNTED + CHAIN + LATER)
+            fed(other, range(5))
+            other.finish()
+            assert found == answers(other, "chain", "later")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

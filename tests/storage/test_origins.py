@@ -1,0 +1,43 @@
+"""Where pages stem from: no row is lost or invented when moments are drawn together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.storage.origins import MOST_MOMENTS, mixed
+
+MOMENTS = st.floats(0, 1e6)
+ORIGINS = st.lists(st.tuples(MOMENTS, st.floats(0.5, 1e4)), min_size=1, max_size=30)
+PARTS = st.lists(st.tuples(ORIGINS.map(tuple), st.integers(1, 10_000)), max_size=6)
+
+
+@given(PARTS)
+def test_rows_and_their_mean_moment_stay_what_they_were(parts):
+    found = mixed(parts)
+    total = sum(rows for _, rows in parts)
+    assert sum(rows for _, rows in found) == pytest.approx(total)
+    mean = sum(
+        rows * moment * count / sum(c for _, c in origins)
+        for origins, rows in parts
+        for moment, count in origins
+    )
+    assert sum(moment * rows for moment, rows in found) == pytest.approx(mean)
+
+
+@given(PARTS)
+def test_moments_are_few_in_order_and_within_those_that_were(parts):
+    moments = [moment for moment, _ in mixed(parts)]
+    assert moments == sorted(moments)
+    assert len(moments) <= MOST_MOMENTS
+    given_moments = [moment for origins, _ in parts for moment, _ in origins]
+    if moments:
+        assert moments[0] >= min(given_moments) * (1 - 1e-9)
+        assert moments[-1] <= max(given_moments) * (1 + 1e-9)
+
+
+def test_each_moment_is_off_by_at_most_a_stretch():
+    parts = [(((float(second), 1.0),), 1) for second in range(160)]
+    assert len(mixed(parts)) == MOST_MOMENTS
+    assert mixed(parts)[0][0] < 160 / MOST_MOMENTS

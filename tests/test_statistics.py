@@ -1,0 +1,65 @@
+"""What an engine measures of its operators, and what strategies see of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from millpond import Engine
+
+QUERIES = """
+CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE QUERY big AS SELECT a FROM S WHERE a >= 75;
+CREATE QUERY counts AS
+  SELECT S.a, count(*) AS n FROM S [RANGE 10], T [RANGE 10] WHERE S.a = T.a GROUP BY S.a;
+"""
+
+
+@pytest.fixture
+def engine():
+    with Engine() as engine:
+        engine.execute(QUERIES)
+        yield engine
+
+
+def fed(engine):
+    for page in range(3):
+        engine.push("S", [(page, a) for a in range(100)])
+        engine.push("T", [(page, a) for a in range(10)])
+        engine.run_until_idle()
+
+
+def test_show_statistics_tells_what_operators_do(engine):
+    fed(engine)
+    engine.finish()
+    (table,) = engine.execute("SHOW STATISTICS")
+    rows = {row["does"]: row for row in table.to_pylist()}
+    big = rows["Output big (arrivals)"]
+    assert big["selectivity"] == 0.25
+    assert big["bytes in"] > 4 * 300
+    assert big["bytes out"] >= 4 * 75
+    assert big["rows in/s"] == pytest.approx(4 * big["rows out/s"], rel=0.01)
+    assert big["arriving rows/s"] > 0
+    assert big["waiting rows"] == 0
+    assert 0 < big["load"] <= 1
+    assert big["driver cost"].endswith("µs a row")
+
+
+def test_strategies_see_the_rates_of_their_inputs(engine):
+    fed(engine)
+    plan = engine.runtime.plan()
+    rates = {
+        each.stream: each.tuples_per_second
+        for operator in plan.operators
+        for each in operator.inputs
+        if each.stream is not None
+    }
+    assert rates["stream:s"] == pytest.approx(10 * rates["stream:t"], rel=0.2)
+
+
+def test_what_waits_is_seen_before_it_is_worked_off(engine):
+    engine.push("S", [(1, a) for a in range(1_000)])
+    engine.push("T", [(1, 1)])
+    engine.finish()
+    assert engine.runtime.backlog.peak_bytes >= 1_000 * 4
+    assert engine.runtime.backlog.bytes == 0
