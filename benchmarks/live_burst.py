@@ -207,7 +207,7 @@ def main() -> None:
     chosen = options(__doc__ or "", "rows a second in a burst, of all streams").parse_args()
     names = QUICK if chosen.quick else tuple(STRATEGIES)
     runs, seconds = (1, 6.0) if chosen.quick else (3, 9.0)
-    rows_per_second = chosen.rows or 60_000
+    rows_per_second = chosen.rows or 100_000
     found: dict[str, list[Outcome]] = {name: [] for name in names}
     with progress(runs * len(names)) as working_on:
         for _ in range(runs):

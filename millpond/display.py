@@ -204,7 +204,7 @@ def _detail(engine: Engine, entry: Any) -> str:
 
 def _held(engine: Engine, name: str) -> str:
     """Whether a source is held back."""
-    is_held = name.lower() in engine.arrivals.held
+    is_held = name.lower() in engine.inputs.held
     return f", held back: as much waits as the {engine.budget} allows" if is_held else ""
 
 
