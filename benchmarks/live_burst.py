@@ -56,16 +56,15 @@ KEYS, KEPT = 100, 15
 
 
 def script(rows_per_second: float, seconds: float) -> str:
-    """The streams and the queries; a view that is an Istream has a queue behind it."""
-    return "SET pace = 'wall';" + "".join(
+    """The streams and the queries, with queues behind filters and functions."""
+    return "SET pace = 'wall'; SET linear = 'apart';" + "".join(
         f"""
         CREATE STREAM {name}_rows ({", ".join(f"{column} BIGINT" for column in COLUMNS)})
           TIMESTAMP BY ts FROM burst('onoff', on_arrivals_per_second = {rows_per_second},
             on_seconds = 1, off_seconds = 2, seconds = {seconds}, keys = {KEYS},
             start = {START_TICKS}, seed = {seed});
-        CREATE VIEW few_{name} AS
-          ISTREAM(SELECT k, v FROM {name}_rows [NOW] WHERE k < {KEPT});
-        CREATE QUERY {name}_scores AS SELECT {name}(v) AS score FROM few_{name} [NOW];
+        CREATE QUERY {name}_scores AS
+          SELECT {name}(v) AS score FROM {name}_rows WHERE k < {KEPT};
         """
         for seed, name in enumerate(FUNCTIONS)
     )

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from benchmarks.reporting import Report, options, progress
 from benchmarks.streams import WINDOW_SECONDS, Stream
 from millpond import Engine
-from millpond.planning.placement import QueuePlacement, edges
+from millpond.planning.placement import QueuePlacement
 from millpond.settings import Settings
 from millpond.spark.session import create_session
 
@@ -40,7 +40,7 @@ def measured(
     with Engine(settings, spark, keep_results=False) as engine:
         engine.execute(CHAIN)
         if not has_queues:
-            engine.runtime.placement = QueuePlacement(edges(engine.graph))
+            engine.runtime.placement = QueuePlacement().choose(engine.graph, ())
         tracker, spent, jobs = spark.sparkContext.statusTracker(), [], []
         for number in range(warm + pages):
             page, before = STREAM.page(number * rows, rows), tracker.getJobIdsForGroup()

@@ -43,6 +43,7 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *_inputs(engine),
         *(_queue(queue) for _, queue in sorted(engine.inputs.queues.items())),
         *_operators(engine),
+        {"kind": "queues", "by_hand": _by_hand(engine)},
         *_results(engine),
         *({"kind": "failed", "failures": [asdict(failure)]} for failure in engine.failures()),
         {"kind": "restored", "executed": engine.memory.to_json()},
@@ -172,6 +173,12 @@ def _operators(engine: Engine) -> Iterator[Record]:
     for identity, running in sorted(engine.runtime.running.items()):
         state = None if running.state is None else running.state.present()
         yield {"kind": "operator", "name": identity, "cursor": running.cursor, "state": state}
+
+
+def _by_hand(engine: Engine) -> dict[str, bool]:
+    """Where a user has put queues in, or taken them out, of what is still there."""
+    said = engine.runtime.placement.by_hand
+    return {name: said[name] for name in sorted(said.keys() & engine.graph.operators)}
 
 
 def _results(engine: Engine) -> Iterator[Record]:

@@ -94,19 +94,25 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
 
 
 def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
-    """What each queue holds: what waits in it, and what windows retain of it."""
+    """What lies behind each input and operator, for each that reads it."""
     if not engine.has_runtime:
         return
+    runtime = engine.runtime
+    group_of = {each: group for group in runtime.groups() for each in group}
     for name, queue in engine.inputs.queues.items():
-        waiting = engine.runtime.backlog.of(name)
-        yield {
-            "queue": name,
-            "waiting rows": waiting.rows,
-            "waiting bytes": waiting.bytes,
-            "retained rows": queue.rows - waiting.rows,
-            "retained bytes": queue.bytes - waiting.bytes,
-            "spilled bytes": queue.spilled_bytes,
-        }
+        waiting, said = runtime.backlog.of(name), runtime.placement.by_hand.get(name)
+        for reader in engine.graph.readers(name):
+            yield {
+                "after": name,
+                "before": reader,
+                "queue": "no" if name in group_of[reader] else "yes",
+                "by hand": "" if said is None else "queue" if said else "no queue",
+                "waiting rows": runtime.running[reader].waiting_in(queue),
+                "waiting bytes": waiting.bytes,
+                "retained rows": queue.rows - waiting.rows,
+                "retained bytes": queue.bytes - waiting.bytes,
+                "spilled bytes": queue.spilled_bytes,
+            }
 
 
 def _costs(placement: Placement) -> dict[str, str]:
@@ -202,12 +208,6 @@ def _detail(engine: Engine, entry: Any) -> str:
     return ""
 
 
-def _held(engine: Engine, name: str) -> str:
-    """Whether a source is held back."""
-    is_held = name.lower() in engine.inputs.held
-    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""
-
-
 _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
     "steps": _steps,
     "queues": _queues,
@@ -216,3 +216,9 @@ _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
     "functions": _functions,
 }
 """What SHOW answers by itself, not from the catalog."""
+
+
+def _held(engine: Engine, name: str) -> str:
+    """Whether a source is held back."""
+    is_held = name.lower() in engine.inputs.held
+    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""

@@ -7,13 +7,15 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from millpond.analysis import analysed
 from millpond.arguments import as_text
 from millpond.arrivals import Arrivals, Feed
 from millpond.budget import Budget, cached_bytes
@@ -37,6 +39,7 @@ from millpond.cql.expressions import Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.statements import (
     Action,
+    AlterPlan,
     AlterQuery,
     Create,
     Delete,
@@ -62,6 +65,7 @@ from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
 from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
+from millpond.measured_plan import measured_plan
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
@@ -128,7 +132,7 @@ class Engine:
         self.claims = Claims()
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
-        self.graph = Graph()
+        self.graph = Graph(is_apart=self.settings.linear == "apart")
         self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
@@ -220,6 +224,8 @@ class Engine:
                 self._insert(action)
             case AlterQuery():
                 self._alter(action)
+            case AlterPlan():
+                self.place_queues(action.operator, action.has_queue)
             case SetOption():
                 self._set(action)
 
@@ -380,12 +386,24 @@ class Engine:
         elif changed.active and not entry.active:
             self._activate(changed, _planned(changed), self.inputs.epoch())
 
+    def place_queues(self, operator: str, has_queue: bool) -> None:
+        """Has a queue stand behind an operator, or none, whatever a strategy wants."""
+        if operator not in self.graph.operators:
+            known = ", ".join(self.graph.operators) or "none"
+            raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
+        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+
     def _set(self, action: SetOption) -> None:
         if self._journal.is_replaying and action.key.lower() == "store":
             return  # the store is where it is found
         settings = self.settings.with_option(action.key, str(action.value))
         if not self._journal.is_replaying:
-            refuse_late_change(action.key, self.lazy_spark.is_started, self._runtime is not None)
+            refuse_late_change(
+                action.key,
+                self.lazy_spark.is_started,
+                self._runtime is not None,
+                any(self.catalog.of_kind(QueryEntry)),
+            )
         moves = not self._journal.is_replaying and settings.store != self.settings.store
         if moves and (self.catalog.entries or self._runtime is not None):
             raise StateError(
@@ -398,6 +416,7 @@ class Engine:
             apply(action, self.catalog)
         self.settings = settings
         self._keep_to_budget()
+        self.graph.is_apart = settings.linear == "apart"
         if action.key.lower() in ("strategy", "budget") and self._loop is not None:
             self._loop.strategy = strategy
         if self._runtime is not None:
@@ -970,9 +989,10 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
-        if stage not in ("logical", "physical"):
-            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical')
-        return Plan(entry.name, stage, self._plan_text(entry, stage))
+        if stage not in ("logical", "physical", "analyze"):
+            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
+        with self._lock:
+            return Plan(entry.name, stage, self._plan_text(entry, stage))
 
     def _explain(self, action: Explain, text: str) -> Plan:
         if action.stage.lower() == "syntax":
@@ -981,13 +1001,35 @@ class Engine:
         return Plan(action.query.name, stage, self._plan_text(action.query, stage))
 
     def _plan_text(self, entry: QueryEntry, stage: str) -> str:
+        if stage == "analyze":
+            return analysed(self, entry.name)
         plan = optimise(entry.plan, entry.on_error)
         if stage == "logical":
             return str(plan)
         if entry.name.lower() in self._outputs:
-            output = self._outputs[entry.name.lower()]
-            return self.graph.describe(self.graph.upstream(output))
+            wanted = self.graph.upstream(self._outputs[entry.name.lower()])
+            groups = self._runtime.groups() if self._runtime is not None else []
+            return "\n".join([self.graph.describe(wanted), *_fused(groups, wanted)])
         return self.graph.explain(entry.name, plan, self.inputs.next_epoch)
+
+    def held(self) -> AbstractContextManager[object]:
+        """Has nothing change while one looks at several things."""
+        return self._lock
+
+    def output_of(self, query: str) -> str:
+        """The operator that puts a query out; raises if none runs."""
+        output = self._outputs.get(query.lower())
+        if output is None or self._runtime is None or output not in self._runtime.running:
+            raise StateError(
+                f'query "{query}" does not run, so nothing was measured of it; register it with '
+                "CREATE QUERY, feed it, and ask again"
+            )
+        return output
+
+    def statistics(self) -> dict[str, Any]:
+        """The running plan as it was measured, as plain data, for `millpond simulate`."""
+        with self._lock:
+            return measured_plan(self)
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
@@ -1026,6 +1068,13 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _fused(groups: Iterable[tuple[str, ...]], wanted: set[str]) -> Iterator[str]:
+    """A line for each virtual operator of several of these operators."""
+    for group in groups:
+        if len(group) > 1 and wanted.intersection(group):
+            yield f"no queue between {', '.join(group)}: one virtual operator"
 
 
 def _needed(action: Action) -> list[UserFunction]:

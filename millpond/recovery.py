@@ -201,6 +201,10 @@ class Replay:
     def _operator(self, name: str, cursor: int, state: Any) -> None:
         self._engine.runtime.replay(name, cursor, None, state)
 
+    def _queues(self, by_hand: dict[str, bool]) -> None:
+        for operator, has_queue in by_hand.items():
+            self._engine.place_queues(operator, has_queue)
+
     def _results(self, query: str, pages: list[dict[str, Any]], **facts: Any) -> None:
         self._engine.deliveries.of(query).restore([self._referred(page) for page in pages], **facts)
 

@@ -157,6 +157,7 @@ class Change(StrEnum):
     ANY_TIME = "at any time"
     BEFORE_STREAMS = "before the first stream"
     SOURCES_TO_COME = "for sources declared later"
+    BEFORE_QUERIES = "before the first query"
     BEFORE_STEPS = "before the first step"
     BEFORE_SPARK = "before Spark starts"
 
@@ -278,6 +279,14 @@ class Settings:
         _one_of("driver", "spark"),
         "who evaluates the expressions of steps that end in the driver",
     )
+    linear: str = _option(
+        "linear",
+        "fused",
+        _one_of("fused", "apart"),
+        "whether selections and projections are part of what reads them, or operators of their own "
+        "with a queue behind them where one is wanted",
+        change=Change.BEFORE_QUERIES,
+    )
     processors: int = _option(
         "processors",
         0,
@@ -351,10 +360,14 @@ _OPTIONS: dict[str, _Option] = {
 }
 
 
-def refuse_late_change(key: str, has_spark: bool, has_stepped: bool) -> None:
+def refuse_late_change(key: str, has_spark: bool, has_stepped: bool, has_queries: bool) -> None:
     """Refuses to change a setting that was already made use of and would change nothing more."""
     option = _find(key)[1]
-    too_late = {Change.BEFORE_SPARK: has_spark, Change.BEFORE_STEPS: has_stepped}
+    too_late = {
+        Change.BEFORE_SPARK: has_spark,
+        Change.BEFORE_STEPS: has_stepped,
+        Change.BEFORE_QUERIES: has_queries,
+    }
     if too_late.get(option.change):
         raise CqlError(f"setting {option.key} can be changed only {option.change}; it is in use")
 

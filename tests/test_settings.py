@@ -98,10 +98,10 @@ def test_a_setting_in_use_is_not_changed(
     key: str, has_spark: bool, has_stepped: bool, is_refused: bool
 ) -> None:
     if not is_refused:
-        refuse_late_change(key, has_spark, has_stepped)
+        refuse_late_change(key, has_spark, has_stepped, has_queries=False)
         return
     with pytest.raises(CqlError, match=r"can be changed only before .*; it is in use"):
-        refuse_late_change(key, has_spark, has_stepped)
+        refuse_late_change(key, has_spark, has_stepped, has_queries=False)
 
 
 def test_the_listing_says_when_a_setting_may_change() -> None:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 
 from millpond import Engine
-from millpond.planning.placement import QueuePlacement, edges
+from millpond.planning.placement import edges
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
@@ -33,6 +33,8 @@ class Way:
     """Which part of the steps is executed twice, the first time for nothing."""
     moves: float = 0.0
     """Before which part of the steps queues are put in and taken out."""
+    linear: str = "fused"
+    """Whether selections and projections are operators of their own."""
     switches: float = 0.0
     """Before which part of the steps the next ones get another place."""
 
@@ -47,6 +49,7 @@ class Way:
             rng.choice(STORES),
             rng.choice((0.0, 0.5)),
             rng.choice((0.0, 0.2, 1.0)),
+            rng.choice(("fused", "apart")),
             rng.choice((0.0, 0.0, 0.1)),
         )
 
@@ -58,6 +61,7 @@ class Way:
             rng = random.Random(self.seed)
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
+            settings |= {"linear": self.linear}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():
@@ -109,7 +113,8 @@ def moving_queues(rng, share):
     def move(runtime):
         part = rng.choice((0.0, 0.5, 0.9, 1.0))
         found = sorted(edges(runtime._graph))
-        runtime.placement = QueuePlacement(frozenset(e for e in found if rng.random() < part))
+        queues = {edge for edge in found if rng.random() > part}
+        runtime.placement = runtime.placement.choose(runtime._graph, queues)
 
     return before_steps(rng, share, move)
 

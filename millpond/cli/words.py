@@ -9,6 +9,7 @@ from millpond.connectors.python_values import moment
 from millpond.cql.apply import scanned
 from millpond.cql.statements import (
     Action,
+    AlterPlan,
     AlterQuery,
     Create,
     Delete,
@@ -38,6 +39,8 @@ def words_for(action: Action, engine: Engine) -> str:
             entry = engine.query_entry(action.name)
             state = "active" if entry.active else "inactive"
             return f"query {entry.name} is {state}, weight {entry.weight:g}"
+        case AlterPlan():
+            return f"{'a queue' if action.has_queue else 'no queue'} after {action.operator}"
         case SetOption():
             return f"{action.key} is set"
     return ""

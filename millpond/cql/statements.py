@@ -60,6 +60,14 @@ class AlterQuery:
 
 
 @dataclass(frozen=True)
+class AlterPlan:
+    """ALTER PLAN QUEUE | NO QUEUE AFTER operator."""
+
+    operator: str
+    has_queue: bool
+
+
+@dataclass(frozen=True)
 class Show:
     """SHOW STREAMS | RELATIONS | VIEWS | QUERIES | SETTINGS | ALL."""
 
@@ -82,7 +90,9 @@ class SetOption:
     value: Any
 
 
-Action = Union[Create, Drop, Insert, Delete, Update, AlterQuery, Show, Explain, SetOption]
+Action = Union[
+    Create, Drop, Insert, Delete, Update, AlterQuery, AlterPlan, Show, Explain, SetOption
+]
 
 
 @dataclass(frozen=True)

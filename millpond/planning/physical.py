@@ -2,7 +2,8 @@
 
 An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow, Combine)
 whose leaves are queues. Nothing is materialised inside a fragment: it is fused into the operator
-that reads it. Everything stateful is an operator of its own and writes one queue.
+that reads it. Everything stateful is an operator of its own and writes one queue. So are, in a
+graph that has linear nodes *apart*, selections and projections: a queue can stand behind them.
 """
 
 from __future__ import annotations
@@ -91,6 +92,26 @@ class Operator:
     def queues(self) -> tuple[str, ...]:
         """The names of the queues it reads, without repetition."""
         return self._queues
+
+
+@dataclass(frozen=True)
+class LinearOperator(Operator):
+    """A selection or a projection that stands alone."""
+
+    input: Node
+
+    @property
+    def is_stream(self) -> bool:
+        return self.input.is_stream
+
+    @cached_property
+    def is_base(self) -> bool:
+        """Whether it writes tuples of a stream as they came, with their numbers."""
+        leaves = (node for node in self.input.walk() if isinstance(node, QueueRead))
+        return self.is_stream and all(leaf.is_base for leaf in leaves)
+
+    def label(self) -> str:
+        return self.input.label()
 
 
 @dataclass(frozen=True)
@@ -244,6 +265,8 @@ class Graph:
     operators: dict[str, Operator] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     """When each operator began: queries registered later see only what came later."""
+    is_apart: bool = False
+    """Whether selections and projections of queries to come are operators of their own."""
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
     _readers: dict[str, list[str]] = field(default_factory=dict)
     _next: int = 1
@@ -332,7 +355,8 @@ class Graph:
                 continue
             shared = " (already running)" if running and identity in running else ""
             lines.append(f"{identity}: {operator.label()}{shared}")
-            for fragment in operator.inputs:
+            is_linear = isinstance(operator, LinearOperator)
+            for fragment in operator.inputs[0].inputs if is_linear else operator.inputs:
                 lines += ["    " + line for line in str(fragment).splitlines()]
             if isinstance(operator, JoinOperator) and not isinstance(operator.post, QueueRead):
                 lines.append("    then " + " over ".join(n.label() for n in _path(operator.post)))
@@ -341,7 +365,8 @@ class Graph:
     def explain(self, name: str, plan: Node, epoch: int) -> str:
         """What adding a query would run, and which parts of it run already."""
         readers = {queue: list(operators) for queue, operators in self._readers.items()}
-        trial = Graph(dict(self.operators), dict(self.epochs), dict(self._ids), readers, self._next)
+        operators, epochs, ids = dict(self.operators), dict(self.epochs), dict(self._ids)
+        trial = Graph(operators, epochs, self.is_apart, ids, readers, self._next)
         output = trial.add_query(name, plan, epoch)
         return trial.describe(trial.upstream(output), set(self.operators))
 
@@ -372,9 +397,13 @@ class _Build:
         self._epoch = epoch
         self._parents: dict[Node, set[Node]] = {}
         self._fragments: dict[Node, Node] = {}
+        self._sampled: set[Node] = set()
+        """What is sampled: tuples are drawn by the name of the queue that is read."""
         for node in dict.fromkeys(plan.walk()):
             for child in node.inputs:
                 self._parents.setdefault(child, set()).add(node)
+            if isinstance(node, Sample):
+                self._sampled.update(node.walk())
 
     def fragment(self, plan: Node) -> Node:
         """The plan as a fragment: linear nodes stay, operators become reads of their queues."""
@@ -405,6 +434,8 @@ class _Build:
                 return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
             case _ if self._join_below(node):
                 return self._read(self._join(node, *below))
+            case Filter() | Project() if self._graph.is_apart and node not in self._sampled:
+                return self._read(LinearOperator(node.with_inputs(below)))
             case Filter() | Project() | Sample() | RangeWindow() | Combine():
                 return node.with_inputs(below)
             case _:
@@ -412,7 +443,8 @@ class _Build:
 
     def _read(self, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)
-        return QueueRead(identity, operator.schema, operator.is_stream)
+        is_base = isinstance(operator, LinearOperator) and operator.is_base
+        return QueueRead(identity, operator.schema, operator.is_stream, is_base)
 
     def _operator(self, node: Node, below: tuple[Node, ...]) -> Operator:
         match node:

@@ -1,15 +1,16 @@
 """Where queues stand between the operators of a graph, as plain data.
 
 Operators with an edge between them that has no queue are one virtual operator. A user's word goes
-before a strategy's; where nobody has said anything there is a queue.
+before a strategy's. Where nobody has said anything there is a queue, but behind selections and
+projections: these are quicker done with whatever reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from millpond.planning.physical import Graph
+from millpond.planning.physical import Graph, LinearOperator
 
 Edge = tuple[str, str]
 """An operator and one that reads it."""
@@ -19,26 +20,26 @@ Edge = tuple[str, str]
 class QueuePlacement:
     """Which edges of a graph have a queue."""
 
-    direct: frozenset[Edge] = frozenset()
-    """The edges on which a strategy wants none."""
+    chosen: Mapping[Edge, bool] = field(default_factory=dict)
+    """The edges on which a strategy wants one, or wants none."""
     by_hand: Mapping[str, bool] = field(default_factory=dict)
     """The operators behind which a user wants queues, or wants none."""
 
-    def chosen(self, graph: Graph, queues: frozenset[Edge]) -> QueuePlacement:
+    def choose(self, graph: Graph, queues: Collection[Edge]) -> QueuePlacement:
         """The same after a strategy has chosen the edges of a graph that keep a queue."""
-        return replace(self, direct=edges(graph) - queues)
+        return replace(self, chosen={edge: edge in queues for edge in edges(graph)})
 
-    def said(self, operator: str, has_queue: bool) -> QueuePlacement:
+    def say(self, operator: str, has_queue: bool) -> QueuePlacement:
         """The same after a user has spoken about what is behind an operator."""
         return replace(self, by_hand={**self.by_hand, operator: has_queue})
 
-    def has_queue(self, edge: Edge) -> bool:
-        """Whether an edge has a queue."""
-        return self.by_hand.get(edge[0], edge not in self.direct)
-
     def queues(self, graph: Graph) -> frozenset[Edge]:
-        """The edges with a queue."""
-        return frozenset(edge for edge in edges(graph) if self.has_queue(edge))
+        """The edges of a graph that have a queue."""
+        return frozenset(edge for edge in edges(graph) if self._has_queue(graph, edge))
+
+    def _has_queue(self, graph: Graph, edge: Edge) -> bool:
+        usual = not isinstance(graph.operators[edge[0]], LinearOperator)
+        return self.by_hand.get(edge[0], self.chosen.get(edge, usual))
 
 
 def edges(graph: Graph) -> frozenset[Edge]:

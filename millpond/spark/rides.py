@@ -80,7 +80,7 @@ def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) ->
     """
     running = first.running
     job = None if running.around.limits.asks_spark else running.job(first)
-    if job is None or not job.keys:
+    if job is None:
         return None
     located: Located = {running.identity: running.key_positions}
     riders: dict[str, Step] = {}
@@ -145,7 +145,8 @@ def _can_ride(step: Step, job: Job) -> bool:
     """Whether tasks can do all of a step, with what it reads beside the output of others."""
     own = step.running.job(step)
     known = None if own is None or not step.running.is_local else portions_of(own.parts)
-    return known is not None and (not known or job.buckets <= MOST_READERS)
+    can_divide = bool(job.keys) and job.buckets <= MOST_READERS
+    return known is not None and (can_divide or not known)
 
 
 def _job(step: Step) -> Job:

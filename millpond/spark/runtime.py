@@ -133,6 +133,7 @@ class SparkRuntime:
         self._changed: set[str] = set()
         self._shown: set[str] = set()
         """The units of the plan that the strategy has seen."""
+        self._shown_version = 0
         self._told = time.monotonic()
 
     @property
@@ -229,6 +230,7 @@ class SparkRuntime:
         with self._lock:
             self._regroup()
             self._shown = {unit.identity for unit in self.units}
+            self._shown_version = self._version
             return self.picture.plan(self._version)
 
     def observe(self, complete: bool) -> Observation:
@@ -263,17 +265,20 @@ class SparkRuntime:
             self._is_regrouped = False
             self.wake()
 
+    def groups(self) -> list[tuple[str, ...]]:
+        """The operators that are to be virtual operators, upstream first in each."""
+        plan = self.picture.elementary()
+        edges = self._placement.queues(self._graph)
+        queues = frozenset((number(one), number(other)) for one, other in edges)
+        found = virtual_operators(plan, without_cycles(plan, queues)).values()
+        return [tuple(f"op{each}" for each in sorted(group)) for group in found]
+
     def _regroup(self) -> None:
         """Has the units be as the placement says, once those concerned are not at work."""
         if not self._is_regrouped:
             self._is_regrouped = True
-            plan = self.picture.elementary()
-            edges = self._placement.queues(self._graph)
-            queues = frozenset((number(one), number(other)) for one, other in edges)
-            groups = virtual_operators(plan, without_cycles(plan, queues)).values()
-            self.units.want(
-                tuple(self.running[f"op{each}"] for each in sorted(group)) for group in groups
-            )
+            groups = self.groups()
+            self.units.want(tuple(self.running[each] for each in group) for group in groups)
         if self.units.change(self._is_at_work):
             self._version += 1
             self._changed |= self.running.keys()
@@ -329,7 +334,7 @@ class SparkRuntime:
             queues = frozenset(
                 (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
             )
-            self.placement = self._placement.chosen(self._graph, queues)
+            self.placement = self._placement.choose(self._graph, queues)
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""
@@ -373,6 +378,8 @@ class SparkRuntime:
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
         with self._lock:
+            if self._shown_version != self._version:
+                return True  # there are others than the strategy has decided on
             while not self._finished and not self._is_woken:
                 if not self._under_way and not self._orphans:
                     return False

@@ -216,7 +216,7 @@ class UnitStep:
         for step in self.steps:
             running = step.running
             rows = step.rows + sum(made.get(name, 0.0) for name in running.inputs)
-            made[running.identity] = rows * statistics[running.identity].selectivity
+            made[running.identity] = rows * statistics[running.identity].row_selectivity
             seconds += math.inf if step.place == EXECUTORS else running.seconds_here(rows)
         return seconds
 
@@ -300,20 +300,24 @@ class UnitStep:
         """Takes the outcome of a step; those ``together`` with it were executed in one job."""
         step.is_idle = outcome is None
         step.outcome, step.rows = outcome or Outcome(None), now.rows
-        step.outcome.origins = self._origins(now, together)
+        parts = list(self._parts(now, together))
+        step.outcome.taken = sum(rows for _, rows in parts)
+        step.outcome.origins = mixed(part for part in parts if part[0])
         if step.outcome.output is not None:
             step.outcome.output.origins = step.outcome.origins
         if step.outcome.until is None and now.until < step.until:
             step.outcome.until = now.until
         self._done[step.running.identity] = step
 
-    def _origins(self, now: Step, together: Container[str]) -> Origins:
-        """When the tuples came that start in a step."""
-        spans = [s for r in now.readings for part in r.spans.get(STARTED, ()) for s in part]
-        parts = [(span.page.origins, span.rows) for span in spans]
-        ridden = (self._done[name].outcome for name in now.running.inputs if name in together)
-        parts += [(each.origins, each.rows) for each in ridden if each is not None]
-        return mixed(part for part in parts if part[0])
+    def _parts(self, now: Step, together: Container[str]) -> Iterator[tuple[Origins, int]]:
+        """What starts in a step: when its tuples came, and how many rows they are."""
+        for reading in now.readings:
+            for spans in reading.spans.get(STARTED, ()):
+                yield from ((span.page.origins, span.rows) for span in spans)
+        for name in now.running.inputs:
+            outcome = self._done[name].outcome if name in together else None
+            if outcome is not None:
+                yield outcome.origins, outcome.rows
 
     def _settle(self) -> None:
         """Finds out what others will see of each member's output, and has it in the store."""

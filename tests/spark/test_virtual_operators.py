@@ -10,7 +10,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
-from millpond.planning.placement import QueuePlacement, edges
+from millpond.planning.placement import QueuePlacement
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.units import UnitStep
 from tests.crashing import validate_open
@@ -30,7 +30,7 @@ def page(number, keys=3):
 
 
 def without_queues(engine):
-    engine.runtime.placement = QueuePlacement(edges(engine.graph))
+    engine.runtime.placement = QueuePlacement().choose(engine.graph, ())
 
 
 def fed(engine, pages):
@@ -206,3 +206,71 @@ def test_a_log_replays_a_virtual_step_as_a_whole():
             assert found == answers(other, "chain", "later")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+LINEAR = """
+    CREATE QUERY few AS SELECT k, v * 2 AS w FROM S WHERE v > 3;
+    CREATE QUERY last AS SELECT k, v FROM S [ROWS 2 WHERE v % 2 = 0];
+    CREATE QUERY many AS SELECT k + 1 AS l, count(*) AS n FROM S [RANGE 3 SLIDE 2] WHERE v > 3
+      GROUP BY k HAVING count(*) > 1;
+    CREATE QUERY sampled AS SELECT v FROM S SAMPLE(40) [RANGE 2] WHERE k = 1;
+"""
+QUERIES = ("few", "last", "many", "sampled")
+
+
+def of_linear(engine, move=lambda engine, number: None):
+    engine.execute(STREAM + LINEAR)
+    for number in range(6):
+        move(engine, number)
+        fed(engine, [number])
+    engine.finish()
+    return answers(engine, *QUERIES)
+
+
+def test_selections_and_projections_that_stand_alone_change_no_answer(tmp_path):
+    def moves(engine, number):
+        has_queue = ("NO QUEUE", "QUEUE")[number % 2]
+        for operator in list(engine.graph.operators)[number % 3 :: 2]:
+            engine.execute(f"ALTER PLAN {has_queue} AFTER {operator}")
+
+    with Engine() as engine:
+        expected, fused = of_linear(engine), len(engine.graph.operators)
+        assert all(expected.values())
+    for store, move in (
+        ("memory", moves),
+        (tmp_path / "store", moves),
+        ("memory", lambda *_: None),
+    ):
+        with Engine({"linear": "apart"}, store=store) as engine:
+            assert of_linear(engine, move) == expected
+            assert len(engine.graph.operators) > fused
+
+
+def test_queues_by_hand_are_shown_and_found_again(tmp_path):
+    store = tmp_path / "store"
+    with Engine({"linear": "apart"}, store=store) as engine:
+        engine.execute(STREAM + LINEAR)
+        engine.run_until_idle()
+        assert "no queue between op1, op2, op3" in str(engine.explain("few"))
+        engine.execute("ALTER PLAN QUEUE AFTER op1; ALTER PLAN NO QUEUE AFTER op2")
+        assert "no queue between op2, op3: one virtual operator" in str(engine.explain("few"))
+        fed(engine, [0])
+        assert [len(engine.runtime.units.of[each].members) for each in ("op1", "op2")] == [1, 2]
+        engine.push("S", page(1))
+        rows = engine.show("queues").to_pylist()
+        first = next(row for row in rows if row["after"] == "op1")
+        named = {name: first[name] for name in ("after", "before", "queue", "by hand")}
+        assert named == {"after": "op1", "before": "op2", "queue": "yes", "by hand": "queue"}
+    for _ in range(2):  # from the log, then from one that begins with a checkpoint
+        with Engine({"linear": "apart"}, store=store) as engine:
+            assert engine.runtime.placement.by_hand == {"op1": True, "op2": False}
+            engine.compact_log()
+
+
+def test_what_is_no_operator_is_named(tmp_path):
+    with Engine() as engine:
+        engine.execute(STREAM + "CREATE QUERY all_of_it AS SELECT v FROM S")
+        with pytest.raises(MillpondError, match=r'no operator "op9"; EXPLAIN PHYSICAL .*: op1'):
+            engine.execute("ALTER PLAN QUEUE AFTER op9")
+        with pytest.raises(MillpondError, match="only before the first query"):
+            engine.execute("SET linear = 'apart'")

@@ -12,6 +12,7 @@ from millpond.cql.check.declarations import connector, relation_entry, stream_en
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.statements import (
     Action,
+    AlterPlan,
     AlterQuery,
     Create,
     Drop,
@@ -24,6 +25,7 @@ from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.text.split import split_statements
 from millpond.cql.text.syntax import (
+    AlterPlanStatement,
     AlterQueryStatement,
     CreateQueryStatement,
     CreateRelationStatement,
@@ -142,6 +144,10 @@ def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -
     return AlterQuery(entry.name, syntax.weight, syntax.active)
 
 
+def _alter_plan(syntax: AlterPlanStatement, catalog: Catalog, text: StatementText) -> Action:
+    return AlterPlan(syntax.operator.text.lower(), syntax.has_queue)
+
+
 def _query_named(name: Name, catalog: Catalog) -> QueryEntry:
     entry = catalog.get(name.text)
     if not isinstance(entry, QueryEntry):
@@ -202,6 +208,7 @@ _RULES: dict[type[Any], Callable[[Any, Catalog, StatementText], Action]] = {
     CreateQueryStatement: _create_query,
     DropStatement: _drop,
     AlterQueryStatement: _alter,
+    AlterPlanStatement: _alter_plan,
     ShowStatement: _show,
     ExplainStatement: _explain,
     SetStatement: _set,

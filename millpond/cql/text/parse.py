@@ -9,6 +9,7 @@ from typing import Any
 from millpond.cql.text.cursor import Cursor
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
+    AlterPlanStatement,
     AlterQueryStatement,
     Assignment,
     ColumnDefinition,
@@ -32,6 +33,7 @@ from millpond.cql.text.tokens import tokenize
 from millpond.errors import CqlError, Position
 
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
+STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE")
 
 
 def parse_statement(text: str) -> StatementSyntax:
@@ -236,8 +238,12 @@ def _assignment(cursor: Cursor) -> Assignment:
     return Assignment(column, cursor.expression(",", "WHERE"))
 
 
-def _alter(cursor: Cursor) -> AlterQueryStatement:
-    cursor.expect("ALTER", "QUERY")
+def _alter(cursor: Cursor) -> AlterQueryStatement | AlterPlanStatement:
+    cursor.expect("ALTER")
+    if cursor.choice("QUERY or PLAN", "QUERY", "PLAN") == "PLAN":
+        has_queue = not cursor.accept("NO")
+        cursor.expect("QUEUE", "AFTER")
+        return AlterPlanStatement(cursor.name("an operator, such as op7"), has_queue)
     name = cursor.name("the name of the query")
     is_set = cursor.accept("SET")
     if is_set and cursor.accept("WEIGHT"):
@@ -255,8 +261,8 @@ def _show(cursor: Cursor) -> ShowStatement:
         cursor.expect("ALL")
         return ShowStatement(Name("ALL", offset))
     kinds = (
-        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, STATISTICS, LATENCY, "
-        "SETTINGS, ALL or a name"
+        "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
+        "LATENCY, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 
@@ -264,8 +270,8 @@ def _show(cursor: Cursor) -> ShowStatement:
 def _explain(cursor: Cursor) -> ExplainStatement:
     cursor.expect("EXPLAIN")
     stage = "logical"
-    if cursor.word() in ("SYNTAX", "LOGICAL", "PHYSICAL") and cursor.peek(1):
-        stage = cursor.choice("a stage", "SYNTAX", "LOGICAL", "PHYSICAL").lower()
+    if cursor.word() in STAGES and cursor.peek(1):
+        stage = cursor.choice("a stage", *STAGES).lower()
     if cursor.accept("CREATE"):
         cursor.expect("QUERY")
         return ExplainStatement(stage, _create_query(cursor, cursor.name("a name")))

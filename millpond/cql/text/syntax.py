@@ -156,6 +156,14 @@ class AlterQueryStatement:
 
 
 @dataclass(frozen=True)
+class AlterPlanStatement:
+    """ALTER PLAN."""
+
+    operator: Name
+    has_queue: bool
+
+
+@dataclass(frozen=True)
 class ShowStatement:
     """SHOW a kind of entry, or one entry by name."""
 
@@ -189,6 +197,7 @@ StatementSyntax = Union[
     DeleteStatement,
     UpdateStatement,
     AlterQueryStatement,
+    AlterPlanStatement,
     ShowStatement,
     ExplainStatement,
     SetStatement,

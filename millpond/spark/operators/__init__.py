@@ -8,6 +8,7 @@ from millpond.planning.physical import (
     CountOperator,
     DifferenceOperator,
     JoinOperator,
+    LinearOperator,
     MomentsOperator,
     Operator,
     OutputOperator,
@@ -16,6 +17,7 @@ from millpond.planning.physical import (
 )
 from millpond.spark.operators.join import RunningJoin
 from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
+from millpond.spark.operators.linear import RunningLinear
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.spark.operators.streams import (
@@ -27,6 +29,7 @@ from millpond.spark.operators.streams import (
 from millpond.spark.surroundings import Surroundings
 
 _RUNNING: dict[type[Operator], type[RunningOperator]] = {
+    LinearOperator: RunningLinear,
     AggregateOperator: RunningAggregate,
     CountOperator: RunningCount,
     RowsWindowOperator: RunningRowsWindow,

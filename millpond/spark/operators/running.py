@@ -140,6 +140,10 @@ class RunningOperator:
         """About how many rows lie in (after, until]."""
         return sum(fragment.waiting(after, until) for fragment in self.fragments)
 
+    def waiting_in(self, queue: Queue) -> int:
+        """About how many rows of one of its queues wait for it."""
+        return queue.waiting(self.claimed, queue.heartbeat)
+
     @property
     def row_bytes(self) -> float:
         """The average size of the rows held by the queues it reads; 0 if they are empty."""

@@ -11,6 +11,7 @@ from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_script, check_statement
 from millpond.cql.statements import (
     Action,
+    AlterPlan,
     AlterQuery,
     Create,
     Delete,
@@ -243,6 +244,8 @@ def test_update_of_several_columns() -> None:
         ("ALTER QUERY known ACTIVATE", AlterQuery("known", active=True)),
         ("ALTER QUERY known DEACTIVATE", AlterQuery("known", active=False)),
         ("ALTER QUERY known SET INACTIVE", AlterQuery("known", active=False)),
+        ("ALTER PLAN QUEUE AFTER OP7", AlterPlan("op7", has_queue=True)),
+        ("ALTER PLAN NO QUEUE AFTER op7", AlterPlan("op7", has_queue=False)),
         ("DROP QUERY Known", Drop("query", "known")),
         ("DROP VIEW v", Drop("view", "V")),
         ("SHOW streams", Show("streams")),

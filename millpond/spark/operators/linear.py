@@ -1,0 +1,48 @@
+"""Selections and projections that stand alone: what starts, as it is put out."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millpond.kernels.aggregate import element_schema
+from millpond.planning.branches import ELEMENT, Outputs
+from millpond.planning.physical import LinearOperator
+from millpond.spark.fragments import STARTED
+from millpond.spark.operators.running import Job, RunningOperator, arrow_types
+from millpond.spark.operators.streams import stream_schema
+from millpond.spark.steps import Outcome, Step
+from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import WriteRows
+
+
+class RunningLinear(RunningOperator):
+    """A selection or a projection; it keeps nothing."""
+
+    def __init__(
+        self, identity: str, operator: LinearOperator, around: Surroundings, cursor: int
+    ) -> None:
+        order = "_seq" if operator.is_base else "_w"
+        self._names = ("_ts", order) if operator.is_stream else ELEMENT
+        super().__init__(identity, operator, around, cursor)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """That of its input: tuples of a stream, elements of a computed one, or of a relation."""
+        types = arrow_types(self.operator.schema)
+        if not self.operator.is_stream:
+            return element_schema(types)
+        return stream_schema(types).set(1, pa.field(self._names[1], pa.int64()))
+
+    def outputs(self, index: int) -> Outputs:
+        """The row."""
+        return Outputs.all_of(self.operator.inputs[index], self._names)
+
+    def run_here(self, step: Step) -> Outcome:
+        """What starts, in the driver."""
+        return self.in_driver(self.gathered([(step.readings[0], (STARTED,))], self.output_schema))
+
+    def job(self, step: Step) -> Job:
+        """What starts, on the executors."""
+        work = WriteRows(self.write_place(step), self.output_schema)
+        parts = [(step.readings[0], (STARTED,))]
+        return Job(parts, work, self.job_keys, self.buckets, self.written)
