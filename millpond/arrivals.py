@@ -24,12 +24,14 @@ from millpond.reading import Allowance, ReadLimits
 class Feed:
     """What a run takes of the sources: nothing without an allowance.
 
-    ``waits``: others may push while it runs, so what is held back may wait for them.
+    ``waits``: others may push while it runs, so what is held back may wait for them. ``promises``:
+    quiet inputs and the clock are followed; else time stands still where nobody has said anything.
     """
 
     allowance: Allowance | None = None
     report: Report | None = None
     waits: bool = False
+    promises: bool = True
 
 
 def endless() -> Feed:
