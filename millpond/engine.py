@@ -764,7 +764,7 @@ class Engine:
             if not self._outputs:
                 self._journal.flush()
                 return has_news
-            if has_news or is_idle:
+            if feed.promises and (has_news or is_idle):
                 self.inputs.promise(self.settings)
                 self.arrivals.has_news = False
             self._journal.flush()
