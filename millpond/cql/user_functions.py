@@ -69,10 +69,14 @@ def needed_functions(plan: Node) -> list[UserFunction]:
     found = {
         function.name: function
         for node in plan.walk_into_subqueries()
-        for field in fields(node)
-        for function in _called(getattr(node, field.name))
+        for function in functions_of(node)
     }
     return [found[name] for name in sorted(found)]
+
+
+def functions_of(node: Node) -> list[UserFunction]:
+    """The functions of the user that a node of a plan calls itself."""
+    return [called for field in fields(node) for called in _called(getattr(node, field.name))]
 
 
 def _called(value: Any) -> Iterator[UserFunction]:

@@ -28,6 +28,7 @@ from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
+from millpond.spark.pools import pool_of
 from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
@@ -302,8 +303,8 @@ class SparkRuntime:
             self._changed |= unit.identities
             if unit.horizon <= unit.claimed or self._is_held(unit):
                 return
-            most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
-            step = unit.prepare(unit.limited(most))
+            step = unit.prepare(unit.limited(self._most_rows(decision, unit)))
+            step.pool = pool_of(decision.thread, decision.weight)
             for member in unit.members:
                 measured = self.statistics[member.identity]
                 measured.input_bytes = member.row_bytes or measured.input_bytes
@@ -313,6 +314,14 @@ class SparkRuntime:
                 return
             step.tag = AT_ONCE
         self._execute_at_once(step)
+
+    def _most_rows(self, decision: RunOperator, unit: Unit) -> int:
+        """How many rows a step may read; a slice of time is as many as have taken so long."""
+        most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
+        row_seconds = unit.row_seconds(self.statistics)
+        if decision.slice_seconds is None or row_seconds <= 0:
+            return most
+        return max(1, min(most, int(decision.slice_seconds / row_seconds)))
 
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
@@ -340,7 +349,7 @@ class SparkRuntime:
             self._commit_finished()
 
     def _submit(self, step: UnitStep) -> None:
-        step.tag = self._processors.submit(lambda: self._execute(step))
+        step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
 
     def _execute(self, step: UnitStep) -> None:
         error, lost = None, None
@@ -446,6 +455,7 @@ class SparkRuntime:
             self._listener.put_out(running.operator.query, step.published, step.reached)
         elif step.published is not None:
             queue.add(step.published)
+        queue.passed(outcome.rows - (step.published.rows if step.published is not None else 0))
         running.commit(step)
         queue.advance(step.reached)
         if outcome.output is not None and outcome.output is not step.published:

@@ -89,6 +89,16 @@ class Unit:
         behind = (member for member in self.members if member.claimed < horizon)
         return min(member.limited(horizon, most) for member in behind)
 
+    def row_seconds(self, statistics: Mapping[str, Statistics]) -> float:
+        """How long one more row takes, with all that follows from it."""
+        reach, seconds = dict[str, float](), 0.0
+        for member in self.members:
+            enters = not self.identities.issuperset(member.inputs)
+            rows = float(enters) + sum(reach.get(name, 0.0) for name in member.inputs)
+            seconds += rows * statistics[member.identity].cost_seconds
+            reach[member.identity] = rows * statistics[member.identity].selectivity
+        return seconds
+
     def prepare(self, until: int) -> UnitStep:
         """Claims the time up to ``until``, of all members that are not there yet."""
         is_one = len(self.members) == 1
@@ -190,6 +200,8 @@ class UnitStep:
     lost: SparkSession | None = None
     """The session that died while it was executed, if one did."""
     repetitions: int = 0
+    pool: str | None = None
+    """The pool of Spark's that its jobs go to; None: that of the thread that executes it."""
     tag: str | None = None
     """What Spark knows its jobs by."""
     is_executed: bool = False

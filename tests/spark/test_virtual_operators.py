@@ -218,8 +218,8 @@ LINEAR = """
 QUERIES = ("few", "last", "many", "sampled")
 
 
-def of_linear(engine, move=lambda engine, number: None):
-    engine.execute(STREAM + LINEAR)
+def of_linear(engine, move=lambda engine, number: None, more=""):
+    engine.execute(STREAM + LINEAR + more)
     for number in range(6):
         move(engine, number)
         fed(engine, [number])
@@ -273,3 +273,27 @@ def test_what_is_no_operator_is_named(tmp_path):
             engine.execute("ALTER PLAN QUEUE AFTER op9")
         with pytest.raises(MillpondError, match="only before the first query"):
             engine.execute("SET linear = 'apart'")
+
+
+def test_modes_change_while_data_flow_and_no_answer_does():
+    modes, more = ("hmts", "di", "gts", "free", "ots", "hmts"), COUNTED + CHAIN + LATER
+
+    def switches(engine, number):
+        engine.execute(f"SET mode = '{modes[number]}'")
+
+    def all_answers(settings, move):
+        with Engine(settings) as engine:
+            return of_linear(engine, move, more) | answers(engine, "chain", "later")
+
+    expected = all_answers({}, lambda *_: None)
+    assert all_answers({}, switches) == expected
+    assert all_answers({"linear": "apart"}, switches) == expected
+
+
+@pytest.mark.parametrize(("mode", "is_apart"), [("di", False), ("gts", True), ("ots", True)])
+def test_a_mode_has_queues_where_it_wants_them(mode, is_apart):
+    with Engine({"mode": mode, "linear": "apart"}) as engine:
+        engine.execute(STREAM + COUNTED + CHAIN)
+        fed(engine, range(2))
+        count = len(engine.graph.operators)
+        assert units(engine) == ([1] * count if is_apart else [count])
