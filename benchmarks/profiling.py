@@ -30,7 +30,7 @@ MEASURING = [
     (Rate, "per_second"),
     (Course, "add"),
     (Backlog, "count"),
-    (UnitStep, "_origins"),
+    (UnitStep, "_parts"),
     (LatencyRecord, "add"),
 ]
 

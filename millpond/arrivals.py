@@ -11,7 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millpond.connectors.sources import is_live
 from millpond.inputs import Inputs, Report, SourceReading
@@ -47,25 +47,49 @@ class Arrivals:
         lock: WholeLock,
         read: Callable[[SourceReading], None],
         tell: Callable[[], None],
+        has_room: Callable[[str, bool], bool],
     ) -> None:
+        self.held: set[str] = set()
+        """The sources that are held back, as there is no room for what they have."""
         self.has_news = False
         """Whether something has come that no turn of the loop has seen."""
         self.error: BaseException | None = None
         """What a source has raised; nothing more is taken until a run has raised it."""
         self._inputs, self._graph, self._lock = inputs, graph, lock
-        self._read, self._tell = read, tell
+        self._read, self._tell, self._has_room = read, tell, has_room
         self._readings: dict[str, SourceReading] = {}
         self._wanted: queue.SimpleQueue[SourceReading | None] | None = None
         self._is_closed = False
 
     # -- taking ----------------------------------------------------------------------------
 
-    def deliver(self, feed: Feed) -> bool:
-        """Takes the pages that have come and has further ones read; whether anything has come."""
+    def deliver(self, feed: Feed, is_idle: bool) -> bool:
+        """Takes the pages that have come and has further ones read; whether anything has come.
+
+        ``is_idle``: nobody has anything to do, so that no room will be made.
+        """
         has_news, self.has_news = self.has_news, False
-        taken = [name for name in self._at_hand(self._open(feed)) if self._take(name, feed)]
+        at_hand = self._at_hand(self._open(feed))
+        taken = [name for name in at_hand if self._take_if_room(name, feed)]
+        if is_idle and not taken and not feed.waits and not self._is_reading:
+            held = [name for name in at_hand if name in self.held]
+            taken = [name for name in held[:1] if self._take(name, feed)]
         self._begin(self._open(feed), feed)
         return has_news or bool(taken)
+
+    def _take_if_room(self, name: str, feed: Feed) -> bool:
+        source = self._inputs.sources[name][0]
+        if self._has_room(name, is_live(source)):
+            return self._take(name, feed)
+        if name not in self.held:
+            self.held.add(name)
+            self._inputs.report(name, feed.report, replace(source.progress(), is_held=True))
+        return False
+
+    @property
+    def _is_reading(self) -> bool:
+        """Whether a page may still come by itself."""
+        return any(not reading.is_over for reading in self._readings.values())
 
     def _open(self, feed: Feed) -> list[str]:
         """The sources that a run reads on."""
@@ -80,6 +104,7 @@ class Arrivals:
 
     def _take(self, name: str, feed: Feed) -> bool:
         reading, allowance = self._readings[name], feed.allowance
+        self.held.discard(name)
         if reading.error is not None or not self._inputs.is_current(reading):
             del self._readings[name]
             self._inputs.give_up(reading)
@@ -121,8 +146,8 @@ class Arrivals:
             wanted = self._wanted = queue.SimpleQueue()
 
             def work() -> None:
-                while (reading := wanted.get()) is not None:
-                    self._execute(reading)
+                while (next_one := wanted.get()) is not None:
+                    self._execute(next_one)
 
             _thread(work, "millpond-sources")
         self._wanted.put(reading)
@@ -139,10 +164,10 @@ class Arrivals:
     # -- what is to come -------------------------------------------------------------------
 
     def is_quiet(self, feed: Feed) -> bool:
-        """Whether nothing will come but from sources that may have nothing for a while."""
-        sources = self._inputs.sources
-        names = self._open(feed)
-        return not self._at_hand(names) and all(is_live(sources[name][0]) for name in names)
+        """Whether nothing will come now: sources are live and have nothing, or are held back."""
+        names = [name for name in self._open(feed) if name not in self.held]
+        are_live = all(is_live(self._inputs.sources[name][0]) for name in names)
+        return are_live and not self._at_hand(names)
 
     def is_over(self, feed: Feed) -> bool:
         """Whether nothing more will come in this run."""

@@ -12,7 +12,6 @@ import pyarrow as pa
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 from millpond.latency import in_unit
-from millpond.planning.placement import edges
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -95,28 +94,25 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
 
 
 def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
-    """Every edge between operators, and what lies there."""
+    """What lies behind each input and operator, for each that reads it."""
     if not engine.has_runtime:
         return
     runtime = engine.runtime
     group_of = {each: group for group in runtime.groups() for each in group}
-    for after, before in sorted(edges(engine.graph), key=lambda edge: [*map(_number, edge)]):
-        queue = engine.inputs.queues[after]
-        said = runtime.placement.by_hand.get(after)
-        yield {
-            "after": after,
-            "does": engine.graph.operators[after].label(),
-            "before": before,
-            "queue": "no" if before in group_of[after] else "yes",
-            "by hand": "" if said is None else "queue" if said else "no queue",
-            "waiting": runtime.running[before].waiting_in(queue),
-            "kept": queue.rows,
-            "bytes": queue.bytes,
-        }
-
-
-def _number(identity: str) -> int:
-    return int(identity.removeprefix("op"))
+    for name, queue in engine.inputs.queues.items():
+        waiting, said = runtime.backlog.of(name), runtime.placement.by_hand.get(name)
+        for reader in engine.graph.readers(name):
+            yield {
+                "after": name,
+                "before": reader,
+                "queue": "no" if name in group_of[reader] else "yes",
+                "by hand": "" if said is None else "queue" if said else "no queue",
+                "waiting rows": runtime.running[reader].waiting_in(queue),
+                "waiting bytes": waiting.bytes,
+                "retained rows": queue.rows - waiting.rows,
+                "retained bytes": queue.bytes - waiting.bytes,
+                "spilled bytes": queue.spilled_bytes,
+            }
 
 
 def _costs(placement: Placement) -> dict[str, str]:
@@ -205,9 +201,10 @@ def _detail(engine: Engine, entry: Any) -> str:
             return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
         case StreamEntry():
             intake = engine.inputs.streams[entry.name.lower()]
-            return f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            return come + _held(engine, entry.name)
         case RelationEntry():
-            return str(entry.source)
+            return str(entry.source) + _held(engine, entry.name)
     return ""
 
 
@@ -219,3 +216,9 @@ _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
     "functions": _functions,
 }
 """What SHOW answers by itself, not from the catalog."""
+
+
+def _held(engine: Engine, name: str) -> str:
+    """Whether a source is held back."""
+    is_held = name.lower() in engine.arrivals.held
+    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""

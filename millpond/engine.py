@@ -8,14 +8,17 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from millpond.analysis import analysed
 from millpond.arguments import as_text
 from millpond.arrivals import Arrivals, Feed
+from millpond.budget import Budget, cached_bytes
 from millpond.catalog import (
     ASIDE,
     Catalog,
@@ -62,6 +65,7 @@ from millpond.kernels import modify
 from millpond.kernels.expressions import can_lower
 from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
+from millpond.measured_plan import measured_plan
 from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
@@ -129,6 +133,7 @@ class Engine:
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
         self.graph = Graph(linear=self.settings.linear)
+        self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
             self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
@@ -149,7 +154,10 @@ class Engine:
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self._journal)
         self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
-        self.arrivals = Arrivals(self.inputs, self.graph, self._lock, self._read, self._wake)
+        self.arrivals = Arrivals(
+            self.inputs, self.graph, self._lock, self._read, self._wake, self._has_room
+        )
+        self._keep_to_budget()
 
     # -- statements ------------------------------------------------------------------------
 
@@ -407,12 +415,17 @@ class Engine:
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
+        self._keep_to_budget()
         self.graph.linear = settings.linear
         if action.key.lower() in ("strategy", "mode", "budget") and self._loop is not None:
             self._loop.strategy = strategy
             self.runtime.placement = self.runtime.placement.undecided()
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
+
+    def _keep_to_budget(self) -> None:
+        self.budget.limit_bytes = self.settings.budget_bytes
+        self.store.cached_bytes = cached_bytes(self.settings.budget_bytes)
 
     def _move_to(self, location: str) -> None:
         store, journal = self.store, self._journal
@@ -539,17 +552,42 @@ class Engine:
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
         """
+        self._wait_for_room(as_text(name, "a name"))
         with self._lock:
             self._check_open()
-            self.inputs.push(as_text(name, "a name"), rows)
+            self.inputs.push(name, rows)
             self._journal.flush()
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
+        self._wait_for_room(as_text(name, "a name"))
         with self._lock:
             self._check_open()
-            self.inputs.push_changes(as_text(name, "a name"), changes)
+            self.inputs.push_changes(name, changes)
             self._journal.flush()
+
+    def _has_room(self, name: str, is_live: bool = False) -> bool:
+        """Whether an input may have more."""
+        if self._runtime is None:
+            return self.store.bytes < self.budget.limit_bytes or not self._outputs
+        queues = self.inputs.queues_of(name)
+        return self.budget.has_room(self._runtime.backlog, queues, is_live)
+
+    def _wait_for_room(self, name: str) -> None:
+        """Waits while there is no room, and work that makes some; the lock is not held.
+
+        When there is none, this may be what is waited for: it is let in, and others are spilled.
+        """
+        with self._lock:
+            self._check_open()
+            if self._has_room(name):
+                return
+        if self._operation.is_inside:
+            raise StateError(
+                f"push to {name}: as much waits as the {self.budget} allows, and the loop that "
+                "could work on it waits for this callback; push from another thread, or SET budget"
+            )
+        self._operation.wait_for(lambda: self._closed or self._has_room(name))
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
@@ -715,9 +753,10 @@ class Engine:
     def _turn(self, feed: Feed, is_idle: bool) -> bool:
         """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self._lock:
-            has_news = self.arrivals.deliver(feed)
+            has_news = self.arrivals.deliver(feed, is_idle)
             if self._closed:
                 return False
+            self._make_room()
             if not self._outputs:
                 self._journal.flush()
                 return has_news
@@ -732,6 +771,25 @@ class Engine:
         except BaseException:
             self.runtime.cancel()
             raise
+
+    def _make_room(self) -> None:
+        """Spills what memory has no room for, or fails the queries that need too much of it."""
+        if self._runtime is None:
+            return
+        crowded = self.budget.keep(self._runtime.backlog, self._runtime.queues)
+        if crowded is None:
+            return
+        retaining = self._runtime.retaining(crowded)
+        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)
+        operator = self.graph.operators.get(crowded)
+        error = StateError(
+            f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "
+            f"retain of {operator.label() if operator else crowded.replace(':', ' ')} is more than "
+            f"the {self.budget} allows, and it cannot be spilled: {self.budget.fault}; "
+            "SET budget, or ask for shorter windows"
+        )
+        now = self._runtime.queues[crowded].heartbeat
+        self.fail([Failure(q, "windows", str(error), now, now, ()) for q in queries], error)
 
     def _raise_failures(self) -> None:
         with self._lock:
@@ -798,6 +856,7 @@ class Engine:
             self._journal.flush()
             if self._journal.is_long:
                 self.compact_log()
+            self._operation.wake()
         self.deliveries.hand_on(self.fail)
 
     # -- after a restart -------------------------------------------------------------------
@@ -932,9 +991,10 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
-        if stage not in ("logical", "physical"):
-            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical')
-        return Plan(entry.name, stage, self._plan_text(entry, stage))
+        if stage not in ("logical", "physical", "analyze"):
+            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
+        with self._lock:
+            return Plan(entry.name, stage, self._plan_text(entry, stage))
 
     def _explain(self, action: Explain, text: str) -> Plan:
         if action.stage.lower() == "syntax":
@@ -943,6 +1003,8 @@ class Engine:
         return Plan(action.query.name, stage, self._plan_text(action.query, stage))
 
     def _plan_text(self, entry: QueryEntry, stage: str) -> str:
+        if stage == "analyze":
+            return analysed(self, entry.name)
         plan = optimise(entry.plan, entry.on_error)
         if stage == "logical":
             return str(plan)
@@ -951,6 +1013,25 @@ class Engine:
             groups = self._runtime.groups() if self._runtime is not None else []
             return "\n".join([self.graph.describe(wanted), *_fused(groups, wanted)])
         return self.graph.explain(entry.name, plan, self.inputs.next_epoch)
+
+    def held(self) -> AbstractContextManager[object]:
+        """Has nothing change while one looks at several things."""
+        return self._lock
+
+    def output_of(self, query: str) -> str:
+        """The operator that puts a query out; raises if none runs."""
+        output = self._outputs.get(query.lower())
+        if output is None or self._runtime is None or output not in self._runtime.running:
+            raise StateError(
+                f'query "{query}" does not run, so nothing was measured of it; register it with '
+                "CREATE QUERY, feed it, and ask again"
+            )
+        return output
+
+    def statistics(self) -> dict[str, Any]:
+        """The running plan as it was measured, as plain data, for `millpond simulate`."""
+        with self._lock:
+            return measured_plan(self)
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""

@@ -335,12 +335,15 @@ class Inputs:
 
     def sources_of(self, graph: Graph) -> list[str]:
         """The sources that an operator reads and that are not at their end."""
-        return [name for name in self.sources if is_read(graph, self._queues_of(name))]
+        return [name for name in self.sources if self._is_read(graph, name)]
 
-    def _queues_of(self, name: str) -> list[str]:
-        if name in self.streams:
-            return [self.streams[name].queue.name]
-        return [queue.name for queue in self.relations[name].queues]
+    def _is_read(self, graph: Graph, name: str) -> bool:
+        return is_read(graph, (queue.name for queue in self.queues_of(name)))
+
+    def queues_of(self, name: str) -> list[Queue]:
+        """The queues that an input fills."""
+        intake = self.streams.get(name.lower())
+        return self.relation(name).queues if intake is None else [intake.queue]
 
     def reading(self, name: str, is_limited: bool) -> SourceReading:
         """A page of a source, to be read without the lock."""
@@ -370,8 +373,7 @@ class Inputs:
     def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
         name = reading.name
-        if report is not None:
-            report(self._catalog.entries[name].name, reading.source.progress())
+        self.report(name, report, reading.source.progress())
         taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
         self.read_rows[name] = taken
         self._journal.note("source", name=name, rows=taken)
@@ -391,8 +393,7 @@ class Inputs:
     ) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""
         name = reading.name
-        if report is not None:
-            report(self._catalog.entries[name].name, Progress(*line["progress"]))
+        self.report(name, report, Progress(*line["progress"]))
         self.read_rows[name] = line["taken"]
         self._journal.note("source", name=name, rows=line["taken"])
         if line["taken"] < 0:
@@ -412,6 +413,11 @@ class Inputs:
         self._note_stream(name, intake, line.get("late"))
         self._arrived([intake.queue])
 
+    def report(self, name: str, report: Report | None, progress: Progress) -> None:
+        """Tells how far a source is, if that is asked for."""
+        if report is not None:
+            report(self._catalog.entries[name].name, progress)
+
     def reached(self, name: str) -> int:
         """How far a source is."""
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
@@ -423,9 +429,7 @@ class Inputs:
         self._advance(name, self._ticks(timestamp, name))
 
     def _advance(self, name: str, ticks: int) -> None:
-        key = name.lower()
-        is_stream = key in self.streams
-        queues = [self.streams[key].queue] if is_stream else self.relation(name).queues
+        queues = self.queues_of(name)
         for queue in queues:
             self._beat(queue, ticks)
         self._arrived(queues)
@@ -433,7 +437,7 @@ class Inputs:
     def end(self, graph: Graph) -> None:
         """Promises that nothing will follow, except in sources that nobody reads."""
         for name in [*self.streams, *self.relations]:
-            if name in self.sources and not is_read(graph, self._queues_of(name)):
+            if name in self.sources and not self._is_read(graph, name):
                 continue
             if self.sources.pop(name, None) is not None:  # read up to its limit
                 self.read_rows[name] = -1

@@ -79,9 +79,14 @@ class LatencyRecord:
 def in_unit(seconds: float) -> str:
     """A time as people read it.
 
-    >>> in_unit(0.00123), in_unit(12.5)
-    ('1.23 ms', '12.5 s')
+    >>> in_unit(0.0000123), in_unit(0.00123), in_unit(12.5), in_unit(1234.5)
+    ('12.3 µs', '1.23 ms', '12.5 s', '1,234 s')
     """
     if math.isnan(seconds):
         return "–"
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+    if seconds >= 100:
+        return f"{seconds:,.0f} s"
+    for size, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{1e6 * seconds:.3g} µs"

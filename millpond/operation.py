@@ -44,6 +44,7 @@ class Operation:
         self._background: threading.Thread | None = None
         self._is_stopping = False
         self._drains = False
+        self._is_resting = False
         self._wanted = self._done = 0
         self._error: BaseException | None = None
 
@@ -64,7 +65,10 @@ class Operation:
                     if not self.arrivals.has_news:
                         if self._is_settled() and is_over():
                             return
+                        self._is_resting = True
+                        self._changed.notify_all()
                         self._changed.wait(IDLE_SECONDS)
+                        self._is_resting = False
 
     # -- in the caller's thread ------------------------------------------------------------
 
@@ -95,6 +99,20 @@ class Operation:
         self._changed.notify_all()
         while self._done < wanted and self._background is not None:
             self._changed.wait()
+
+    def wait_for(self, is_so: Callable[[], bool]) -> None:
+        """Waits until something is so, or the loop has nothing more to do.
+
+        If nobody runs the loop, this thread does.
+        """
+        with self._lock:
+            while self._owner is not None or self._background is not None:
+                if is_so() or (self._is_resting and not self.arrivals.has_news):
+                    return
+                self._changed.wait(IDLE_SECONDS)
+            if is_so():
+                return
+        self.run(lambda: self.work(Feed()))
 
     @property
     def is_inside(self) -> bool:

@@ -47,23 +47,14 @@ class SchedulingLoop:
 
     def __init__(self, runtime: Runtime, strategy: Strategy) -> None:
         self.runtime = runtime
-        self._strategy = strategy
-        self._known_version: int | None = None
-
-    @property
-    def strategy(self) -> Strategy:
-        """The strategy in charge."""
-        return self._strategy
-
-    @strategy.setter
-    def strategy(self, strategy: Strategy) -> None:
-        self._strategy = strategy
-        self._known_version = None
+        self.strategy = strategy
+        """The strategy in charge; another thread may put another one there."""
+        self._known: tuple[Strategy, int] | None = None
 
     def turn(self) -> bool:
         """Observe, decide and perform once; False when nothing is left to do, ever."""
-        runtime, strategy = self.runtime, self._strategy
-        self._observe()
+        runtime, strategy = self.runtime, self.strategy
+        self._observe(strategy)
         decision = strategy.decide() if runtime.has_free_processor() else None
         if decision is None:
             return runtime.wait()
@@ -75,10 +66,10 @@ class SchedulingLoop:
         while self.turn():
             pass
 
-    def _observe(self) -> None:
-        version = self.runtime.plan_version
-        complete = version != self._known_version
+    def _observe(self, strategy: Strategy) -> None:
+        now = strategy, self.runtime.plan_version
+        complete = now != self._known
         if complete:
-            self._known_version = version
-            self._strategy.plan_changed(self.runtime.plan())
-        self._strategy.observe(self.runtime.observe(complete))
+            self._known = now
+            strategy.plan_changed(self.runtime.plan())
+        strategy.observe(self.runtime.observe(complete))

@@ -160,7 +160,6 @@ class Change(StrEnum):
     BEFORE_QUERIES = "before the first query"
     BEFORE_STEPS = "before the first step"
     BEFORE_SPARK = "before Spark starts"
-    NOT_IN_FORCE = "not in force yet"
 
 
 AUTO = "auto"
@@ -248,9 +247,9 @@ class Settings:
         "budget",
         2**30,
         parse_bytes,
-        "the memory that queues may use",
+        "the memory for what waits and what windows retain; beyond it they are spilled to disk, "
+        "and sources are held back while as much waits",
         format_bytes,
-        Change.NOT_IN_FORCE,
     )
     heartbeat_timeout_seconds: float = _option(
         "heartbeat_timeout",

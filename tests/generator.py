@@ -76,7 +76,8 @@ def random_case(rng, queries=1, late=False, title=""):
     tracks = [stream_track(rng, stream, late) for stream in streams]
     tracks += [relation_track(rng, relation) for relation in relations]
     schedule = with_runs(rng, interleaved(rng, tracks))
-    case = Case(streams, relations, {}, {}, schedule, random_strategy(rng), title=title)
+    strategy = random_strategy(random.Random(rng.random()))  # whatever there are, queries stay
+    case = Case(streams, relations, {}, {}, schedule, strategy, title=title)
     case, tables = with_queries(rng, case, tracks, queries)
     return with_failing_queries(rng, with_latecomers(rng, case), tables)
 

@@ -108,7 +108,7 @@ def test_the_listing_says_when_a_setting_may_change() -> None:
     changes = {key: change for key, _, _, change in Settings().listing()}
     assert changes["tick"] == "before the first stream"
     assert changes["seed"] == "before the first step"
-    assert changes["budget"] == "not in force yet"
+    assert changes["budget"] == "at any time"
     assert changes["strategy"] == "at any time"
 
 

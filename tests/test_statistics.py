@@ -45,6 +45,20 @@ def test_show_statistics_tells_what_operators_do(engine):
     assert big["driver cost"].endswith("µs a row")
 
 
+def test_a_tuple_costs_its_row_and_its_end(engine):
+    fed(engine)
+    engine.finish()
+    (joined,) = [
+        measured
+        for identity, measured in engine.runtime.statistics.items()
+        if engine.graph.operators[identity].label().startswith("Aggregate")
+    ]
+    tally = joined.tally
+    assert tally.rows_taken < tally.rows_in <= 2 * tally.rows_taken
+    ratio = tally.rows_in / tally.rows_taken
+    assert joined.selectivity == pytest.approx(joined.row_selectivity * ratio)
+
+
 def test_strategies_see_the_rates_of_their_inputs(engine):
     fed(engine)
     plan = engine.runtime.plan()

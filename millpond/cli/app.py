@@ -18,7 +18,9 @@ from millpond.cli.checking import checked
 from millpond.cli.explain import explain_json, explain_text, query_of
 from millpond.cli.faults import STDIN_SCRIPT, Script, report
 from millpond.cli.running import run_script
+from millpond.cli.simulating import simulated
 from millpond.cli.terminal import start_shell
+from millpond.cli.top import run_top
 from millpond.errors import CqlError, InputError
 from millpond.reading import ReadLimits
 from millpond.scheduling.strategy_text import engine_strategy
@@ -64,6 +66,14 @@ SetOptions = Annotated[
 StrategyName = Annotated[
     str | None, typer.Option("--strategy", metavar="NAME", help="the scheduling strategy")
 ]
+ForSeconds = Annotated[
+    str | None,
+    typer.Option("--for", metavar="TIME", help="read sources for so long: 30s, 5 minutes"),
+]
+MostRows = Annotated[
+    int | None,
+    typer.Option("--rows", metavar="N", min=0, help="read at most so many rows of each source"),
+]
 StoreName = Annotated[
     str | None,
     typer.Option(
@@ -97,22 +107,51 @@ def _options(
 def run(
     file: ScriptFile,
     output: Annotated[Format, typer.Option("--format", help="form of the results")] = Format.table,
-    seconds: Annotated[
-        str | None,
-        typer.Option("--for", metavar="TIME", help="read sources for so long: 30s, 5 minutes"),
-    ] = None,
-    rows: Annotated[
-        int | None,
-        typer.Option("--rows", metavar="N", min=0, help="read at most so many rows of each source"),
-    ] = None,
+    seconds: ForSeconds = None,
+    rows: MostRows = None,
     store: StoreName = None,
     strategy: StrategyName = None,
     options: SetOptions = None,
+    statistics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write what was measured, for `millpond simulate`"),
+    ] = None,
 ) -> None:
     """Execute a script, read the sources of its queries to their end and print every result."""
     with _reporting(file) as script:
         limits = limits_of(seconds, rows)
-        run_script(script, settings_of(options, strategy, store), output.value, limits)
+        settings = settings_of(options, strategy, store)
+        run_script(script, settings, output.value, limits, statistics)
+
+
+@app.command()
+def top(
+    file: ScriptFile,
+    seconds: ForSeconds = None,
+    rows: MostRows = None,
+    store: StoreName = None,
+    strategy: StrategyName = None,
+    options: SetOptions = None,
+) -> None:
+    """Execute a script and watch its operators; results go to sinks, if it has any."""
+    with _reporting(file) as script:
+        run_top(script, settings_of(options, strategy, store), limits_of(seconds, rows))
+
+
+@app.command()
+def simulate(
+    file: ScriptFile,
+    statistics: Annotated[
+        Path,
+        typer.Option(
+            "--from-statistics", metavar="FILE", help="what `run --statistics FILE` has written"
+        ),
+    ],
+    options: SetOptions = None,
+) -> None:
+    """Print what each strategy would have done with the measured plan of a script."""
+    with _reporting(file) as script:
+        typer.echo(simulated(script, settings_of(options), statistics))
 
 
 @app.command()

@@ -109,12 +109,15 @@ def amount(progress: SourceProgress) -> str:
     '2.5 of 10.0 MB'
     >>> amount(SourceProgress(1200, None, "rows"))
     '1,200 rows'
+    >>> amount(SourceProgress(1200, None, "rows", is_held=True))
+    '1,200 rows, held back'
     """
+    held = ", held back" if progress.is_held else ""
     if progress.unit == "bytes":
         total = "" if progress.total is None else f" of {progress.total / 1e6:.1f}"
-        return f"{progress.done / 1e6:.1f}{total} MB"
+        return f"{progress.done / 1e6:.1f}{total} MB{held}"
     total = "" if progress.total is None else f" of {progress.total:,}"
-    return f"{progress.done:,}{total} {progress.unit}"
+    return f"{progress.done:,}{total} {progress.unit}{held}"
 
 
 def _updating(bars: Progress) -> ShowProgress:

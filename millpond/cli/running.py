@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from millpond.cli.notices import (
 )
 from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import Printer, make_printer, text_table
+from millpond.cli.simulating import write_statistics
+from millpond.display import Plan
 from millpond.engine import Engine
 from millpond.reading import ReadLimits
 from millpond.settings import Settings
@@ -28,7 +31,11 @@ WAY_OUT = "this runs until Ctrl-C; --for 30s or --rows 1000 would end it"
 
 
 def run_script(
-    script: Script, settings: Settings, output: str, limits: ReadLimits = UNLIMITED
+    script: Script,
+    settings: Settings,
+    output: str,
+    limits: ReadLimits = UNLIMITED,
+    statistics: Path | None = None,
 ) -> None:
     """Executes the statements, reads sources to their end and prints every result."""
     with Engine(settings, keep_results=False) as engine:
@@ -41,6 +48,8 @@ def run_script(
             say_what_has_no_end(engine, WAY_OUT)
         print_results(engine, printer_for(engine, output), limits)
         say_what_it_took(engine)
+        if statistics is not None:
+            write_statistics(engine.statistics(), statistics)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
 
@@ -61,10 +70,10 @@ def print_results(engine: Engine, printer: Printer, limits: ReadLimits = UNLIMIT
         engine.finish(progress, limits.seconds, limits.rows)
 
 
-def print_answers(answers: Iterable[pa.Table | str], stream: TextIO) -> None:
+def print_answers(answers: Iterable[pa.Table | Plan], stream: TextIO) -> None:
     """Prints what SHOW and EXPLAIN answered."""
     for answer in answers:
-        text = answer if isinstance(answer, str) else text_table(answer)
+        text = str(answer) if isinstance(answer, Plan) else text_table(answer)
         stream.write(text.rstrip("\n") + "\n")
     stream.flush()
 

@@ -35,6 +35,8 @@ class Progress:
     done: int
     total: int | None
     unit: str = "bytes"
+    is_held: bool = False
+    """Whether a page waits that there is no room for."""
 
 
 class Source(Protocol):

@@ -86,7 +86,7 @@ class SimulatedPlan:
     ) -> int:
         """Add an operator with one input; returns its id, which others can read."""
         inputs = (SimulatedInput(source, cost_seconds, selectivity),)
-        return self._add(name, inputs, output_bytes, step_cost_seconds, True, None)
+        return self.add(name, inputs, output_bytes, step_cost_seconds, True, None)
 
     def join(
         self,
@@ -103,14 +103,14 @@ class SimulatedPlan:
         yields = selectivity if isinstance(selectivity, tuple) else (selectivity, selectivity)
         sides = zip((left, right), costs, yields, strict=True)
         inputs = tuple(SimulatedInput(*side) for side in sides)
-        return self._add(name, inputs, output_bytes, 0.0, True, window)
+        return self.add(name, inputs, output_bytes, 0.0, True, window)
 
     def union(
         self, name: str, *sources: Producer, cost_seconds: float = 0.0, ordered: bool = True
     ) -> int:
         """Add a union, in order of time unless told otherwise."""
         inputs = tuple(SimulatedInput(source, cost_seconds, 1.0) for source in sources)
-        return self._add(name, inputs, None, 0.0, ordered, None)
+        return self.add(name, inputs, None, 0.0, ordered, None)
 
     def query(self, name: str, output: int, weight: float = 1.0) -> None:
         """Name the operator whose output answers a query."""
@@ -151,15 +151,16 @@ class SimulatedPlan:
             steps.append(((later - time) / size, last_selectivity if last else smaller / size))
         return self.path(query, source, steps)
 
-    def _add(
+    def add(
         self,
         name: str,
         inputs: tuple[SimulatedInput, ...],
-        output_bytes: float | None,
-        step_cost_seconds: float,
-        ordered: bool,
-        window: Window | None,
+        output_bytes: float | None = None,
+        step_cost_seconds: float = 0.0,
+        ordered: bool = True,
+        window: Window | None = None,
     ) -> int:
+        """Add an operator with any number of inputs; returns its id."""
         for each in inputs:
             check_mean(f'operator "{name}": cost_seconds', each.cost_seconds)
             check_mean(f'operator "{name}": selectivity', each.selectivity)

@@ -9,6 +9,7 @@ shape that run at once have a plan each.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
@@ -118,7 +119,7 @@ class Slot:
     def _put(self, filling: Filling, span: Span) -> None:
         if span.is_whole or not span.page.is_in_driver:
             for path in span.page.paths:
-                os.link(path, self._path(filling, span))
+                _link(path, self._path(filling, span))
         else:
             write_parquet(span.table(), self._path(filling, span))
 
@@ -141,6 +142,16 @@ class Slot:
     def close(self) -> None:
         """Removes the directory."""
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _link(path: str, place: str) -> None:
+    """Puts a file there; what was spilled from memory to a disk by name only."""
+    try:
+        os.link(path, place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        os.symlink(path, place)  # noqa: PTH211 (a step does this for every file)
 
 
 class SlotPlan:

@@ -22,6 +22,7 @@ from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
+from millpond.spark.batches import batch_rows
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
@@ -209,6 +210,15 @@ class SparkRuntime:
         self.picture.weights[query] = weight
         self._version += 1
 
+    def retaining(self, queue: str) -> list[str]:
+        """The queries that read pages of a queue again after they have passed them."""
+        found: dict[str, None] = {}
+        for identity in self._graph.readers(queue):
+            mine = [r for q, r in self.running[identity].subscriptions if q.name == queue]
+            if any(reader.comes_back for reader in mine):
+                found |= dict.fromkeys(self.picture.queries(identity))
+        return list(found)
+
     # -- what strategies see ---------------------------------------------------------------
 
     @property
@@ -301,9 +311,10 @@ class SparkRuntime:
             if unit is None or unit.identity != identity:
                 return  # dropped or joined with others since it was observed
             self._changed |= unit.identities
-            if unit.horizon <= unit.claimed or self._is_held(unit):
-                return
-            step = unit.prepare(unit.limited(self._most_rows(decision, unit)))
+            is_busy = unit.keeps_state and identity in self._under_way
+            if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
+                return  # no longer as it was observed
+            step = unit.prepare(unit.limited(self._batch(decision, unit)))
             step.pool = pool_of(decision.thread, decision.weight)
             for member in unit.members:
                 measured = self.statistics[member.identity]
@@ -315,20 +326,17 @@ class SparkRuntime:
             step.tag = AT_ONCE
         self._execute_at_once(step)
 
-    def _most_rows(self, decision: RunOperator, unit: Unit) -> int:
-        """How many rows a step may read; a slice of time is as many as have taken so long."""
-        most = min(decision.max_tuples or self.limits.step_rows, self.limits.step_rows)
-        row_seconds = unit.row_seconds(self.statistics)
-        if decision.slice_seconds is None or row_seconds <= 0:
-            return most
-        return max(1, min(most, int(decision.slice_seconds / row_seconds)))
-
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
             queues = frozenset(
                 (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
             )
             self.placement = self._placement.choose(self._graph, queues)
+
+    def _batch(self, decision: RunOperator, unit: Unit) -> int:
+        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        waiting = min(unit.waiting(unit.horizon), self.limits.step_rows)
+        return batch_rows(decision, unit.line(waiting), self.limits.step_rows)
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""

@@ -17,6 +17,8 @@ class Tally:
     executor_steps: int = 0
     driver_rows: int = 0
     executor_rows: int = 0
+    rows_taken: int = 0
+    """How many of the rows that were read started, rather than ended."""
     rows_out: int = 0
     bytes_in: float = 0.0
     """About how many bytes were read."""
@@ -33,6 +35,7 @@ class Tally:
         else:
             self.driver_steps += 1
             self.driver_rows += rows
+        self.rows_taken += outcome.taken
         self.rows_out += outcome.rows
         self.bytes_in += rows * row_bytes
         self.bytes_out += outcome.bytes
@@ -79,8 +82,8 @@ class Statistics:
 
     @property
     def cost_seconds(self) -> float:
-        """Seconds for one more row."""
-        return self._costs.line.row
+        """Seconds for one more tuple: its row, and as many ends as come to one."""
+        return self._costs.line.row * self._rows_a_tuple
 
     @property
     def step_seconds(self) -> float:
@@ -88,6 +91,17 @@ class Statistics:
         return self._costs.line.step
 
     @property
-    def selectivity(self) -> float:
-        """Rows out for one row in."""
+    def row_selectivity(self) -> float:
+        """Rows out for one row that is read, whether it starts or ends."""
         return self._outputs / self._costs.rows if self._costs.rows else 1.0
+
+    @property
+    def selectivity(self) -> float:
+        """Rows out for one tuple in, with those that its end brings."""
+        return self.row_selectivity * self._rows_a_tuple
+
+    @property
+    def _rows_a_tuple(self) -> float:
+        """How often a tuple is read: a window reads it again when it ends."""
+        taken = self.tally.rows_taken
+        return self.tally.rows_in / taken if taken else 1.0

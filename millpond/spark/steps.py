@@ -108,6 +108,8 @@ class Outcome:
     seconds: float = 0.0
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""
+    taken: int = 0
+    """How many rows started in it, of those it read; the others ended."""
     origins: Origins = ()
     """When the tuples came that it stems from; none where only time has passed."""
     rows: int = 0

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
+from millpond.spark.costs import Line as CostLine
 from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
@@ -70,6 +71,11 @@ class Unit:
         """About how many rows wait for its members."""
         return sum(member.waiting(member.claimed, until) for member in self.members)
 
+    def line(self, rows: int) -> CostLine:
+        """What steps are thought to cost that read so many rows, of all members together."""
+        lines = [member.line(rows) for member in self.members]
+        return CostLine(sum(each.step for each in lines), sum(each.row for each in lines))
+
     @property
     def oldest_arrival(self) -> float:
         """When the oldest page that waits has come; infinity if none does."""
@@ -88,16 +94,6 @@ class Unit:
         horizon = self.horizon
         behind = (member for member in self.members if member.claimed < horizon)
         return min(member.limited(horizon, most) for member in behind)
-
-    def row_seconds(self, statistics: Mapping[str, Statistics]) -> float:
-        """How long one more row takes, with all that follows from it."""
-        reach, seconds = dict[str, float](), 0.0
-        for member in self.members:
-            enters = not self.identities.issuperset(member.inputs)
-            rows = float(enters) + sum(reach.get(name, 0.0) for name in member.inputs)
-            seconds += rows * statistics[member.identity].cost_seconds
-            reach[member.identity] = rows * statistics[member.identity].selectivity
-        return seconds
 
     def prepare(self, until: int) -> UnitStep:
         """Claims the time up to ``until``, of all members that are not there yet."""
@@ -220,7 +216,7 @@ class UnitStep:
         for step in self.steps:
             running = step.running
             rows = step.rows + sum(made.get(name, 0.0) for name in running.inputs)
-            made[running.identity] = rows * statistics[running.identity].selectivity
+            made[running.identity] = rows * statistics[running.identity].row_selectivity
             seconds += math.inf if step.place == EXECUTORS else running.seconds_here(rows)
         return seconds
 
@@ -304,20 +300,24 @@ class UnitStep:
         """Takes the outcome of a step; those ``together`` with it were executed in one job."""
         step.is_idle = outcome is None
         step.outcome, step.rows = outcome or Outcome(None), now.rows
-        step.outcome.origins = self._origins(now, together)
+        parts = list(self._parts(now, together))
+        step.outcome.taken = sum(rows for _, rows in parts)
+        step.outcome.origins = mixed(part for part in parts if part[0])
         if step.outcome.output is not None:
             step.outcome.output.origins = step.outcome.origins
         if step.outcome.until is None and now.until < step.until:
             step.outcome.until = now.until
         self._done[step.running.identity] = step
 
-    def _origins(self, now: Step, together: Container[str]) -> Origins:
-        """When the tuples came that start in a step."""
-        spans = [s for r in now.readings for part in r.spans.get(STARTED, ()) for s in part]
-        parts = [(span.page.origins, span.rows) for span in spans]
-        ridden = (self._done[name].outcome for name in now.running.inputs if name in together)
-        parts += [(each.origins, each.rows) for each in ridden if each is not None]
-        return mixed(part for part in parts if part[0])
+    def _parts(self, now: Step, together: Container[str]) -> Iterator[tuple[Origins, int]]:
+        """What starts in a step: when its tuples came, and how many rows they are."""
+        for reading in now.readings:
+            for spans in reading.spans.get(STARTED, ()):
+                yield from ((span.page.origins, span.rows) for span in spans)
+        for name in now.running.inputs:
+            outcome = self._done[name].outcome if name in together else None
+            if outcome is not None:
+                yield outcome.origins, outcome.rows
 
     def _settle(self) -> None:
         """Finds out what others will see of each member's output, and has it in the store."""

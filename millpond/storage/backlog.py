@@ -14,10 +14,11 @@ from millpond.storage.queues import Queue
 
 
 class Amount(NamedTuple):
-    """So much waits."""
+    """So much waits in a queue, and so much it holds in memory, windows included."""
 
     rows: int = 0
     bytes: int = 0
+    memory_bytes: int = 0
 
 
 class Backlog:
@@ -26,6 +27,8 @@ class Backlog:
     def __init__(self) -> None:
         self.rows = self.bytes = 0
         self.peak_bytes = 0
+        self.memory_bytes = 0
+        """What the queues hold in memory: what waits, and what windows retain."""
         self._amounts: dict[str, Amount] = {}
         self._began = self._changed = time.monotonic()
         self._byte_seconds = 0.0
@@ -42,7 +45,7 @@ class Backlog:
 
     def count(self, queue: Queue) -> None:
         """A queue has changed: what waits there now."""
-        self._set(queue.name, Amount(*queue.backlog()))
+        self._set(queue.name, Amount(*queue.backlog(), queue.bytes - queue.spilled_bytes))
 
     def forget(self, queue: str) -> None:
         """A queue is gone."""
@@ -56,6 +59,16 @@ class Backlog:
         self.rows += now.rows - before.rows
         self.bytes += now.bytes - before.bytes
         self.peak_bytes = max(self.peak_bytes, self.bytes)
+        self.memory_bytes += now.memory_bytes - before.memory_bytes
+
+    def most_retaining(self) -> str:
+        """The queue of which windows retain the most in memory."""
+        amounts = self._amounts
+        return max(amounts, key=lambda name: amounts[name].memory_bytes - amounts[name].bytes)
+
+    def largest(self) -> list[str]:
+        """The queues, those first that hold the most in memory."""
+        return sorted(self._amounts, key=lambda name: -self._amounts[name].memory_bytes)
 
     def _pass(self) -> None:
         now = time.monotonic()

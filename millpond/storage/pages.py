@@ -51,6 +51,8 @@ class Page:
         self.origins: Origins = ((self.made_seconds, rows),)
         """When the tuples came that it stems from."""
         self.is_free = False
+        self.is_spilled = False
+        """Whether memory had no room for it, so that it is on disk only."""
         self.holders = 0
         """How many kinds of readers of its queue still need it."""
         self._store = store
@@ -109,6 +111,20 @@ class Page:
     def paths(self) -> list[str]:
         """The Parquet files."""
         return [str(self._store.path(name)) for name in self.names]
+
+    def spill(self) -> bool:
+        """Leaves memory for the disk, unless a step needs it now; whether it did."""
+        with self._writing:
+            if self._pins or self.is_free or self.is_spilled:
+                return False
+            if not (self._names and self._store.is_durable):
+                name = self._store.new_spilled_name()
+                self._store.write(self.table, name)
+                before, self._names = self._names, (name,)
+                self._store.remove(before)
+            self._table = self._times = self._ends = None
+            self.is_spilled = True
+            return True
 
     def row_time(self, row: int) -> int:
         """The time of the page's n-th row in order of time; about, if only files are left."""

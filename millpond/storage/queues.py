@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 
 import pyarrow as pa
 
@@ -56,6 +56,8 @@ class Queue:
     base_time: int = BEGINNING - 1
     rows: int = 0
     bytes: int = 0
+    spilled_bytes: int = 0
+    """How much of it is on disk only."""
     _pages: list[Page] = field(default_factory=list)
     _floors: list[int] = field(default_factory=list)
     """For each page the heartbeat when it came: all its rows are later. They never fall."""
@@ -159,6 +161,7 @@ class Queue:
     def _count(self, page: Page, sign: int) -> None:
         self.rows += sign * page.rows
         self.bytes += sign * page.bytes
+        self.spilled_bytes += sign * page.bytes if page.is_spilled else 0
 
     def advance(self, heartbeat: int) -> None:
         """Promises that nothing at or before the heartbeat will follow."""
@@ -178,6 +181,21 @@ class Queue:
     def between(self, after: int, until: int) -> list[Span]:
         """The rows with times in (after, until]."""
         return [Span(page, after, until) for page in self._overlapping(after, until)]
+
+    def first(self, after: int, until: int, rows: int) -> list[Span]:
+        """The first parts of what lies in (after, until] that have more than so many rows, or all.
+
+        Later ones are not looked at.
+        """
+        low, high = bisect_right(self._lasts, after), bisect_left(self._floors, until)
+        found: list[Span] = []
+        for page in islice(self._pages, low, high):
+            if page.last > after and page.first <= until and not page.is_free:
+                found.append(Span(page, after, until))
+                rows -= found[-1].rows
+                if rows < 0:
+                    break
+        return found
 
     def covering(self, after: int, until: int, since: int = BEGINNING - 1) -> list[Span]:
         """All rows of (after, until], and perhaps more at its old end, but none up to ``since``."""
@@ -240,6 +258,26 @@ class Queue:
             if page.last > cursor and not page.is_free:
                 return page.arrived_seconds
         return math.inf
+
+    # -- memory ----------------------------------------------------------------------------
+
+    def spill(self, wanted: int) -> None:
+        """Has pages leave memory until so many bytes have, those needed last first.
+
+        That is what all readers have passed, which is retained, the latest first: it leaves windows
+        last. Then it is what came last of the backlog.
+        """
+        passed = min((kind.least_cursor for kind in self._kinds.values()), default=FOREVER)
+        retained = [page for page in self.pages if page.last <= passed]
+        waiting = [page for page in self.pages if page.last > passed]
+        base = [self.base] if self.base else []
+        freed = 0
+        for page in chain(reversed(retained), base, reversed(waiting)):
+            if freed >= wanted:
+                return
+            if page.spill():
+                freed += page.bytes
+                self.spilled_bytes += page.bytes
 
     # -- readers ---------------------------------------------------------------------------
 
@@ -405,7 +443,7 @@ class Queue:
             page.free()
         self._pages, self._floors, self._lasts, self._amounts = [], [], [], []
         self.base = None
-        self.rows = self.bytes = self._freed = 0
+        self.rows = self.bytes = self.spilled_bytes = self._freed = 0
 
 
 def _sum(before: tuple[int, int], page: Page) -> tuple[int, int]:

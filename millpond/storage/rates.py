@@ -43,7 +43,7 @@ class Rate:
 class Course:
     """How many came in each slot of time since the beginning; slots grow with the run."""
 
-    def __init__(self, slot_seconds: float = 0.1, now: float | None = None) -> None:
+    def __init__(self, slot_seconds: float = 0.01, now: float | None = None) -> None:
         self.slot_seconds = slot_seconds
         self.counts = array("d")
         self._began = time.monotonic() if now is None else now

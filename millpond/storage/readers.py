@@ -80,6 +80,11 @@ class Reader:
     scans: bool = False
     works: bool = True
 
+    @property
+    def comes_back(self) -> bool:
+        """Whether it reads again what it has passed."""
+        return self.needs_content or self.retention.comes_back or self.retention.ends
+
 
 @dataclass
 class ReaderKind:

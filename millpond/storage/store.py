@@ -34,7 +34,10 @@ ROW_GROUP_ROWS = 100_000
 """Larger pages are written in two parts or more, which two tasks can read at once."""
 
 CACHED_BYTES = 256 * 2**20
-"""Tables read back from files are remembered up to this size, all together."""
+"""Tables read back from files are remembered up to this size, all together, unless told less."""
+
+SPILLED = "spilled"
+"""The folder for pages that memory has no room for; of a store in memory it lies on disk."""
 
 MEMORY = "memory"
 
@@ -62,6 +65,10 @@ class Store:
         """How often the store was opened: files of different runs never share a name."""
         self.bytes = 0
         """The bytes of all pages that are not free."""
+        self.cached_bytes = CACHED_BYTES
+        """How much of what was read back from files is remembered."""
+        self._disk: Path | None = None
+        self._disk_lock: int | None = None
         self._numbers = itertools.count()
         self._guard = threading.Lock()
         self._tables: OrderedDict[tuple[str, ...], pa.Table] = OrderedDict()
@@ -77,6 +84,18 @@ class Store:
     def new_name(self, folder: str, suffix: str = "") -> str:
         """A name within the store that no file had before."""
         return f"{folder}/{self.run}-{next(self._numbers)}{suffix}"
+
+    def new_spilled_name(self) -> str:
+        """A name on disk, for a page that memory has no room for."""
+        if self.is_durable:
+            return self.new_name("pages", ".parquet")
+        if self._disk is None:
+            parent = Path(tempfile.gettempdir())
+            _remove_abandoned(parent)
+            self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            self._disk_lock = _locked(self._disk)
+            (self.directory / SPILLED).symlink_to(self._disk)
+        return self.new_name(SPILLED, ".parquet")
 
     def new_slot(self) -> Path:
         """An empty directory for links to pages."""
@@ -107,7 +126,7 @@ class Store:
             if names not in self._tables:
                 self._tables[names] = table
                 self._tables_bytes += table.nbytes
-            while self._tables_bytes > CACHED_BYTES and len(self._tables) > 1:
+            while self._tables_bytes > self.cached_bytes and self._tables:
                 self._tables_bytes -= self._tables.popitem(last=False)[1].nbytes
         return table
 
@@ -147,10 +166,13 @@ class Store:
             shutil.rmtree(self.directory / "slots", ignore_errors=True)
         else:
             shutil.rmtree(self.directory, ignore_errors=True)
+            if self._disk is not None:
+                shutil.rmtree(self._disk, ignore_errors=True)
             atexit.unregister(self.close)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        for lock in (self._lock, self._disk_lock):
+            if lock is not None:
+                os.close(lock)
+        self._lock = self._disk_lock = None
 
 
 def write_parquet(table: pa.Table, path: Path | str) -> None:

@@ -257,7 +257,8 @@ def test_queues_by_hand_are_shown_and_found_again(tmp_path):
         fed(engine, [0])
         assert [len(engine.runtime.units.of[each].members) for each in ("op1", "op2")] == [1, 2]
         engine.push("S", page(1))
-        (first, *_) = engine.show("queues").to_pylist()
+        rows = engine.show("queues").to_pylist()
+        first = next(row for row in rows if row["after"] == "op1")
         named = {name: first[name] for name in ("after", "before", "queue", "by hand")}
         assert named == {"after": "op1", "before": "op2", "queue": "yes", "by hand": "queue"}
     for _ in range(2):  # from the log, then from one that begins with a checkpoint

@@ -52,7 +52,8 @@ def test_the_backlog_is_what_readers_have_not_passed(steps: list, merges: bool) 
         backlog.count(queue)
         passed = min(reader.cursor for reader in readers[:2])
         rows = sum(t > passed for t in came)
-        assert (backlog.rows, backlog.bytes) == backlog.of("q") == (rows, rows * ROW_BYTES)
+        waiting = Amount(rows, rows * ROW_BYTES, queue.bytes - queue.spilled_bytes)
+        assert (backlog.rows, backlog.bytes, backlog.memory_bytes) == backlog.of("q") == waiting
         for cursor in {reader.cursor for reader in readers[:2]}:
             expected = sum(cursor < t <= queue.heartbeat for t in came)
             assert queue.waiting(cursor, queue.heartbeat) == expected

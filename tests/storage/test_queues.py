@@ -278,3 +278,39 @@ def test_pages_read_again_for_their_ends_are_merged_by_levels(queue: Queue) -> N
             queue.compact(compaction)
         queue.free()
     assert queue.rows <= 3 * 107
+
+
+def test_what_is_spilled_is_read_again_and_the_earliest_of_the_backlog_stays(
+    queue: Queue, store: Store
+) -> None:
+    forever = Retention(WindowTimes(1000, None), comes_back=True)
+    reader = queue.subscribe(Reader(0, forever))
+    for first in range(1, 41, 10):
+        queue.append(elements(*((t, FOREVER, t) for t in range(first, first + 10))), is_sorted=True)
+        queue.advance(first + 9)
+    reader.cursor = 20
+    one = queue.pages[0].bytes
+    for pages, left in [(1, [0, 2, 3]), (2, [2]), (9, [])]:
+        queue.spill(pages * one)
+        in_memory = [n for n, page in enumerate(queue.pages) if not page.is_spilled]
+        assert in_memory == left
+        assert queue.spilled_bytes == (4 - len(left)) * one
+    assert times(queue.between(5, 33)) == list(range(6, 34))
+    assert queue.waiting(20, 40) == 20
+    reader.cursor = 2000
+    queue.advance(2000)
+    queue.free()
+    assert (queue.bytes, queue.spilled_bytes, store.bytes) == (0, 0, 0)
+    assert list(store.path(stores.SPILLED).iterdir()) == []
+
+
+def test_a_page_that_a_step_reads_is_not_spilled(queue: Queue) -> None:
+    queue.subscribe(Reader(0))
+    page = queue.append(elements((1, FOREVER, 1)))
+    assert page is not None
+    page.pin()
+    queue.spill(1)
+    assert (page.is_spilled, queue.spilled_bytes) == (False, 0)
+    page.unpin()
+    queue.spill(1)
+    assert page.is_spilled

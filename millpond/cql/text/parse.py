@@ -33,6 +33,7 @@ from millpond.cql.text.tokens import tokenize
 from millpond.errors import CqlError, Position
 
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
+STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE")
 
 
 def parse_statement(text: str) -> StatementSyntax:
@@ -269,8 +270,8 @@ def _show(cursor: Cursor) -> ShowStatement:
 def _explain(cursor: Cursor) -> ExplainStatement:
     cursor.expect("EXPLAIN")
     stage = "logical"
-    if cursor.word() in ("SYNTAX", "LOGICAL", "PHYSICAL") and cursor.peek(1):
-        stage = cursor.choice("a stage", "SYNTAX", "LOGICAL", "PHYSICAL").lower()
+    if cursor.word() in STAGES and cursor.peek(1):
+        stage = cursor.choice("a stage", *STAGES).lower()
     if cursor.accept("CREATE"):
         cursor.expect("QUERY")
         return ExplainStatement(stage, _create_query(cursor, cursor.name("a name")))

@@ -21,14 +21,10 @@ from millpond.snapshot import FloatArray, Observation, OperatorState, PlanSnapsh
 class MaximumSlopeSegment:
     """Serves the queue whose first segment of tuples is the steepest, one tuple at a time.
 
-    It needs a runtime that foretells tuples; where none are foretold the averages stand in for
-    them. Tuples are looked at again after each decision, so a segment may be interrupted.
+    It is optimal where a runtime foretells tuples, as the simulator does; on Spark, where a tuple
+    is a batch, the averages stand in for them. Tuples are looked at again after each decision, so a
+    segment may be interrupted.
     """
-
-    simulator_only: str | None = (
-        "it compares single tuples, whose costs only the simulator foretells; "
-        "choose component-based, its counterpart on averages"
-    )
 
     def __init__(self, objective: Objective = "latency", max_tuples: int | None = 1) -> None:
         check_objective(objective)

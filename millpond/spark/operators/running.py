@@ -21,6 +21,7 @@ from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
+from millpond.spark.costs import Line as CostLine
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
 from millpond.spark.frames import Plans, union
 from millpond.spark.placement import Placement
@@ -169,7 +170,7 @@ class RunningOperator:
             return horizon
         times: list[tuple[int, int, Page]] = []
         for queue in {id(queue): queue for queue, _ in self.subscriptions}.values():
-            spans = queue.between(self.claimed, horizon)
+            spans = queue.first(self.claimed, horizon, most)
             times += [(span.page.last, span.rows, span.page) for span in spans]
         times.sort(key=lambda each: each[0])
         total, until = 0, self.claimed
@@ -200,6 +201,10 @@ class RunningOperator:
         """Where a step of so many rows is to run."""
         frames = self.around.frames
         return self.placement.choose(rows, frames.started is not None, frames.is_awaited)
+
+    def line(self, rows: int) -> CostLine:
+        """What steps are thought to cost in the place for one of so many rows."""
+        return self.placement.lines[self.place_for(rows)]
 
     @cached_property
     def is_local(self) -> bool:

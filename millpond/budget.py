@@ -1,0 +1,78 @@
+"""The budget: memory for what waits in queues and what windows retain, together.
+
+What does not fit is spilled to disk, windows first, as they are needed last. Sources that can wait,
+and pushes, are held back once the backlog alone has reached the budget; those that cannot (a pipe,
+the wall clock) once it is several times that. A source is not held back while nobody has anything
+of it to work on: whoever waits for it would wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from millpond.settings import format_bytes
+from millpond.storage.backlog import Backlog
+from millpond.storage.queues import Queue
+from millpond.storage.store import CACHED_BYTES
+
+SPILLED_TO = 0.8
+"""What spilling leaves of the budget in memory, so that it is not done for every page."""
+
+LEAST_CACHED_BYTES = 2**20
+"""So much of what is read again is remembered, however small the budget is."""
+
+LIVE_BUDGETS = 4
+"""The backlog of live sources may be so many times the budget, most of it on disk."""
+
+
+def cached_bytes(limit_bytes: int) -> int:
+    """How much of what was spilled and read again is remembered."""
+    return min(CACHED_BYTES, max(LEAST_CACHED_BYTES, limit_bytes // 4))
+
+
+class Budget:
+    """Says what may come in, and makes room."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.fault: OSError | None = None
+        """Why nothing can be spilled, if so."""
+
+    def __str__(self) -> str:
+        return f"budget of {format_bytes(self.limit_bytes)}"
+
+    def has_room(self, backlog: Backlog, queues: Iterable[Queue], is_live: bool) -> bool:
+        """Whether an input with these queues may have more."""
+        limit = self.limit_bytes * (LIVE_BUDGETS if is_live else 1)
+        is_full = backlog.bytes >= limit
+        if self.fault is not None:
+            is_full = is_full or backlog.memory_bytes >= self.limit_bytes
+        return not is_full or all(queue.is_caught_up() for queue in queues)
+
+    def keep(self, backlog: Backlog, queues: Mapping[str, Queue]) -> str | None:
+        """Has pages leave memory that there is no room for.
+
+        If that fails, the name of the queue whose windows alone leave no room for anything else.
+        """
+        if backlog.memory_bytes <= self.limit_bytes:
+            self.fault = None
+            return None
+        try:
+            self._spill(backlog, queues)
+        except OSError as error:
+            self.fault = error
+        else:
+            self.fault = None
+        is_crowded = backlog.memory_bytes - backlog.bytes > self.limit_bytes
+        return backlog.most_retaining() if self.fault and is_crowded else None
+
+    def _spill(self, backlog: Backlog, queues: Mapping[str, Queue]) -> None:
+        goal = int(SPILLED_TO * self.limit_bytes)
+        for name in backlog.largest():
+            excess = backlog.memory_bytes - goal
+            if excess <= 0:
+                return
+            try:
+                queues[name].spill(excess)
+            finally:
+                backlog.count(queues[name])

@@ -1,0 +1,72 @@
+"""The plan of a running engine as it was measured, as plain data that can be written down.
+
+`millpond/simulator/prediction.py` reads it, in another process and without Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from millpond.catalog import QueryEntry
+from millpond.errors import StateError
+from millpond.snapshot import InputSnapshot, OperatorSnapshot
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+
+FORM = 1
+"""Which form the data have."""
+
+
+def measured_plan(engine: Engine) -> dict[str, Any]:
+    """Operators with costs, selectivities and sizes, arrivals over time, and what came of it."""
+    if not engine.has_runtime or not engine.runtime.tally.steps:
+        raise StateError("nothing has run, so nothing was measured; feed the queries first")
+    plan = engine.runtime.picture.elementary()
+    backlog = engine.runtime.backlog
+    return {
+        "form": FORM,
+        "strategy": engine.settings.strategy,
+        "processors": engine.runtime.limits.processors,
+        "streams": _streams(engine, plan.operators),
+        "operators": [_operator(plan.by_id[identity]) for identity in plan.upstream_first],
+        "backlog": {"peak_bytes": backlog.peak_bytes, "mean_bytes": backlog.mean_bytes()},
+        "latency": {
+            entry.name: asdict(engine.latency(entry.name))
+            for entry in engine.catalog.of_kind(QueryEntry)
+        },
+    }
+
+
+def _streams(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> dict[str, Any]:
+    read = {name: each for op in operators for each in op.inputs if (name := each.stream)}
+    return {
+        name: {
+            "tuple_bytes": each.tuple_bytes,
+            "slot_seconds": engine.inputs.queues[name].course.slot_seconds,
+            "arrivals": list(engine.inputs.queues[name].course.counts),
+        }
+        for name, each in read.items()
+    }
+
+
+def _operator(operator: OperatorSnapshot) -> dict[str, Any]:
+    return {
+        "id": operator.id,
+        "name": operator.name,
+        "inputs": [_input(each) for each in operator.inputs],
+        "output_bytes": operator.output_bytes,
+        "step_cost_seconds": operator.step_cost_seconds,
+        "queries": {share.name: share.weight for share in operator.queries},
+        "delivers": operator.delivers,
+    }
+
+
+def _input(each: InputSnapshot) -> dict[str, Any]:
+    return {
+        "source": each.source,
+        "cost_seconds": each.cost_seconds,
+        "selectivity": each.selectivity,
+        "tuples_per_second": each.tuples_per_second,
+    }

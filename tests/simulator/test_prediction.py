@@ -1,0 +1,80 @@
+"""Predictions: a measured plan in, what each strategy would have done out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond.errors import InputError
+from millpond.scheduling.registry import names
+from millpond.simulator.prediction import BLOCKS, Prediction, _blocks, predicted
+
+
+def operator(identity, source, cost, selectivity, **more):
+    """An operator as an engine writes it down."""
+    one = {"source": source, "cost_seconds": cost, "selectivity": selectivity}
+    facts = {"id": identity, "name": f"op{identity}", "inputs": [one], "output_bytes": 10.0}
+    return facts | {"step_cost_seconds": 0.0, "queries": {}, "delivers": False} | more
+
+
+def measured(processors=1):
+    """A burst through a cheap selective filter into a dear operator."""
+    burst = [1_000.0] * 10 + [0.0] * 90
+    return {
+        "processors": processors,
+        "streams": {"S": {"tuple_bytes": 10.0, "slot_seconds": 0.1, "arrivals": burst}},
+        "operators": [
+            operator(3, "S", 1e-4, 0.1),
+            operator(7, 3, 5e-3, 1.0, delivers=True, queries={"q": 1.0}),
+        ],
+    }
+
+
+def test_chain_keeps_a_burst_smaller_than_fifo_as_its_paper_says():
+    fifo, chain = predicted(measured(), ["fifo", "chain"], budget_bytes=1e9)
+    assert chain.peak_bytes < fifo.peak_bytes / 3
+    assert chain.finished_seconds == pytest.approx(fifo.finished_seconds, rel=0.05)
+
+
+def test_all_the_work_is_done_under_every_strategy():
+    work = 10_000 * 1e-4 + 1_000 * 5e-3
+    for found in predicted(measured(), names(), budget_bytes=1e9):
+        assert isinstance(found, Prediction), found
+        assert found.finished_seconds >= work - 1e-6
+        assert found.peak_bytes <= 100_000 + 1e-6
+        assert 0 < found.mean_latency_seconds < found.finished_seconds
+
+
+def test_two_processors_are_quicker():
+    one, two = (predicted(measured(n), ["fifo"], 1e9)[0] for n in (1, 2))
+    assert two.finished_seconds < one.finished_seconds
+
+
+def test_an_operator_waits_for_no_quiet_input():
+    facts = measured()
+    facts["streams"]["T"] = {"tuple_bytes": 10.0, "slot_seconds": 0.1, "arrivals": [1.0]}
+    quiet = {"source": "T", "cost_seconds": 1e-4, "selectivity": 0.1}
+    facts["operators"][0]["inputs"].append(quiet)
+    (found,) = predicted(facts, ["chain"], 1e9)
+    assert found.finished_seconds < 20
+
+
+@pytest.mark.parametrize("part", ["processors", "streams", "operators"])
+def test_what_is_no_measured_plan_is_refused(part):
+    facts = measured()
+    del facts[part]
+    with pytest.raises(InputError, match="these are no statistics of an engine"):
+        predicted(facts, ["fifo"], 1e9)
+
+
+@given(st.lists(st.integers(0, 100_000), max_size=40), st.floats(0.01, 100))
+def test_blocks_have_all_rows_in_their_slots(counts, slot_seconds):
+    times, sizes = _blocks(np.array(counts, dtype=np.float64), slot_seconds)
+    assert sizes.sum() == pytest.approx(sum(counts))
+    assert (np.diff(times) >= 0).all()
+    slots = np.floor(times / slot_seconds + 1e-6).astype(int)
+    found = np.bincount(slots, weights=sizes, minlength=len(counts))
+    assert found.tolist() == pytest.approx(counts)
+    assert len(times) <= BLOCKS + len(counts)

@@ -1,0 +1,86 @@
+"""Steps grow with the backlog until their fixed part does not matter, and never wait for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millpond import Engine
+from millpond.decisions import RunOperator
+from millpond.scheduling.strategy_text import driving_spark
+from millpond.spark.batches import FIXED_SHARE, batch_rows
+from millpond.spark.costs import Line
+
+SECONDS = st.floats(1e-6, 10)
+
+
+@given(st.none() | st.integers(1, 10**6), st.none() | SECONDS, SECONDS, st.floats(1e-8, 1e-2))
+def test_the_fixed_part_is_a_tenth_at_most(
+    tuples: int | None, seconds: float | None, step: float, row: float
+) -> None:
+    line, most = Line(step, row), 10**9
+    rows = batch_rows(RunOperator(0, tuples, seconds), line, most)
+    assert rows == most or line.step <= 1.001 * FIXED_SHARE * line.at(rows)
+    if tuples is None and seconds is None:
+        assert rows == most
+    needed = step * (1 / FIXED_SHARE - 1) / row
+    if tuples is not None and tuples > needed + 1 and seconds is None:
+        assert rows == tuples
+    if seconds is not None:
+        assert rows <= needed + 2 or line.at(rows - 1) <= seconds * 1.001
+
+
+def test_limits_of_the_user_are_kept_and_a_step_makes_progress() -> None:
+    assert batch_rows(RunOperator(0, 1), Line(1.0, 1e-6), 50) == 50
+    assert batch_rows(RunOperator(0, 1), Line(0.0, 0.0), 50) == 1
+    assert batch_rows(RunOperator(0, None, 0.1), Line(0.5, 0.0), 50) == 50
+
+
+def push(engine: Engine, first: int, count: int) -> None:
+    engine.push("S", [(n, n % 7) for n in range(first, first + count)])
+
+
+@pytest.mark.parametrize("strategy", ["per-tuple-greedy", "fifo(max_tuples = 1)"])
+def test_a_backlog_is_served_in_batches_and_little_at_once(strategy: str) -> None:
+    with Engine({"strategy": strategy}) as engine:
+        engine.execute(
+            "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t; CREATE QUERY q AS SELECT a FROM S;"
+        )
+        push(engine, 0, 3)
+        engine.run_until_idle()
+        (tally,) = [each.tally for each in engine.runtime.statistics.values()]
+        assert (tally.steps, tally.rows_in) == (1, 2)
+        push(engine, 3, 50_000)
+        engine.run_until_idle()
+        assert tally.steps < 200
+        engine.finish()
+        assert engine.result_count("q") == 50_003
+
+
+def test_strategies_may_change_while_steps_run() -> None:
+    script = """
+        CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+        CREATE QUERY few AS SELECT a FROM S WHERE a > 3;
+        CREATE QUERY counts AS SELECT a, count(*) AS n FROM S [RANGE 50] GROUP BY a;
+        CREATE QUERY pairs AS SELECT x.a FROM S [RANGE 3] x, S [RANGE 2] y WHERE x.a = y.a;
+    """
+
+    def answers(engine: Engine) -> list[Any]:
+        engine.finish()
+        queries = ("few", "counts", "pairs")
+        return [sorted(map(str, engine.results(query).to_pylist())) for query in queries]
+
+    changes = [*driving_spark(), "threshold(memory_bytes = 100)", "auto(slice_seconds = 0.001)"]
+    with Engine() as still, Engine({"processors": 3}) as moving:
+        for engine in (still, moving):
+            engine.execute(script)
+        moving.start()
+        for n, strategy in enumerate(changes):
+            moving.execute(f"SET strategy = '{strategy}'")
+            for engine in (still, moving):
+                push(engine, 40 * n, 40)
+        moving.stop()
+        assert answers(moving) == answers(still)
