@@ -432,6 +432,7 @@ class SparkRuntime:
             step.unclaim()
             step.throw_away()
             return True
+        step.give_up_unless_whole()
         step.is_over = True
         for each in step.steps:
             if each.outcome is not None:

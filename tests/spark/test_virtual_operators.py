@@ -106,6 +106,26 @@ def test_a_member_that_fails_takes_only_its_queries_along(spark):
         assert failure.rows
 
 
+def test_an_execution_that_breaks_off_commits_nothing_of_itself(monkeypatch):
+    """A disk is full when the members have done their work: all of them fail, aloud."""
+    with Engine() as engine:
+        engine.execute(STREAM + COUNTED + CHAIN)
+        without_queues(engine)
+        fed(engine, [0])
+        before = answers(engine, "chain")
+
+        def full(step):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(UnitStep, "_settle", full)
+        engine.push("S", page(1))
+        with pytest.raises(MillpondError, match="No space left on device"):
+            engine.run_until_idle()
+        assert answers(engine, "chain") == before
+        assert [failure.query for failure in engine.failures()] == ["chain"]
+        assert not engine.graph.operators
+
+
 def test_dropping_one_of_several_while_their_step_runs_repeats_the_others_part(monkeypatch):
     with Engine() as engine, Engine() as other:
         for each in (engine, other):
