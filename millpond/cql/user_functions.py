@@ -72,8 +72,12 @@ def needed_functions(plan: Node) -> list[UserFunction]:
 
 @follows_from_inputs
 def _needed(node: Node) -> frozenset[UserFunction]:
-    own = (each for field in fields(node) for each in _called(getattr(node, field.name)))
-    return frozenset(own).union(*map(_needed, (*node.inputs, *node.subqueries)))
+    return frozenset(functions_of(node)).union(*map(_needed, (*node.inputs, *node.subqueries)))
+
+
+def functions_of(node: Node) -> list[UserFunction]:
+    """The functions of the user that a node of a plan calls itself."""
+    return [called for field in fields(node) for called in _called(getattr(node, field.name))]
 
 
 def _called(value: Any) -> Iterator[UserFunction]:
