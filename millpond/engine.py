@@ -138,7 +138,7 @@ class Engine:
         self.claims = Claims()
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
-        self.graph = Graph(is_apart=self.settings.linear == "apart")
+        self.graph = Graph(linear=self.settings.linear)
         self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
@@ -417,14 +417,15 @@ class Engine:
             )
         if moves:
             self._move_to(settings.store)
-        strategy = engine_strategy(settings.strategy, settings.budget_bytes)
+        strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
         self._keep_to_budget()
-        self.graph.is_apart = settings.linear == "apart"
-        if action.key.lower() in ("strategy", "budget") and self._loop is not None:
+        self.graph.linear = settings.linear
+        if action.key.lower() in ("strategy", "mode", "budget") and self._loop is not None:
             self._loop.strategy = strategy
+            self.runtime.placement = self.runtime.placement.undecided()
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
 
@@ -668,7 +669,8 @@ class Engine:
             self._runtime.start(identities, self.inputs.since, BEGINNING - 1)
 
     def _strategy(self) -> Strategy:
-        return engine_strategy(self.settings.strategy, self.settings.budget_bytes)
+        settings = self.settings
+        return engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
 
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
@@ -764,7 +766,7 @@ class Engine:
             if not self._outputs:
                 self._journal.flush()
                 return has_news
-            if has_news or is_idle:
+            if feed.promises and (has_news or is_idle):
                 self.inputs.promise(self.settings)
                 self.arrivals.has_news = False
             self._journal.flush()

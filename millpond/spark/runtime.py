@@ -29,6 +29,7 @@ from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
+from millpond.spark.pools import pool_of
 from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
@@ -314,6 +315,7 @@ class SparkRuntime:
             if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
                 return  # no longer as it was observed
             step = unit.prepare(unit.limited(self._batch(decision, unit)))
+            step.pool = pool_of(decision.thread, decision.weight)
             for member in unit.members:
                 measured = self.statistics[member.identity]
                 measured.input_bytes = member.row_bytes or measured.input_bytes
@@ -324,17 +326,17 @@ class SparkRuntime:
             step.tag = AT_ONCE
         self._execute_at_once(step)
 
+    def _batch(self, decision: RunOperator, unit: Unit) -> int:
+        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        most = self.limits.step_rows
+        return batch_rows(decision, unit.experience(min(unit.waiting(unit.horizon), most)), most)
+
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
             queues = frozenset(
                 (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
             )
             self.placement = self._placement.choose(self._graph, queues)
-
-    def _batch(self, decision: RunOperator, unit: Unit) -> int:
-        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
-        waiting = min(unit.waiting(unit.horizon), self.limits.step_rows)
-        return batch_rows(decision, unit.line(waiting), self.limits.step_rows)
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""
@@ -355,7 +357,7 @@ class SparkRuntime:
             self._commit_finished()
 
     def _submit(self, step: UnitStep) -> None:
-        step.tag = self._processors.submit(lambda: self._execute(step))
+        step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
 
     def _execute(self, step: UnitStep) -> None:
         error, lost = None, None
@@ -430,6 +432,7 @@ class SparkRuntime:
             step.unclaim()
             step.throw_away()
             return True
+        step.give_up_unless_whole()
         step.is_over = True
         for each in step.steps:
             if each.outcome is not None:
@@ -461,6 +464,7 @@ class SparkRuntime:
             self._listener.put_out(running.operator.query, step.published, step.reached)
         elif step.published is not None:
             queue.add(step.published)
+        queue.passed(outcome.rows - (step.published.rows if step.published is not None else 0))
         running.commit(step)
         queue.advance(step.reached)
         if outcome.output is not None and outcome.output is not step.published:

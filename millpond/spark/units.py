@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
-from millpond.spark.costs import Line as CostLine
+from millpond.spark.batches import Experience
+from millpond.spark.costs import Line
 from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
@@ -71,11 +72,6 @@ class Unit:
         """About how many rows wait for its members."""
         return sum(member.waiting(member.claimed, until) for member in self.members)
 
-    def line(self, rows: int) -> CostLine:
-        """What steps are thought to cost that read so many rows, of all members together."""
-        lines = [member.line(rows) for member in self.members]
-        return CostLine(sum(each.step for each in lines), sum(each.row for each in lines))
-
     @property
     def oldest_arrival(self) -> float:
         """When the oldest page that waits has come; infinity if none does."""
@@ -94,6 +90,12 @@ class Unit:
         horizon = self.horizon
         behind = (member for member in self.members if member.claimed < horizon)
         return min(member.limited(horizon, most) for member in behind)
+
+    def experience(self, rows: int) -> Experience:
+        """What is known of steps of so many rows, as if each member read them all."""
+        known = [member.experience(rows) for member in self.members]
+        step, row = (sum(getattr(each.line, part) for each in known) for part in ("step", "row"))
+        return Experience(Line(step, row), max(each.usual_rows for each in known))
 
     def prepare(self, until: int) -> UnitStep:
         """Claims the time up to ``until``, of all members that are not there yet."""
@@ -196,6 +198,8 @@ class UnitStep:
     lost: SparkSession | None = None
     """The session that died while it was executed, if one did."""
     repetitions: int = 0
+    pool: str | None = None
+    """The pool of Spark's that its jobs go to; None: that of the thread that executes it."""
     tag: str | None = None
     """What Spark knows its jobs by."""
     is_executed: bool = False
@@ -331,6 +335,18 @@ class UnitStep:
 
     # -- the end ---------------------------------------------------------------------------
 
+    def give_up_unless_whole(self) -> None:
+        """Has nothing to be committed if the execution did not come to its end.
+
+        Whoever it failed in has failed, or all of them if that is not known.
+        """
+        if self.error is None:
+            return
+        is_known = any(step.error is not None for step in self.steps)
+        for step in self.steps:
+            step.running.discard(step)
+            step.error = step.error if is_known else self.error
+
     @property
     def is_outdated(self) -> bool:
         """Whether somebody has begun to read what the members put out among themselves."""
@@ -343,6 +359,7 @@ class UnitStep:
         """Gives up what the execution has written, so that it can be repeated."""
         for step in self.steps:
             step.running.discard(step)
+            step.error = None
         self.error, self.lost, self.is_executed = None, None, False
 
     def unclaim(self) -> None:
