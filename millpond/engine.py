@@ -123,7 +123,13 @@ class Engine:
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
-        self._functions_given(functions)
+        for given in functions:
+            if not isinstance(given, tuple) or len(given) != 4:
+                raise StateError(
+                    "functions are given as (name, function, parameter types, result type), "
+                    f"not {given!r}"
+                )
+            self._register_function(*given)
         self._directory = Path(directory or ".")
         self._keeps_results = keep_results
         self.lazy_spark = LazySpark(spark)
@@ -132,7 +138,7 @@ class Engine:
         self.claims = Claims()
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
-        self.graph = Graph(is_apart=self.settings.linear == "apart")
+        self.graph = Graph(linear=self.settings.linear)
         self.budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
@@ -411,14 +417,15 @@ class Engine:
             )
         if moves:
             self._move_to(settings.store)
-        strategy = engine_strategy(settings.strategy, settings.budget_bytes)
+        strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
         if action.key.lower() == "tick":
             apply(action, self.catalog)
         self.settings = settings
         self._keep_to_budget()
-        self.graph.is_apart = settings.linear == "apart"
-        if action.key.lower() in ("strategy", "budget") and self._loop is not None:
+        self.graph.linear = settings.linear
+        if action.key.lower() in ("strategy", "mode", "budget") and self._loop is not None:
             self._loop.strategy = strategy
+            self.runtime.placement = self.runtime.placement.undecided()
         if self._runtime is not None:
             self._set_limits(self._runtime.limits)
 
@@ -457,11 +464,9 @@ class Engine:
         """
         with self._lock:
             self._check_open()
-            self._register_function(name, function, parameters, result)
-
-    def _functions_given(self, functions: Iterable[FunctionGiven]) -> None:
-        for given in functions:
-            self._register_function(*given)
+            replaces = self._register_function(name, function, parameters, result)
+            if replaces and self._journal.is_durable:
+                self.compact_log()  # so that it speaks of the other one no more
 
     def _register_function(
         self,
@@ -469,7 +474,8 @@ class Engine:
         function: Callable[..., Any],
         parameters: Sequence[Type | str],
         result: Type | str,
-    ) -> None:
+    ) -> bool:
+        """Registers a function; whether it takes the place of another one."""
         from millpond.spark.user_functions import user_function
 
         key = checked_name(name)
@@ -481,6 +487,7 @@ class Engine:
                 "that call it first, or choose another name"
             )
         self.catalog.functions[key] = made
+        return before not in (None, made)
 
     def needed_functions(self) -> list[UserFunction]:
         """The functions of the user that views and queries call."""
@@ -662,7 +669,8 @@ class Engine:
             self._runtime.start(identities, self.inputs.since, BEGINNING - 1)
 
     def _strategy(self) -> Strategy:
-        return engine_strategy(self.settings.strategy, self.settings.budget_bytes)
+        settings = self.settings
+        return engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
 
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""

@@ -32,8 +32,13 @@ class Replay:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.given = {"tick": engine.settings.tick_microseconds, "seed": engine.settings.seed}
-        """The settings that times and samples depend on."""
+        settings = engine.settings
+        self.given: dict[str, Any] = {
+            "tick": settings.tick_microseconds,
+            "seed": settings.seed,
+            "linear": settings.linear,
+        }
+        """The settings that times, samples and plans depend on."""
         self.runs = 0
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
@@ -48,13 +53,15 @@ class Replay:
         facts = dict(record)
         getattr(self, f"_{facts.pop('kind')}")(**facts)
 
-    def _open(self, run: int, tick: int, seed: int, keeps: bool) -> None:
+    def _open(self, run: int, tick: int, seed: int, keeps: bool, linear: str = "fused") -> None:
         self.runs = run
         self._engine.keep_results(keeps)
-        if self.given != {"tick": tick, "seed": seed}:
+        if self.given != {"tick": tick, "seed": seed, "linear": linear}:
+            now = self.given
             raise StateError(
-                f"the store was opened with a tick of {tick} microseconds and seed {seed}, now "
-                f"with {self.given['tick']} and {self.given['seed']}; set the same or another store"
+                f"the store was opened with a tick of {tick} microseconds, seed {seed} and linear "
+                f"{linear}, now with {now['tick']}, {now['seed']} and {now['linear']}; "
+                "set the same or another store"
             )
 
     def _statement(

@@ -216,6 +216,12 @@ class Settings:
         Change.BEFORE_STREAMS,
     )
     strategy: str = _option("strategy", "round-robin", _word, "the scheduling strategy")
+    mode: str = _option(
+        "mode",
+        "free",
+        _one_of("free", "di", "gts", "ots", "hmts"),
+        "who may begin a step: whatever the strategy says (free), or threads as in the HMTS paper",
+    )
     seed: int = _option(
         "seed",
         0,
@@ -282,9 +288,9 @@ class Settings:
     linear: str = _option(
         "linear",
         "fused",
-        _one_of("fused", "apart"),
-        "whether selections and projections are part of what reads them, or operators of their own "
-        "with a queue behind them where one is wanted",
+        _one_of("fused", "functions", "apart"),
+        "which selections and projections are operators of their own, behind which a queue can "
+        "stand: none, those next to functions of the user, or all",
         change=Change.BEFORE_QUERIES,
     )
     processors: int = _option(

@@ -221,7 +221,7 @@ def settings_of(
     if store is not None:
         settings = settings.with_option("store", store)
     # What cannot drive Spark is refused before anything starts.
-    engine_strategy(settings.strategy, settings.budget_bytes)
+    engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
     return settings
 
 

@@ -30,7 +30,7 @@ def _changed(settings: Settings, statement: Statement) -> Settings:
     if not isinstance(action, SetOption):
         return settings
     settings = settings.with_option(action.key, str(action.value))
-    engine_strategy(settings.strategy, settings.budget_bytes)
+    engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
     return settings
 
 

@@ -30,6 +30,7 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node, canonical
+from millpond.cql.user_functions import functions_of
 from millpond.errors import MillpondError, StateError
 from millpond.planning.nodes import Arrivals, Combine, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
@@ -265,8 +266,9 @@ class Graph:
     operators: dict[str, Operator] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     """When each operator began: queries registered later see only what came later."""
-    is_apart: bool = False
-    """Whether selections and projections of queries to come are operators of their own."""
+    linear: str = "fused"
+    """Which selections and projections of queries to come are operators of their own: none
+    (fused), those next to functions of the user (functions), or all (apart)."""
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
     _readers: dict[str, list[str]] = field(default_factory=dict)
     _next: int = 1
@@ -366,7 +368,7 @@ class Graph:
         """What adding a query would run, and which parts of it run already."""
         readers = {queue: list(operators) for queue, operators in self._readers.items()}
         operators, epochs, ids = dict(self.operators), dict(self.epochs), dict(self._ids)
-        trial = Graph(operators, epochs, self.is_apart, ids, readers, self._next)
+        trial = Graph(operators, epochs, self.linear, ids, readers, self._next)
         output = trial.add_query(name, plan, epoch)
         return trial.describe(trial.upstream(output), set(self.operators))
 
@@ -434,12 +436,21 @@ class _Build:
                 return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
             case _ if self._join_below(node):
                 return self._read(self._join(node, *below))
-            case Filter() | Project() if self._graph.is_apart and node not in self._sampled:
+            case Filter() | Project() if self._stands_alone(node):
                 return self._read(LinearOperator(node.with_inputs(below)))
             case Filter() | Project() | Sample() | RangeWindow() | Combine():
                 return node.with_inputs(below)
             case _:
                 return self._read(self._operator(node, below))
+
+    def _stands_alone(self, node: Node) -> bool:
+        """Whether a selection or a projection is an operator of its own."""
+        if self._graph.linear == "fused" or node in self._sampled:
+            return False
+        if self._graph.linear == "apart":
+            return True
+        near = (node, *self._parents.get(node, ()))
+        return any(functions_of(each) for each in near if isinstance(each, Filter | Project))
 
     def _read(self, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)

@@ -29,6 +29,10 @@ class QueuePlacement:
         """The same after a strategy has chosen the edges of a graph that keep a queue."""
         return replace(self, chosen={edge: edge in queues for edge in edges(graph)})
 
+    def undecided(self) -> QueuePlacement:
+        """The same for another strategy, which has chosen nothing yet."""
+        return replace(self, chosen={})
+
     def say(self, operator: str, has_queue: bool) -> QueuePlacement:
         """The same after a user has spoken about what is behind an operator."""
         return replace(self, by_hand={**self.by_hand, operator: has_queue})

@@ -16,6 +16,9 @@ from millpond.scheduling.strategy import Strategy, simulator_only
 
 _WHOLE = re.compile(r"\s*([^\s()=,'\"][^()=,'\"]*?)\s*(?:\((.*)\)\s*)?", re.DOTALL)
 _SETTING = re.compile(r"\s*(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|[^\s,'\"()=]+)\s*(?:,|$)")
+THREADED = ("di", "gts", "ots", "hmts")
+"""The strategies that divide a plan among threads: the modes of an engine."""
+
 _WORDS: dict[str, object] = {"none": None, "null": None, "true": True, "false": False}
 
 
@@ -49,13 +52,17 @@ def parse_strategy(text: str) -> StrategyText:
     return StrategyText(name, settings)
 
 
-def engine_strategy(text: str, budget_bytes: float) -> Strategy:
+def engine_strategy(text: str, budget_bytes: float, mode: str = "free") -> Strategy:
     """The strategy of that text, able to drive Spark, with the budget as its memory if it has one.
+
+    A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`.
 
     >>> engine_strategy("threshold(beta = 0.8)", budget_bytes=1e9).memory_bytes
     1000000000.0
     """
     name, settings = parse_strategy(text)
+    if mode != "free":
+        name, settings = _in_threads(mode, name, settings)
     if "memory_bytes" in signature(find(str(settings.get("inner", name)))).parameters:
         settings.setdefault("memory_bytes", budget_bytes)
     strategy = make(name, **settings)
@@ -63,6 +70,23 @@ def engine_strategy(text: str, budget_bytes: float) -> Strategy:
     if reason:
         raise StrategyError(f'strategy "{name}" cannot drive Spark: {reason}')
     return strategy
+
+
+def _in_threads(mode: str, name: str, settings: dict[str, object]) -> StrategyText:
+    """A mode with a strategy in its threads, where it has one."""
+    if name in THREADED:
+        raise StrategyError(
+            f"strategy \"{name}\" has threads of its own; SET mode = 'free', or name another one"
+        )
+    inside = signature(find(mode)).parameters.keys() - {"strategy"}
+    strange = settings.keys() - inside
+    if strange:
+        raise StrategyError(
+            f'mode "{mode}" can not hand {min(strange)} on to strategy "{name}"; leave it away, or '
+            "SET mode = 'free'"
+        )
+    takes = "strategy" in signature(find(mode)).parameters
+    return StrategyText(mode, settings | ({"strategy": name} if takes else {}))
 
 
 def driving_spark() -> tuple[str, ...]:

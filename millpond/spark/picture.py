@@ -115,7 +115,7 @@ class Picture:
             sum(rows * self.statistics[each].input_bytes for each, rows in waiting.items()),
             unit.oldest_arrival - self.began,
             is_ready,
-            is_busy and not is_ready,
+            is_busy,
         )
 
     def place_of(self, identity: str) -> str:

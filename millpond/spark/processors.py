@@ -1,4 +1,5 @@
-"""Processors: threads that execute steps, each with a FAIR pool of Spark's of its own.
+"""Processors: threads that execute steps, each with a FAIR pool of Spark's of its own, or in the
+pool that a strategy's thread has (`pools.py`).
 
 Python's threads are threads of the JVM too (PySpark pins them), so a pool and a tag hold for the
 jobs that the same thread starts, and for no other.
@@ -32,15 +33,15 @@ class Processors:
         self._pools = itertools.count()
         self._works = itertools.count()
 
-    def submit(self, work: Callable[[], None]) -> str:
+    def submit(self, work: Callable[[], None], pool: str | None = None) -> str:
         """Runs ``work`` soon, in a thread of its own; the tag of the jobs that it starts."""
         tag = f"{self._tag}-step-{next(self._works)}"
-        self._threads.submit(self._run, work, tag)
+        self._threads.submit(self._run, work, tag, pool)
         return tag
 
-    def _run(self, work: Callable[[], None], tag: str) -> None:
+    def _run(self, work: Callable[[], None], tag: str, pool: str | None) -> None:
         here = self._here
-        here.tag, here.is_marked, here.used = tag, False, None
+        here.tag, here.is_marked, here.used, here.pool = tag, False, None, pool
         try:
             work()
         finally:
@@ -54,11 +55,12 @@ class Processors:
         here, context = self._here, session.sparkContext
         here.used = session
         if here.session is not session:
-            context.setLocalProperty("spark.scheduler.pool", f"{self._tag}-{next(self._pools)}")
+            here.own_pool = f"{self._tag}-{next(self._pools)}"
             context.addJobTag(self._tag)
             context.setInterruptOnCancel(True)  # else tasks run on to their end, for nobody
             here.session, here.is_marked = session, False
         if here.tag is not None and not here.is_marked:
+            context.setLocalProperty("spark.scheduler.pool", here.pool or here.own_pool)
             context.addJobTag(here.tag)
             here.is_marked = True
 
@@ -85,6 +87,9 @@ class _Here(threading.local):
     """The session that knows its pool."""
     used: SparkSession | None = None
     """The session that the work at hand uses."""
+    own_pool: str = ""
+    pool: str | None = None
+    """The pool of the work at hand, if not the thread's own."""
     tag: str | None = None
     is_marked: bool = False
     """Whether the jobs of the work at hand bear its tag."""

@@ -29,6 +29,7 @@ from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture, number
+from millpond.spark.pools import pool_of
 from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
@@ -314,6 +315,7 @@ class SparkRuntime:
             if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
                 return  # no longer as it was observed
             step = unit.prepare(unit.limited(self._batch(decision, unit)))
+            step.pool = pool_of(decision.thread, decision.weight)
             for member in unit.members:
                 measured = self.statistics[member.identity]
                 measured.input_bytes = member.row_bytes or measured.input_bytes
@@ -355,7 +357,7 @@ class SparkRuntime:
             self._commit_finished()
 
     def _submit(self, step: UnitStep) -> None:
-        step.tag = self._processors.submit(lambda: self._execute(step))
+        step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
 
     def _execute(self, step: UnitStep) -> None:
         error, lost = None, None
@@ -430,6 +432,7 @@ class SparkRuntime:
             step.unclaim()
             step.throw_away()
             return True
+        step.give_up_unless_whole()
         step.is_over = True
         for each in step.steps:
             if each.outcome is not None:
@@ -461,6 +464,7 @@ class SparkRuntime:
             self._listener.put_out(running.operator.query, step.published, step.reached)
         elif step.published is not None:
             queue.add(step.published)
+        queue.passed(outcome.rows - (step.published.rows if step.published is not None else 0))
         running.commit(step)
         queue.advance(step.reached)
         if outcome.output is not None and outcome.output is not step.published:

@@ -19,6 +19,7 @@ from millpond.spark.executors import cores, join_cluster
 from millpond.spark.hadoop import shorten_hadoop_options
 from millpond.spark.internals import die_quietly, master_of, running_session
 from millpond.spark.java import java_home
+from millpond.spark.pools import allocation_file
 
 
 def create_session(settings: Settings | None = None, **extra: str) -> SparkSession:
@@ -55,7 +56,9 @@ def _new_session(settings: Settings, extra: dict[str, str]) -> SparkSession:
     for key, value in options.items():
         builder = builder.config(key, value)
     is_ours = SparkContext._active_spark_context is None
-    session = _start(builder, settings.spark_master)
+    with allocation_file() as pools:
+        builder = builder.config("spark.scheduler.allocation.file", pools.as_uri())
+        session = _start(builder, settings.spark_master)
     if is_ours:
         _prepare(session)
     return session

@@ -198,6 +198,8 @@ class UnitStep:
     lost: SparkSession | None = None
     """The session that died while it was executed, if one did."""
     repetitions: int = 0
+    pool: str | None = None
+    """The pool of Spark's that its jobs go to; None: that of the thread that executes it."""
     tag: str | None = None
     """What Spark knows its jobs by."""
     is_executed: bool = False
@@ -302,7 +304,7 @@ class UnitStep:
         step.outcome, step.rows = outcome or Outcome(None), now.rows
         parts = list(self._parts(now, together))
         step.outcome.taken = sum(rows for _, rows in parts)
-        step.outcome.origins = mixed(part for part in parts if part[0])
+        step.outcome.origins = mixed(parts)
         if step.outcome.output is not None:
             step.outcome.output.origins = step.outcome.origins
         if step.outcome.until is None and now.until < step.until:
@@ -333,6 +335,18 @@ class UnitStep:
 
     # -- the end ---------------------------------------------------------------------------
 
+    def give_up_unless_whole(self) -> None:
+        """Has nothing to be committed if the execution did not come to its end.
+
+        Whoever it failed in has failed, or all of them if that is not known.
+        """
+        if self.error is None:
+            return
+        is_known = any(step.error is not None for step in self.steps)
+        for step in self.steps:
+            step.running.discard(step)
+            step.error = step.error if is_known else self.error
+
     @property
     def is_outdated(self) -> bool:
         """Whether somebody has begun to read what the members put out among themselves."""
@@ -345,6 +359,7 @@ class UnitStep:
         """Gives up what the execution has written, so that it can be repeated."""
         for step in self.steps:
             step.running.discard(step)
+            step.error = None
         self.error, self.lost, self.is_executed = None, None, False
 
     def unclaim(self) -> None:

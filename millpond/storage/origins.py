@@ -21,9 +21,13 @@ def mixed(parts: Iterable[tuple[Origins, float]]) -> Origins:
 
     >>> mixed([(((1.0, 10.0),), 4), (((2.0, 5.0), (1.0, 5.0)), 4)])
     ((1.0, 6.0), (2.0, 2.0))
+    >>> mixed([(((1.0, 10.0),), 0)])
+    ()
     """
     rows_at: dict[float, float] = {}
     for origins, rows in parts:
+        if not rows:
+            continue
         total = sum(count for _, count in origins)
         for moment, count in origins if rows else ():
             rows_at[moment] = rows_at.get(moment, 0.0) + rows * count / total

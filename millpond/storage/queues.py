@@ -117,8 +117,7 @@ class Queue:
 
     def add(self, page: Page) -> None:
         """Adds a page; a short one before it that nobody has read yet takes it up."""
-        self.arrivals.add(page.rows)
-        self.course.add(page.rows)
+        self.passed(page.rows)
         if not self.store.is_durable and self._grows(page):
             old, floor = self._pages.pop(), self._floors.pop()
             self._lasts.pop()
@@ -129,6 +128,11 @@ class Queue:
         else:
             self._place(page, self.heartbeat)
         self._offer(page)
+
+    def passed(self, rows: int) -> None:
+        """Counts rows that come; some are read before anybody else sees them, and are no page."""
+        self.arrivals.add(rows)
+        self.course.add(rows)
 
     def _offer(self, page: Page) -> None:
         for kind in self._kinds.values():

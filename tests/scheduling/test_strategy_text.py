@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import StrategyError
-from millpond.scheduling.registry import BUILT_IN, names
+from millpond.scheduling.registry import names
 from millpond.scheduling.strategies.chain import Chain
+from millpond.scheduling.strategies.direct_interoperability import DirectInteroperability
+from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.periodically_oldest import PeriodicallyOldest
 from millpond.scheduling.strategies.threshold import Threshold
 from millpond.scheduling.strategy_text import driving_spark, engine_strategy, parse_strategy
-
-SIMULATOR_ONLY = {"di", "hmts"}
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,33 @@ def test_the_budget_is_the_memory_of_those_that_mind_it() -> None:
     assert cured.inner.memory_bytes == 1e9
 
 
-def test_those_that_need_the_simulator_are_known() -> None:
-    assert set(driving_spark()) == set(BUILT_IN) - SIMULATOR_ONLY
+@pytest.mark.parametrize(
+    "text", ["chain", "periodically-oldest(inner = chain)", "gts(strategy = chain)"]
+)
+def test_one_that_needs_the_simulator_is_refused_with_another_to_choose(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "it needs the simulator; choose fifo"
+    monkeypatch.setattr(Chain, "simulator_only", reason, raising=False)
+    assert "chain" not in driving_spark()
+    with pytest.raises(StrategyError, match=f"cannot drive Spark: {reason}"):
+        engine_strategy(text, 1e9)
+
+
+def test_a_mode_has_the_strategy_in_its_threads() -> None:
+    gts = engine_strategy("chain(max_tuples = 7)", 1e9, "gts")
+    assert isinstance(gts, Gts)
+    assert (gts.level.strategy, gts.level.max_tuples) == ("chain", 7)
+    assert isinstance(engine_strategy("round-robin", 1e9, "di"), DirectInteroperability)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "mode", "complaint"),
     [
-        *sorted(SIMULATOR_ONLY),
-        *("periodically-oldest(inner = hmts)", "dynamic-priority(inner = di)"),
+        ("hmts", "gts", r'strategy "hmts" has threads of its own; SET mode = .free., or name'),
+        ("threshold(beta = 0.5)", "hmts", r'mode "hmts" can not hand beta on to strategy "thr'),
     ],
 )
-def test_those_that_need_the_simulator_are_refused_with_another_to_choose(text: str) -> None:
-    with pytest.raises(StrategyError, match=r"cannot drive Spark: .*simulator.*; choose \w+"):
-        engine_strategy(text, 1e9)
+def test_what_a_mode_can_not_do_is_said(text: str, mode: str, complaint: str) -> None:
+    with pytest.raises(StrategyError, match=complaint):
+        engine_strategy(text, 1e9, mode)

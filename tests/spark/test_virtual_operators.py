@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from millpond import Engine
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, StateError
 from millpond.planning.placement import QueuePlacement
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.units import UnitStep
@@ -104,6 +104,26 @@ def test_a_member_that_fails_takes_only_its_queries_along(spark):
         (failure,) = engine.failures()
         assert failure.query == "beside"
         assert failure.rows
+
+
+def test_an_execution_that_breaks_off_commits_nothing_of_itself(monkeypatch):
+    """A disk is full when the members have done their work: all of them fail, aloud."""
+    with Engine() as engine:
+        engine.execute(STREAM + COUNTED + CHAIN)
+        without_queues(engine)
+        fed(engine, [0])
+        before = answers(engine, "chain")
+
+        def full(step):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(UnitStep, "_settle", full)
+        engine.push("S", page(1))
+        with pytest.raises(MillpondError, match="No space left on device"):
+            engine.run_until_idle()
+        assert answers(engine, "chain") == before
+        assert [failure.query for failure in engine.failures()] == ["chain"]
+        assert not engine.graph.operators
 
 
 def test_dropping_one_of_several_while_their_step_runs_repeats_the_others_part(monkeypatch):
@@ -218,8 +238,8 @@ LINEAR = """
 QUERIES = ("few", "last", "many", "sampled")
 
 
-def of_linear(engine, move=lambda engine, number: None):
-    engine.execute(STREAM + LINEAR)
+def of_linear(engine, move=lambda engine, number: None, more=""):
+    engine.execute(STREAM + LINEAR + more)
     for number in range(6):
         move(engine, number)
         fed(engine, [number])
@@ -261,6 +281,8 @@ def test_queues_by_hand_are_shown_and_found_again(tmp_path):
         first = next(row for row in rows if row["after"] == "op1")
         named = {name: first[name] for name in ("after", "before", "queue", "by hand")}
         assert named == {"after": "op1", "before": "op2", "queue": "yes", "by hand": "queue"}
+    with pytest.raises(StateError, match=r"and linear apart, now with .* fused; set the same"):
+        Engine(store=store)
     for _ in range(2):  # from the log, then from one that begins with a checkpoint
         with Engine({"linear": "apart"}, store=store) as engine:
             assert engine.runtime.placement.by_hand == {"op1": True, "op2": False}
@@ -274,3 +296,27 @@ def test_what_is_no_operator_is_named(tmp_path):
             engine.execute("ALTER PLAN QUEUE AFTER op9")
         with pytest.raises(MillpondError, match="only before the first query"):
             engine.execute("SET linear = 'apart'")
+
+
+def test_modes_change_while_data_flow_and_no_answer_does():
+    modes, more = ("hmts", "di", "gts", "free", "ots", "hmts"), COUNTED + CHAIN + LATER
+
+    def switches(engine, number):
+        engine.execute(f"SET mode = '{modes[number]}'")
+
+    def all_answers(settings, move):
+        with Engine(settings) as engine:
+            return of_linear(engine, move, more) | answers(engine, "chain", "later")
+
+    expected = all_answers({}, lambda *_: None)
+    assert all_answers({}, switches) == expected
+    assert all_answers({"linear": "apart"}, switches) == expected
+
+
+@pytest.mark.parametrize(("mode", "is_apart"), [("di", False), ("gts", True), ("ots", True)])
+def test_a_mode_has_queues_where_it_wants_them(mode, is_apart):
+    with Engine({"mode": mode, "linear": "apart"}) as engine:
+        engine.execute(STREAM + COUNTED + CHAIN)
+        fed(engine, range(2))
+        count = len(engine.graph.operators)
+        assert units(engine) == ([1] * count if is_apart else [count])

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings
-from millpond.scheduling.threads.three_levels import MOVES_QUEUES, ThreeLevels
+from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.scheduling.threads.virtual_operators import virtual_operators
 from millpond.snapshot import PlanSnapshot
 
 
 class DirectInteroperability(ThreeLevels):
     """One virtual operator and one thread for all operators that hang together."""
-
-    simulator_only = MOVES_QUEUES
 
     def __init__(
         self,

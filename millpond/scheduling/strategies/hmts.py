@@ -17,7 +17,7 @@ from millpond.scheduling.threads.rival_placements import (
     place_queues_by_chains,
     place_queues_by_segments,
 )
-from millpond.scheduling.threads.three_levels import MOVES_QUEUES, ThreeLevels
+from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.scheduling.threads.virtual_operators import (
     Placement,
     capacity,
@@ -41,8 +41,6 @@ class Hmts(ThreeLevels):
     went: moving them interrupts everything that runs.
     """
 
-    simulator_only = MOVES_QUEUES
-
     def __init__(
         self,
         strategy: str = "fifo",
@@ -60,6 +58,7 @@ class Hmts(ThreeLevels):
         self._edges: Placement = frozenset()
         self._queues: Placement | None = None
         super().__init__(self.hybrid)
+        self.simulator_only = self.level.simulator_only
 
     def hybrid(self, plan: PlanSnapshot) -> Configuration:
         """The configuration for the present statistics, the last one again if it still serves."""

@@ -22,8 +22,6 @@ from millpond.snapshot import Observation, OperatorState, PlanSnapshot, Producer
 Configure: TypeAlias = Callable[[PlanSnapshot], Configuration]
 """What makes a configuration for a plan of elementary operators."""
 
-MOVES_QUEUES = "it moves queues, which only the simulator can; choose ots or gts(strategy = chain)"
-
 
 class ThreeLevels:
     """Runs a plan as its configuration says.

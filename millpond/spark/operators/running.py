@@ -327,7 +327,7 @@ class RunningOperator:
                     page.free()
             if self.state is not None and not step.is_idle:
                 self.state.give_up(step.outcome.state)
-        step.outcome, step.published, step.error, step.is_idle = None, None, None, False
+        step.outcome, step.published, step.is_idle = None, None, False
 
     def skip(self, until: int) -> None:
         """Moves the cursor over a step, or over a time in which nothing happens."""
