@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from millpond.connectors.sources import is_live
+from millpond.errors import InputError
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.interruption import WholeLock
 from millpond.planning.physical import Graph
@@ -102,25 +103,23 @@ class Arrivals:
     def _take(self, name: str, feed: Feed) -> bool:
         reading, allowance = self._readings[name], feed.allowance
         self._inputs.held.discard(name)
-        if reading.error is not None or not self._inputs.is_current(reading):
-            del self._readings[name]
-            self._inputs.give_up(reading)
-            self.error = self.error or reading.error
-            return False
         if allowance is None or self.error is not None:
             return False
-        left = allowance.of(name)
-        if reading.line is None and reading.page is not None and reading.page.num_rows > left:
-            part, reading.page = reading.page.slice(0, int(left)), reading.page.slice(int(left))
-            self._inputs.take(reading, part, feed.report)
-            allowance.use(name, part.num_rows)
-            return True
-        del self._readings[name]
-        if reading.line is not None:
-            self._inputs.take_line(reading, reading.line, feed.report)
-        else:
-            self._inputs.take(reading, reading.page, feed.report)
-            allowance.use(name, 0 if reading.page is None else reading.page.num_rows)
+        left, rows = allowance.of(name), reading.rows
+        if reading.error is not None or not self._inputs.is_current(reading, left):
+            del self._readings[name]
+            self._inputs.give_up(reading)
+            self.error = reading.error
+            return False
+        try:
+            if rows > left:
+                self._inputs.take(reading.cut(int(left)), feed.report)
+            else:
+                del self._readings[name]
+                self._inputs.take(reading, feed.report)
+        except InputError as error:
+            self.error = error
+        allowance.use(name, int(min(rows, left)))
         return True
 
     # -- reading ---------------------------------------------------------------------------

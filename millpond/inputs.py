@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,20 @@ class SourceReading:
     def read(self) -> None:
         """Reads the page here."""
         self.page = self.pages.behind(self.taken)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read; none at the end."""
+        if self.line is not None:
+            return max(0, int(self.line["taken"]) - self.taken)
+        return 0 if self.page is None else self.page.num_rows
+
+    def cut(self, rows: int) -> SourceReading:
+        """Cuts the first rows of the page off: a reading of those."""
+        if self.page is None:
+            raise StateError("internal: a page is cut that is not here")
+        first, self.page = self.page.slice(0, rows), self.page.slice(rows)
+        return replace(self, page=first)
 
     @property
     def rows_left(self) -> float:
@@ -366,9 +380,13 @@ class Inputs:
         line = reading.line or {}
         self._store.remove(tuple(line[key] for key in ("name", "late") if key in line))
 
-    def is_current(self, reading: SourceReading) -> bool:
-        """Whether what was read may be taken: the source and what was admitted are as they were."""
-        if not self.is_of(reading):
+    def is_current(self, reading: SourceReading, most_rows: float) -> bool:
+        """Whether what was read may be taken: the source and what was admitted are as they were.
+
+        A page that was read elsewhere is taken whole.
+        """
+        is_whole = reading.line is None or reading.rows <= most_rows
+        if not self.is_of(reading) or not is_whole:
             return False
         admission = reading.admission
         return admission is None or admission == self.streams[reading.name].admission
@@ -377,9 +395,12 @@ class Inputs:
         """Whether a page is one of the source that there is, and not of one of the same name."""
         return self.sources.get(reading.name, (None, None))[1] is reading.pages
 
-    def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
+    def take(self, reading: SourceReading, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
-        name = reading.name
+        if reading.line is not None:
+            self._take_line(reading.name, reading.line, report)
+            return
+        name, page = reading.name, reading.page
         self.report(name, report, reading.source.progress())
         taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
         self.read_rows[name] = taken
@@ -395,11 +416,8 @@ class Inputs:
             rows = page.select(page.column_names[2:])
             self._apply(self.relations[name], rows, times, weights)
 
-    def take_line(
-        self, reading: SourceReading, line: dict[str, Any], report: Report | None
-    ) -> None:
+    def _take_line(self, name: str, line: dict[str, Any], report: Report | None) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""
-        name = reading.name
         self.report(name, report, Progress(*line["progress"]))
         self.read_rows[name] = line["taken"]
         self._journal.note("source", name=name, rows=line["taken"])

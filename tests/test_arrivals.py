@@ -92,16 +92,23 @@ def test_a_silent_pipe_holds_up_nobody_else(folder: Path) -> None:
         assert engine.results("piped")["a"].to_pylist() == [7, 8]
 
 
-def test_what_came_before_a_fault_is_worked_on_and_then_it_is_raised(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("x,21", r"s\.csv, line 22, column a: 'x' is not an INT"), ("7,", "column ts is NULL")],
+)
+def test_what_came_before_a_fault_is_worked_on_and_then_it_is_raised(
+    folder: Path, line: str, message: str
+) -> None:
     with (folder / "s.csv").open("a") as file:
-        file.write("x,21\n")
-    with Engine({"page_rows": 5}, directory=folder) as engine:
+        file.write(line + "\n")
+    with Engine({"page_rows": 1}, directory=folder) as engine:
         engine.execute(STREAM + QUERY)
-        with pytest.raises(InputError, match=r"s\.csv, line 22, column a: 'x' is not an INT"):
+        with pytest.raises(InputError, match=message):
             engine.run_sources()
-        engine.finish()
         found = engine.results("q")["a"].to_pylist()
+        engine.finish()
         assert found == list(range(len(found)))
+        assert len(found) == max(0, engine.inputs.streams["s"].arrived - 1)  # time may go on
 
 
 def test_what_was_read_ahead_is_there_for_the_next_run(folder: Path) -> None:
