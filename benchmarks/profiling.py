@@ -17,7 +17,7 @@ from millpond.spark.units import UnitStep
 from millpond.storage.backlog import Backlog
 from millpond.storage.rates import Course, Rate
 
-PAGES, ROWS = 2_000, 200
+PAGES, ROWS = 600, 200
 QUERIES = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
 CREATE QUERY big AS SELECT a FROM S WHERE a > 100;

@@ -24,12 +24,14 @@ from millpond.reading import Allowance, ReadLimits
 class Feed:
     """What a run takes of the sources: nothing without an allowance.
 
-    ``waits``: others may push while it runs, so what is held back may wait for them.
+    ``waits``: others may push while it runs, so what is held back may wait for them. ``promises``:
+    quiet inputs and the clock are followed; else time stands still where nobody has said anything.
     """
 
     allowance: Allowance | None = None
     report: Report | None = None
     waits: bool = False
+    promises: bool = True
 
 
 def endless() -> Feed:
@@ -49,8 +51,6 @@ class Arrivals:
         tell: Callable[[], None],
         has_room: Callable[[str, bool], bool],
     ) -> None:
-        self.held: set[str] = set()
-        """The sources that are held back, as there is no room for what they have."""
         self.has_news = False
         """Whether something has come that no turn of the loop has seen."""
         self.error: BaseException | None = None
@@ -69,10 +69,12 @@ class Arrivals:
         ``is_idle``: nobody has anything to do, so that no room will be made.
         """
         has_news, self.has_news = self.has_news, False
-        at_hand = self._at_hand(self._open(feed))
+        names = self._open(feed)
+        at_hand = self._at_hand(names)
         taken = [name for name in at_hand if self._take_if_room(name, feed)]
-        if is_idle and not taken and not feed.waits and not self._is_reading:
-            held = [name for name in at_hand if name in self.held]
+        is_reading = any(n in self._readings and n not in at_hand for n in names)
+        if is_idle and not taken and not feed.waits and not is_reading:
+            held = [name for name in at_hand if name in self._inputs.held]
             taken = [name for name in held[:1] if self._take(name, feed)]
         self._begin(self._open(feed), feed)
         return has_news or bool(taken)
@@ -81,15 +83,10 @@ class Arrivals:
         source = self._inputs.sources[name][0]
         if self._has_room(name, is_live(source)):
             return self._take(name, feed)
-        if name not in self.held:
-            self.held.add(name)
+        if name not in self._inputs.held:
+            self._inputs.held.add(name)
             self._inputs.report(name, feed.report, replace(source.progress(), is_held=True))
         return False
-
-    @property
-    def _is_reading(self) -> bool:
-        """Whether a page may still come by itself."""
-        return any(not reading.is_over for reading in self._readings.values())
 
     def _open(self, feed: Feed) -> list[str]:
         """The sources that a run reads on."""
@@ -104,7 +101,7 @@ class Arrivals:
 
     def _take(self, name: str, feed: Feed) -> bool:
         reading, allowance = self._readings[name], feed.allowance
-        self.held.discard(name)
+        self._inputs.held.discard(name)
         if reading.error is not None or not self._inputs.is_current(reading):
             del self._readings[name]
             self._inputs.give_up(reading)
@@ -134,7 +131,7 @@ class Arrivals:
         live = [name for name in names if is_live(sources[name][0])]
         calm = [name for name in names if name not in live]
         for name in live + sorted(calm, key=self._inputs.reached)[:1]:
-            if name not in self._readings:
+            if name not in self._readings or not self._inputs.is_of(self._readings[name]):
                 reading = self._readings[name] = self._inputs.reading(name, is_limited)
                 self._start(reading, name in live)
 
@@ -146,8 +143,8 @@ class Arrivals:
             wanted = self._wanted = queue.SimpleQueue()
 
             def work() -> None:
-                while (next_one := wanted.get()) is not None:
-                    self._execute(next_one)
+                while (reading := wanted.get()) is not None:
+                    self._execute(reading)
 
             _thread(work, "millpond-sources")
         self._wanted.put(reading)
@@ -165,7 +162,7 @@ class Arrivals:
 
     def is_quiet(self, feed: Feed) -> bool:
         """Whether nothing will come now: sources are live and have nothing, or are held back."""
-        names = [name for name in self._open(feed) if name not in self.held]
+        names = [name for name in self._open(feed) if name not in self._inputs.held]
         are_live = all(is_live(self._inputs.sources[name][0]) for name in names)
         return are_live and not self._at_hand(names)
 

@@ -220,5 +220,5 @@ _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
 
 def _held(engine: Engine, name: str) -> str:
     """Whether a source is held back."""
-    is_held = name.lower() in engine.arrivals.held
+    is_held = name.lower() in engine.inputs.held
     return f", held back: as much waits as the {engine.budget} allows" if is_held else ""

@@ -123,7 +123,13 @@ class Engine:
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
         self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
-        self._functions_given(functions)
+        for given in functions:
+            if not isinstance(given, tuple) or len(given) != 4:
+                raise StateError(
+                    "functions are given as (name, function, parameter types, result type), "
+                    f"not {given!r}"
+                )
+            self._register_function(*given)
         self._directory = Path(directory or ".")
         self._keeps_results = keep_results
         self.lazy_spark = LazySpark(spark)
@@ -458,11 +464,9 @@ class Engine:
         """
         with self._lock:
             self._check_open()
-            self._register_function(name, function, parameters, result)
-
-    def _functions_given(self, functions: Iterable[FunctionGiven]) -> None:
-        for given in functions:
-            self._register_function(*given)
+            replaces = self._register_function(name, function, parameters, result)
+            if replaces and self._journal.is_durable:
+                self.compact_log()  # so that it speaks of the other one no more
 
     def _register_function(
         self,
@@ -470,7 +474,8 @@ class Engine:
         function: Callable[..., Any],
         parameters: Sequence[Type | str],
         result: Type | str,
-    ) -> None:
+    ) -> bool:
+        """Registers a function; whether it takes the place of another one."""
         from millpond.spark.user_functions import user_function
 
         key = checked_name(name)
@@ -482,6 +487,7 @@ class Engine:
                 "that call it first, or choose another name"
             )
         self.catalog.functions[key] = made
+        return before not in (None, made)
 
     def needed_functions(self) -> list[UserFunction]:
         """The functions of the user that views and queries call."""
@@ -760,7 +766,7 @@ class Engine:
             if not self._outputs:
                 self._journal.flush()
                 return has_news
-            if has_news or is_idle:
+            if feed.promises and (has_news or is_idle):
                 self.inputs.promise(self.settings)
                 self.arrivals.has_news = False
             self._journal.flush()

@@ -108,6 +108,8 @@ class Inputs:
         """How many rows of each source were taken; -1 at its end."""
         self.taken_before: dict[str, int] = {}
         """How many rows of each source earlier runs have taken, until a run has counted them."""
+        self.held: set[str] = set()
+        """The sources that are held back, as there is no room for what they have."""
         self._epoch = 0
         self._moved = False
 
@@ -150,6 +152,7 @@ class Inputs:
     def drop(self, key: str) -> None:
         """Forgets a stream or relation, if there is one of this name."""
         self.sources.pop(key, None)
+        self.held.discard(key)
         self.read_rows.pop(key, None)
         if key in self.streams:
             self._store.remove(tuple(self.streams[key].late_names))
@@ -365,10 +368,14 @@ class Inputs:
 
     def is_current(self, reading: SourceReading) -> bool:
         """Whether what was read may be taken: the source and what was admitted are as they were."""
-        name = reading.name
-        if self.sources.get(name, (None, None))[1] is not reading.pages:
+        if not self.is_of(reading):
             return False
-        return reading.admission is None or reading.admission == self.streams[name].admission
+        admission = reading.admission
+        return admission is None or admission == self.streams[reading.name].admission
+
+    def is_of(self, reading: SourceReading) -> bool:
+        """Whether a page is one of the source that there is, and not of one of the same name."""
+        return self.sources.get(reading.name, (None, None))[1] is reading.pages
 
     def take(self, reading: SourceReading, page: pa.Table | None, report: Report | None) -> None:
         """Takes a page of a source; at its end the promise that nothing follows."""
@@ -439,6 +446,7 @@ class Inputs:
         for name in [*self.streams, *self.relations]:
             if name in self.sources and not self._is_read(graph, name):
                 continue
+            self.held.discard(name)
             if self.sources.pop(name, None) is not None:  # read up to its limit
                 self.read_rows[name] = -1
                 self._journal.note("source", name=name, rows=-1)
@@ -468,9 +476,12 @@ class Inputs:
         """A stream that stays quiet too long follows the others."""
         reached, now = self._furthest, time.monotonic()
         for name, intake in self.streams.items():
-            has_more = name in self.sources and not is_live(self.sources[name][0])
+            has_more = name in self.held or self._always_has_more(name)
             if not has_more and now - intake.last_arrival_seconds > seconds:
                 self._raise([intake.queue], reached)
+
+    def _always_has_more(self, name: str) -> bool:
+        return name in self.sources and not is_live(self.sources[name][0])
 
     def _raise(self, queues: list[Queue], heartbeat: int) -> None:
         for queue in queues:

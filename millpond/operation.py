@@ -103,7 +103,7 @@ class Operation:
     def wait_for(self, is_so: Callable[[], bool]) -> None:
         """Waits until something is so, or the loop has nothing more to do.
 
-        If nobody runs the loop, this thread does.
+        If nobody runs the loop, this thread does, and promises nothing: when it runs is its affair.
         """
         with self._lock:
             while self._owner is not None or self._background is not None:
@@ -112,7 +112,7 @@ class Operation:
                 self._changed.wait(IDLE_SECONDS)
             if is_so():
                 return
-        self.run(lambda: self.work(Feed()))
+        self.run(lambda: self.work(Feed(promises=False)))
 
     @property
     def is_inside(self) -> bool:

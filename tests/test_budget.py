@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def test_a_source_is_held_back_at_the_budget_and_says_so(
             target=engine.finish, args=(lambda *progress: seen.append(progress),)
         )
         run.start()
-        wait_until(lambda: "s" in engine.arrivals.held, 30)
+        wait_until(lambda: "s" in engine.inputs.held, 30)
         assert engine.inputs.streams["s"].arrived == 4
         (stream,) = shown(engine, "streams")
         assert stream["detail"].endswith("held back: as much waits as the budget of 112 B allows")
@@ -73,7 +74,7 @@ def test_a_source_is_held_back_at_the_budget_and_says_so(
         steps.set()
         run.join()
         assert engine.results("q")["a"].to_pylist() == list(range(40))
-        assert engine.arrivals.held == set()
+        assert engine.inputs.held == set()
 
 
 JOINED = (
@@ -104,7 +105,7 @@ def test_a_source_waits_for_a_silent_pipe_and_goes_on_when_it_speaks(folder: Pat
         engine.execute(JOINED)
         engine.start()
         with (folder / "t.csv").open("w") as pipe:
-            wait_until(lambda: "s" in engine.arrivals.held, 30)
+            wait_until(lambda: "s" in engine.inputs.held, 30)
             engine.run_until_idle()  # held back is nothing to wait for either
             arrived = engine.inputs.streams["s"].arrived
             assert arrived < 40
@@ -113,6 +114,30 @@ def test_a_source_waits_for_a_silent_pipe_and_goes_on_when_it_speaks(folder: Pat
         engine.finish()
         joined = [row["a"] for row in engine.results("q", "rows") if row["weight"] > 0]
         assert joined == [39]
+
+
+def test_a_held_source_is_not_taken_for_a_quiet_one(folder: Path, steps: threading.Event) -> None:
+    """It would be passed over, and what it has would come too late."""
+    os.mkfifo(folder / "t.csv")
+    settings = {"budget": "1 B", "clock": "wall", "heartbeat_timeout": "0.1"}
+    with Engine(settings, directory=folder) as engine:
+        engine.execute("CREATE STREAM T (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('t.csv');")
+        engine.execute(PUSHED + QUERY + "CREATE QUERY piped AS SELECT a FROM T;")
+        engine.start()
+        with (folder / "t.csv").open("w") as pipe:
+            pipe.write("a,ts\n1,1\n2,2\n")
+            pipe.flush()
+            wait_until(lambda: engine.has_runtime and engine.runtime._under_way, 30)
+            engine.push("S", [(1, 900)])
+            pipe.write("3,3\n4,4\n")
+            pipe.flush()
+            wait_until(lambda: "t" in engine.inputs.held, 30)
+            time.sleep(0.3)
+            steps.set()
+        engine.stop()
+        engine.finish()
+        assert engine.inputs.streams["t"].late_count == 0
+        assert engine.results("piped")["a"].to_pylist() == [1, 2, 3, 4]
 
 
 def test_a_run_does_not_wait_for_a_stream_that_nobody_feeds(folder: Path) -> None:

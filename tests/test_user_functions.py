@@ -134,6 +134,13 @@ def test_what_cannot_be_a_function_is_refused(engine, given, words):
         engine.register_function(*given)
 
 
+def test_functions_are_given_as_they_are_registered():
+    with pytest.raises(
+        StateError, match=r"given as \(name, function, parameter types, result type"
+    ):
+        Engine(functions=[("f", len)])
+
+
 def test_what_cannot_be_sent_is_refused(engine, tmp_path):
     refused = pytest.raises(StateError, match="function f cannot be sent to Spark's workers")
     with (tmp_path / "file").open("wb") as file, refused:
@@ -204,3 +211,18 @@ def test_a_store_asks_for_the_functions_its_queries_call(tmp_path, shortens):
         again.push("S", [(3, 5)])
         again.finish()
         assert [row["r"] for row in again.results("q", "rows")] == [1000, 250, 200]
+
+
+def test_a_store_asks_no_more_for_a_function_that_was_replaced(tmp_path):
+    store, text = tmp_path / "store", "AS SELECT reciprocal(a) AS r FROM S"
+    engine = Engine(store=store, functions=FUNCTIONS)
+    engine.execute(STREAM + f"CREATE QUERY q {text};")
+    engine.drop("q")
+    negation = ("reciprocal", pc.negate, ["BIGINT"], "BIGINT")
+    engine.register_function(*negation)
+    engine.execute(f"CREATE QUERY p {text};")
+    die(engine)
+    with Engine(store=store, functions=[negation]) as again:
+        again.push("S", [(1, 3)])
+        again.finish()
+        assert [row["r"] for row in again.results("p", "rows")] == [-3]

@@ -1,5 +1,5 @@
 """The ways to run a case that must not matter: places, processors, stores, deaths, repetitions,
-queues."""
+queues, budgets."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ class Way:
     """Whether selections and projections are operators of their own."""
     switches: float = 0.0
     """Before which part of the steps the next ones get another place."""
+    budget: str = "1 GB"
+    """The memory for queues; what does not fit is spilled, and pushes wait for room."""
 
     @staticmethod
     def drawn(seed):
@@ -51,6 +53,7 @@ class Way:
             rng.choice((0.0, 0.2, 1.0)),
             rng.choice(("fused", "apart")),
             rng.choice((0.0, 0.0, 0.1)),
+            rng.choice(("1 GB", "1 GB", "300 B")),
         )
 
     def engines(self, spark, **more):
@@ -61,7 +64,7 @@ class Way:
             rng = random.Random(self.seed)
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
-            settings |= {"linear": self.linear}
+            settings |= {"linear": self.linear, "budget": self.budget}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():

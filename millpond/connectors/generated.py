@@ -22,6 +22,9 @@ from millpond.schema import Type
 from millpond.workloads import ArrivalProcess, FloatArray, Trace
 
 DEFAULT_START = datetime(2026, 1, 1)
+PAGE_SECONDS = 0.05
+"""At the pace of the wall clock a page comes so long after the one before, at the earliest."""
+
 _LARGEST_INT = 2**31 - 1
 _LARGEST_BIGINT = 2**63 - 1
 
@@ -147,20 +150,24 @@ def _without_first(
 def _at_their_time(
     tables: Iterator[tuple[FloatArray, pa.Table]], page_rows: int, goes_on: bool
 ) -> Iterator[pa.Table]:
-    """All rows whose time has come, whenever a page is asked for.
+    """All rows whose time has come, whenever a page is asked for, but not in ever smaller pages.
 
     The clock starts with the first page that is asked for: at zero, or if this ``goes_on`` with an
     earlier run at the time of its first row.
     """
     began: float | None = None
+    before = -math.inf
     for times, table in tables:
         if began is None:
             began = time.monotonic() - (float(times[0]) if goes_on else 0.0)
         handed = 0
         while handed < len(times):
-            time.sleep(max(0.0, began + float(times[handed]) - time.monotonic()))
+            next_page = max(began + float(times[handed]), before + PAGE_SECONDS)
+            time.sleep(max(0.0, next_page - time.monotonic()))
             due = int(np.searchsorted(times, time.monotonic() - began, side="right"))
             until = min(max(due, handed + 1), handed + page_rows)
+            has_more = until < due or due == len(times)
+            before = -math.inf if has_more else time.monotonic()
             yield table.slice(handed, until - handed)
             handed = until
 

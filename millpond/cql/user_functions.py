@@ -13,7 +13,7 @@ from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from millpond.cql.coercion import TYPE_NAMES
 from millpond.cql.expressions import UserCall
 from millpond.cql.functions import ALIASES, FUNCTIONS, OPERATORS, REWRITTEN
-from millpond.cql.node import Node
+from millpond.cql.node import Node, follows_from_inputs
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import CreateQueryStatement
@@ -66,12 +66,13 @@ def _type(name: str, given: Any) -> Type:
 
 def needed_functions(plan: Node) -> list[UserFunction]:
     """The functions of the user that a plan calls, each once."""
-    found = {
-        function.name: function
-        for node in plan.walk_into_subqueries()
-        for function in functions_of(node)
-    }
+    found = {function.name: function for function in _needed(plan)}
     return [found[name] for name in sorted(found)]
+
+
+@follows_from_inputs
+def _needed(node: Node) -> frozenset[UserFunction]:
+    return frozenset(functions_of(node)).union(*map(_needed, (*node.inputs, *node.subqueries)))
 
 
 def functions_of(node: Node) -> list[UserFunction]:

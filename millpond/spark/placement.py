@@ -28,6 +28,9 @@ START_SECONDS = 3.0
 EXPECTED_WEIGHT = 0.1
 """So many steps an expectation counts for, beside those that were measured."""
 
+MEASURED_WEIGHT = 2.0
+"""From so many steps on those that were measured speak for themselves."""
+
 ELSEWHERE_MEMORY = 0.98
 """How much of the figures of one place a step in the other leaves."""
 
@@ -41,6 +44,7 @@ class Placement:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
+        self._last_rows = {DRIVER: 0, EXECUTORS: 0}
         self._is_warm = False
 
     def choose(self, rows: int, spark_is_there: bool, is_awaited: bool = False) -> str:
@@ -74,8 +78,19 @@ class Placement:
         for place, costs in self._costs.items():
             if place == outcome.place:
                 costs.record(rows, outcome.seconds)
+                self._last_rows[place] = rows
             else:
                 costs.fade(ELSEWHERE_MEMORY)
+
+    def line(self, place: str) -> Line:
+        """What steps cost in a place by those that were measured, if there were some."""
+        costs = self._costs[place]
+        return costs.line if costs.weight >= MEASURED_WEIGHT else self.lines[place]
+
+    def usual_rows(self, place: str) -> float:
+        """How many rows steps have had in a place lately, or the last one; 0 if there was none."""
+        costs = self._costs[place]
+        return max(costs.rows / costs.weight, self._last_rows[place]) if costs.weight else 0.0
 
     @property
     def lines(self) -> dict[str, Line]:

@@ -326,17 +326,17 @@ class SparkRuntime:
             step.tag = AT_ONCE
         self._execute_at_once(step)
 
+    def _batch(self, decision: RunOperator, unit: Unit) -> int:
+        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        most = self.limits.step_rows
+        return batch_rows(decision, unit.experience(min(unit.waiting(unit.horizon), most)), most)
+
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
             queues = frozenset(
                 (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
             )
             self.placement = self._placement.choose(self._graph, queues)
-
-    def _batch(self, decision: RunOperator, unit: Unit) -> int:
-        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
-        waiting = min(unit.waiting(unit.horizon), self.limits.step_rows)
-        return batch_rows(decision, unit.line(waiting), self.limits.step_rows)
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""

@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
-from millpond.spark.costs import Line as CostLine
+from millpond.spark.batches import Experience
+from millpond.spark.costs import Line
 from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
@@ -71,11 +72,6 @@ class Unit:
         """About how many rows wait for its members."""
         return sum(member.waiting(member.claimed, until) for member in self.members)
 
-    def line(self, rows: int) -> CostLine:
-        """What steps are thought to cost that read so many rows, of all members together."""
-        lines = [member.line(rows) for member in self.members]
-        return CostLine(sum(each.step for each in lines), sum(each.row for each in lines))
-
     @property
     def oldest_arrival(self) -> float:
         """When the oldest page that waits has come; infinity if none does."""
@@ -94,6 +90,12 @@ class Unit:
         horizon = self.horizon
         behind = (member for member in self.members if member.claimed < horizon)
         return min(member.limited(horizon, most) for member in behind)
+
+    def experience(self, rows: int) -> Experience:
+        """What is known of steps of so many rows, as if each member read them all."""
+        known = [member.experience(rows) for member in self.members]
+        step, row = (sum(getattr(each.line, part) for each in known) for part in ("step", "row"))
+        return Experience(Line(step, row), max(each.usual_rows for each in known))
 
     def prepare(self, until: int) -> UnitStep:
         """Claims the time up to ``until``, of all members that are not there yet."""
@@ -302,7 +304,7 @@ class UnitStep:
         step.outcome, step.rows = outcome or Outcome(None), now.rows
         parts = list(self._parts(now, together))
         step.outcome.taken = sum(rows for _, rows in parts)
-        step.outcome.origins = mixed(part for part in parts if part[0])
+        step.outcome.origins = mixed(parts)
         if step.outcome.output is not None:
             step.outcome.output.origins = step.outcome.origins
         if step.outcome.until is None and now.until < step.until:

@@ -26,9 +26,9 @@ class Backlog:
 
     def __init__(self) -> None:
         self.rows = self.bytes = 0
-        self.peak_bytes = 0
         self.memory_bytes = 0
         """What the queues hold in memory: what waits, and what windows retain."""
+        self.peak_bytes = 0
         self._amounts: dict[str, Amount] = {}
         self._began = self._changed = time.monotonic()
         self._byte_seconds = 0.0
@@ -58,8 +58,8 @@ class Backlog:
         self._amounts[queue] = now
         self.rows += now.rows - before.rows
         self.bytes += now.bytes - before.bytes
-        self.peak_bytes = max(self.peak_bytes, self.bytes)
         self.memory_bytes += now.memory_bytes - before.memory_bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes)
 
     def most_retaining(self) -> str:
         """The queue of which windows retain the most in memory."""

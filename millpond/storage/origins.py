@@ -17,7 +17,7 @@ Origins: TypeAlias = tuple[tuple[float, float], ...]
 
 
 def mixed(parts: Iterable[tuple[Origins, float]]) -> Origins:
-    """The origins of what is made of some parts, each counting as so many rows.
+    """The origins of what is made of some parts, each counting as so many rows, none as nothing.
 
     >>> mixed([(((1.0, 10.0),), 4), (((2.0, 5.0), (1.0, 5.0)), 4)])
     ((1.0, 6.0), (2.0, 2.0))
@@ -29,7 +29,7 @@ def mixed(parts: Iterable[tuple[Origins, float]]) -> Origins:
         if not rows:
             continue
         total = sum(count for _, count in origins)
-        for moment, count in origins:
+        for moment, count in origins if rows else ():
             rows_at[moment] = rows_at.get(moment, 0.0) + rows * count / total
     found = sorted(rows_at.items())
     return tuple(found) if len(found) <= MOST_MOMENTS else _drawn_together(found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from millpond import Engine
 from millpond.decisions import RunOperator
 from millpond.scheduling.strategy_text import driving_spark
-from millpond.spark.batches import FIXED_SHARE, batch_rows
+from millpond.spark.batches import FIRST_ROWS, FIXED_SHARE, Experience, batch_rows
 from millpond.spark.costs import Line
 
 SECONDS = st.floats(1e-6, 10)
@@ -22,7 +22,7 @@ def test_the_fixed_part_is_a_tenth_at_most(
     tuples: int | None, seconds: float | None, step: float, row: float
 ) -> None:
     line, most = Line(step, row), 10**9
-    rows = batch_rows(RunOperator(0, tuples, seconds), line, most)
+    rows = batch_rows(RunOperator(0, tuples, seconds), Experience(line, most), most)
     assert rows == most or line.step <= 1.001 * FIXED_SHARE * line.at(rows)
     if tuples is None and seconds is None:
         assert rows == most
@@ -34,9 +34,19 @@ def test_the_fixed_part_is_a_tenth_at_most(
 
 
 def test_limits_of_the_user_are_kept_and_a_step_makes_progress() -> None:
-    assert batch_rows(RunOperator(0, 1), Line(1.0, 1e-6), 50) == 50
-    assert batch_rows(RunOperator(0, 1), Line(0.0, 0.0), 50) == 1
-    assert batch_rows(RunOperator(0, None, 0.1), Line(0.5, 0.0), 50) == 50
+    def rows(decision: RunOperator, line: Line) -> int:
+        return batch_rows(decision, Experience(line, 40), 50)
+
+    assert rows(RunOperator(0, 1), Line(1.0, 1e-6)) == 50
+    assert rows(RunOperator(0, 1), Line(0.0, 0.0)) == 1
+    assert rows(RunOperator(0, None, 0.1), Line(0.5, 0.0)) == 50
+
+
+def test_what_large_steps_cost_is_found_out_by_and_by() -> None:
+    one, steep = RunOperator(0, 1), Line(0.1, 0.0)
+    assert batch_rows(one, Experience(steep, 0.0), 10**6) == FIRST_ROWS
+    assert batch_rows(one, Experience(steep, 300.0), 10**6) == 600
+    assert batch_rows(RunOperator(0, 5_000), Experience(steep, 300.0), 10**6) == 5_000
 
 
 def push(engine: Engine, first: int, count: int) -> None:

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.storage.origins import MOST_MOMENTS, mixed
+from tests.drawn_examples import examples
 
 MOMENTS = st.floats(0, 1e6)
-ORIGINS = st.lists(st.tuples(MOMENTS, st.floats(0.5, 1e4)), min_size=1, max_size=30)
-PARTS = st.lists(st.tuples(ORIGINS.map(tuple), st.integers(1, 10_000)), max_size=6)
+ORIGINS = st.lists(st.tuples(MOMENTS, st.floats(0.5, 1e4)), min_size=1, max_size=12)
+PARTS = st.lists(st.tuples(ORIGINS.map(tuple), st.integers(0, 10_000)), max_size=4)
 
 
+@examples(40)
 @given(PARTS)
 def test_rows_and_their_mean_moment_stay_what_they_were(parts):
     found = mixed(parts)
@@ -26,15 +28,21 @@ def test_rows_and_their_mean_moment_stay_what_they_were(parts):
     assert sum(moment * rows for moment, rows in found) == pytest.approx(mean)
 
 
+@examples(40)
 @given(PARTS)
 def test_moments_are_few_in_order_and_within_those_that_were(parts):
     moments = [moment for moment, _ in mixed(parts)]
     assert moments == sorted(moments)
     assert len(moments) <= MOST_MOMENTS
     given_moments = [moment for origins, _ in parts for moment, _ in origins]
+    assert bool(moments) == any(rows for _, rows in parts)
     if moments:
         assert moments[0] >= min(given_moments) * (1 - 1e-9)
         assert moments[-1] <= max(given_moments) * (1 + 1e-9)
+
+
+def test_what_is_made_of_no_rows_or_of_what_has_no_origin_has_none():
+    assert mixed([]) == mixed([(((1.0, 2.0),), 0)]) == mixed([((), 5)]) == ()
 
 
 def test_each_moment_is_off_by_at_most_a_stretch():

@@ -21,7 +21,7 @@ from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
-from millpond.spark.costs import Line as CostLine
+from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
 from millpond.spark.frames import Plans, union
 from millpond.spark.placement import Placement
@@ -202,9 +202,10 @@ class RunningOperator:
         frames = self.around.frames
         return self.placement.choose(rows, frames.started is not None, frames.is_awaited)
 
-    def line(self, rows: int) -> CostLine:
-        """What steps are thought to cost in the place for one of so many rows."""
-        return self.placement.lines[self.place_for(rows)]
+    def experience(self, rows: int) -> Experience:
+        """What is known of steps in the place for one of so many rows."""
+        place = self.place_for(rows)
+        return Experience(self.placement.line(place), self.placement.usual_rows(place))
 
     @cached_property
     def is_local(self) -> bool:
