@@ -58,7 +58,7 @@ def test_a_fault_in_a_script_names_its_place_and_exits_2(
         ("SET pagerows = 5", 'no setting "pagerows"; did you mean "page_rows"?'),
         ("SET page_rows = 0", "setting page_rows: '0' is not a whole number"),
         ("SET strategy = 'chian'", 'no strategy "chian"; did you mean "chain"?'),
-        ("SET strategy = 'hmts'", 'strategy "hmts" cannot drive Spark'),
+        ("SET strategy = 'hmts(slices = 3)'", 'strategy "hmts" has no setting "slices"'),
         ("CREATE STREAM S (a INT) FROM cvs('x')", 'no source cvs; did you mean "csv"?'),
         ("CREATE STREAM S (a INT) FROM csv('x', headr = true)", "csv: no option headr"),
     ],
@@ -82,7 +82,7 @@ def test_check_knows_settings_and_connectors(
         (["run", "--set", "seed=x", "FILE"], "millpond: error: --set seed=x: setting seed: 'x' is"),
         (["run", "--strategy", "none such", "FILE"], 'millpond: error: no strategy "none such"'),
         (["check", "--set", "strategy=fifoo", "FILE"], 'millpond: error: no strategy "fifoo"'),
-        (["run", "--strategy", "di", "FILE"], 'millpond: error: strategy "di" cannot drive Spark'),
+        (["run", "--strategy", "dj", "FILE"], 'millpond: error: no strategy "dj"'),
         (
             ["run", "--set", "strategy=chain(max_tuples=0)", "FILE"],
             'millpond: error: strategy "chain": max_tuples is 0; give at least 1',
