@@ -809,6 +809,7 @@ class Engine:
 
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
+        self.inputs.moved()
         if step.outcome is not None and self._journal.is_durable:
             page, state = step.published, step.running.state
             self._journal.note(
@@ -821,6 +822,7 @@ class Engine:
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
+        self.inputs.moved()
         self._journal.note("skip", operator=identity, until=until)
 
     def compacted(self, queue: str, change: Compaction) -> None:

@@ -209,6 +209,12 @@ class Inputs:
                 intake.queues.append(self._from_now_on(intake))
         return self._epoch
 
+    def moved(self) -> None:
+        """Something has come or was read: who registers from now on belongs to another epoch."""
+        if not self._moved:
+            self._journal.note("moved")
+            self._moved = True
+
     def epochs(self) -> dict[str, Any]:
         """The epochs, as plain data."""
         return {
@@ -342,9 +348,8 @@ class Inputs:
         return max(now, 0) if now > BEGINNING else BEGINNING
 
     def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
-        if moved and not self._moved:
-            self._journal.note("moved")
-            self._moved = True
+        if moved:
+            self.moved()
         for queue in queues:
             self._tell(queue)
 
@@ -508,10 +513,6 @@ class Inputs:
                 self._tell(queue)
 
     # -- after a restart -------------------------------------------------------------------
-
-    def moved(self) -> None:
-        """Time has moved since the last query was registered."""
-        self._moved = True
 
     def file_names(self) -> set[str]:
         """The files of all queues and of the late tuples."""

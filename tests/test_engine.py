@@ -315,3 +315,18 @@ def test_rows_are_changed_where_their_expressions_can_be_computed(engine):
     assert sorted(rows) == [(3, None), (11, "ax")]
     with pytest.raises(CqlError, match="the changed rows: a number does not fit the type"):
         engine.execute("UPDATE R SET k = k + 2147483647")
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_relation_is_whole_for_whoever_comes_after_others_have_read_it(ends):
+    with Engine() as engine:
+        engine.execute("CREATE RELATION R (k INT); INSERT INTO R VALUES (1), (2)")
+        engine.execute(
+            "CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY q0 AS SELECT t FROM S"
+        )
+        engine.push("S", [(1,), (2,)])
+        engine.finish() if ends else engine.run_until_idle()
+        for name in ("q1", "q2", "q3"):  # nothing comes between them
+            engine.execute(f"CREATE QUERY {name} AS SELECT k FROM R WHERE k > 0")
+            engine.run_until_idle()
+            assert [row["k"] for row in engine.results(name).to_pylist()] == [1, 2], name
