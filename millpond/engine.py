@@ -36,6 +36,7 @@ from millpond.cql.algebra import StreamScan
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.expressions import Column, Expression
+from millpond.cql.needed_functions import needed_functions
 from millpond.cql.node import Node
 from millpond.cql.statements import (
     Action,
@@ -53,7 +54,7 @@ from millpond.cql.statements import (
 )
 from millpond.cql.text.parse import syntax_tree
 from millpond.cql.text.split import split_statements
-from millpond.cql.user_functions import checked_name, checked_types, needed_functions
+from millpond.cql.user_functions import checked_name, checked_types
 from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.errors import CqlError, MillpondError, Position, StateError

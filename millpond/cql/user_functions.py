@@ -1,25 +1,21 @@
-"""Functions of the user in CQL: what they may be called, and which ones a plan needs."""
+"""What functions of the user may be called in CQL, and take and give."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from millpond.cql.coercion import TYPE_NAMES
-from millpond.cql.expressions import UserCall
 from millpond.cql.functions import ALIASES, FUNCTIONS, OPERATORS, REWRITTEN
-from millpond.cql.node import Node, follows_from_inputs
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import CreateQueryStatement
 from millpond.errors import StateError
 from millpond.schema import Type
-from millpond.user_function import UserFunction
 
 _TAKEN = {*FUNCTIONS, *ALIASES, *REWRITTEN, *OPERATORS, *AGGREGATES, *AGGREGATE_ALIASES}
 _TAKEN |= {"attempt", "succeeds"}
@@ -62,31 +58,3 @@ def _type(name: str, given: Any) -> Type:
         known = ", ".join(str(each) for each in Type if each is not Type.NULL)
         raise StateError(f"function {name}: no type {given!r}; known: {known}")
     return found
-
-
-def needed_functions(plan: Node) -> list[UserFunction]:
-    """The functions of the user that a plan calls, each once."""
-    found = {function.name: function for function in _needed(plan)}
-    return [found[name] for name in sorted(found)]
-
-
-@follows_from_inputs
-def _needed(node: Node) -> frozenset[UserFunction]:
-    return frozenset(functions_of(node)).union(*map(_needed, (*node.inputs, *node.subqueries)))
-
-
-def functions_of(node: Node) -> list[UserFunction]:
-    """The functions of the user that a node of a plan calls itself."""
-    return [called for field in fields(node) for called in _called(getattr(node, field.name))]
-
-
-def _called(value: Any) -> Iterator[UserFunction]:
-    """The functions called in an expression or in what holds some, plans below aside."""
-    if isinstance(value, UserCall):
-        yield value.definition
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _called(item)
-    elif is_dataclass(value) and not isinstance(value, Node):
-        for field in fields(value):
-            yield from _called(getattr(value, field.name))

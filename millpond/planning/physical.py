@@ -29,8 +29,8 @@ from millpond.cql.algebra import (
     StreamScan,
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical
-from millpond.cql.user_functions import functions_of
 from millpond.errors import MillpondError, StateError
 from millpond.planning.nodes import Arrivals, Combine, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts

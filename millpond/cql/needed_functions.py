@@ -1,0 +1,39 @@
+"""Which functions of the user a plan calls; workers load this, so nothing here reads CQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from millpond.cql.expressions import UserCall
+from millpond.cql.node import Node, follows_from_inputs
+from millpond.user_function import UserFunction
+
+
+def needed_functions(plan: Node) -> list[UserFunction]:
+    """The functions of the user that a plan calls, each once."""
+    found = {function.name: function for function in _needed(plan)}
+    return [found[name] for name in sorted(found)]
+
+
+@follows_from_inputs
+def _needed(node: Node) -> frozenset[UserFunction]:
+    return frozenset(functions_of(node)).union(*map(_needed, (*node.inputs, *node.subqueries)))
+
+
+def functions_of(node: Node) -> list[UserFunction]:
+    """The functions of the user that a node of a plan calls itself."""
+    return [called for field in fields(node) for called in _called(getattr(node, field.name))]
+
+
+def _called(value: Any) -> Iterator[UserFunction]:
+    """The functions called in an expression or in what holds some, plans below aside."""
+    if isinstance(value, UserCall):
+        yield value.definition
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _called(item)
+    elif is_dataclass(value) and not isinstance(value, Node):
+        for field in fields(value):
+            yield from _called(getattr(value, field.name))
