@@ -245,15 +245,14 @@ class Inputs:
     def _from_now_on(self, intake: RelationIntake) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
         queue = self._relation_queue(intake.entry, f"@{self._epoch}")
-        promised = intake.queue.heartbeat
-        if not self._journal.is_replaying:  # else its pages follow from the log
-            changes = intake.changes()
+        if not self._journal.is_replaying:  # else its pages and its promise follow from the log
+            promised, changes = intake.queue.heartbeat, intake.changes()
             past = queue.append(_from_the_beginning(intake.content(promised)))
             coming = queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
             for page in (past, coming):
                 if page is not None:
                     self._note_page(queue, page)
-        queue.advance(promised)
+            self._beat(queue, promised)
         return queue
 
     def _note_page(self, queue: Queue, page: Page) -> None:

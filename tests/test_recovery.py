@@ -300,3 +300,20 @@ def test_a_log_is_begun_anew_when_it_has_grown(reopened, tmp_path, monkeypatch):
     assert long > 10_000
     assert recovered(reopened()) == before
     assert path.stat().st_size < long / 4
+
+
+@pytest.mark.parametrize("death", range(5))
+def test_a_relation_is_whole_for_who_came_later_after_a_death(tmp_path, death):
+    calls = iter(range(9))
+    with Mortal(lambda: Engine(store=tmp_path / "store"), lambda: next(calls) == death) as engine:
+        engine.execute(
+            "CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY s AS SELECT t FROM S;"
+            "CREATE RELATION R (k INT) FROM push() WITH (changes = true)"
+        )
+        engine.push_changes("R", [(None, "+", (1,))])
+        engine.push_changes("R", [(28, "+", (2,))])
+        engine.execute("CREATE QUERY q AS SELECT count(*) AS n FROM R")
+        engine.push("S", [(9,)])
+        engine.finish()
+        found = [(row["ts"], row["weight"], row["n"]) for row in engine.results("q").to_pylist()]
+    assert found == [(None, 1, 1), (28, -1, 1), (28, 1, 2)]
