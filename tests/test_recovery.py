@@ -7,7 +7,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import CqlError, StateError
 from millpond.storage.log import CommitLog
-from tests.crashing import die, recovered, validate_open
+from tests.crashing import Mortal, die, recovered, validate_open
 
 STREAM = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t DELAY 2;"
 RELATION = "CREATE RELATION R (a INT, b STRING) FROM push();"
