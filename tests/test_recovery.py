@@ -307,7 +307,7 @@ def test_a_relation_is_whole_for_who_came_later_after_a_death(tmp_path, death):
     calls = iter(range(9))
     with Mortal(lambda: Engine(store=tmp_path / "store"), lambda: next(calls) == death) as engine:
         engine.execute(
-            "CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY s AS SELECT t FROM S;"
+            "CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY p AS SELECT t FROM S;"
             "CREATE RELATION R (k INT) FROM push() WITH (changes = true)"
         )
         engine.push_changes("R", [(None, "+", (1,))])
