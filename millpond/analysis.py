@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from millpond.latency import in_unit
+from millpond.planning.physical import name_of, number_of
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 from millpond.snapshot import OperatorPath, PlanSnapshot
 
@@ -27,7 +28,7 @@ def analysed(engine: Engine, query: str) -> str:
         list(_operators(engine, wanted)),
         list(_units(engine, wanted)),
     ]
-    number = int(output.removeprefix("op"))
+    number = number_of(output)
     paths = list(islice(_paths(plan, number), MOST_PATHS + 1))
     parts += [list(_chart(plan, path)) for path in paths[:MOST_PATHS]]
     if len(paths) > MOST_PATHS:
@@ -87,7 +88,7 @@ def _paths(plan: PlanSnapshot, output: int) -> Iterator[OperatorPath]:
 def _chart(plan: PlanSnapshot, path: OperatorPath) -> Iterator[str]:
     """Work against bytes left for one tuple, and the lower envelope that Chain schedules by."""
     points = path_chart(plan, path)
-    names = [f"op{each}" for each in path.operators]
+    names = [name_of(each) for each in path.operators]
     yield f"progress chart of a tuple of {path.stream}, through {', '.join(names)}"
     yield f"  {in_unit(0.0):>10}  {points[0][1]:>10.1f} bytes"
     for (seconds, size), name in zip(points[1:], names, strict=True):

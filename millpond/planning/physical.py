@@ -300,7 +300,7 @@ class Graph:
                 raise StateError(f"no earlier run has planned this: {operator.label()}")
             return identity
         self._next += 1
-        return f"op{self._next - 1}"
+        return name_of(self._next - 1)
 
     def numbers(self) -> dict[str, Any]:
         """Which id each operator has, by its form, and the next one."""
@@ -380,6 +380,20 @@ class Graph:
             found |= queues
             stack += queues
         return found
+
+
+def name_of(number: int) -> str:
+    """What an operator is called in graphs and texts; strategies know it by its number.
+
+    >>> name_of(12), number_of("op12")
+    ('op12', 12)
+    """
+    return f"op{number}"
+
+
+def number_of(name: str) -> int:
+    """The number of an operator; a larger one was added later."""
+    return int(name.removeprefix("op"))
 
 
 def form(operator: Operator, epoch: int) -> str:

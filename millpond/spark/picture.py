@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from millpond.catalog import ASIDE
-from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.physical import Graph, OutputOperator, number_of
 from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.schema import FOREVER
 from millpond.snapshot import (
@@ -39,7 +39,7 @@ class Picture:
 
     def plan(self, version: int) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
-        units = {number(i): number(unit.identity) for i, unit in self.units.of.items()}
+        units = {number_of(i): number_of(unit.identity) for i, unit in self.units.of.items()}
         return fused_snapshot(self.elementary(version), units, version)
 
     def elementary(self, version: int = 0) -> PlanSnapshot:
@@ -52,7 +52,7 @@ class Picture:
     def _served(self) -> dict[str, list[str]]:
         """For each operator the queries that depend on it; readers have higher numbers."""
         served: dict[str, list[str]] = {}
-        for identity in sorted(self._graph.operators, key=number, reverse=True):
+        for identity in sorted(self._graph.operators, key=number_of, reverse=True):
             operator = self._graph.operators[identity]
             if isinstance(operator, OutputOperator):
                 served[identity] = [operator.query]
@@ -66,7 +66,7 @@ class Picture:
         operator, measured = self._graph.operators[identity], self.statistics[identity]
         inputs = tuple(
             InputSnapshot(
-                number(queue) if queue in self.running else queue,
+                number_of(queue) if queue in self.running else queue,
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,
@@ -75,10 +75,10 @@ class Picture:
             for queue in self.running[identity].inputs
         )
         return OperatorSnapshot(
-            number(identity),
+            number_of(identity),
             operator.label(),
             inputs,
-            tuple(map(number, self._graph.readers(identity))),
+            tuple(map(number_of, self._graph.readers(identity))),
             tuple(QueryShare(query, self.weights.get(query, 1.0)) for query in queries),
             measured.output_bytes,
             measured.step_seconds,
@@ -110,7 +110,7 @@ class Picture:
         is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
         is_ready = is_free and unit.has_work(until)
         return OperatorState(
-            number(unit.identity),
+            number_of(unit.identity),
             float(sum(waiting.values())),
             sum(rows * self.statistics[each].input_bytes for each, rows in waiting.items()),
             unit.oldest_arrival - self.began,
@@ -126,12 +126,3 @@ class Picture:
         word = "query" if "," not in queries else "queries"
         is_output = isinstance(operator, OutputOperator)
         return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")
-
-
-def number(identity: str) -> int:
-    """The number by which strategies know an operator.
-
-    >>> number("op12")
-    12
-    """
-    return int(identity.removeprefix("op"))

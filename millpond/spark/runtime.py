@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
-from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.physical import Graph, OutputOperator, name_of, number_of
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
@@ -28,7 +28,7 @@ from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
 from millpond.spark.operators.running import RunningOperator
-from millpond.spark.picture import Picture, number
+from millpond.spark.picture import Picture
 from millpond.spark.pools import pool_of
 from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
@@ -243,7 +243,7 @@ class SparkRuntime:
             units = {self.units.of[each] for each in changed}
             shown = sorted(
                 (unit for unit in units if unit.identity in self._shown),
-                key=lambda unit: number(unit.identity),
+                key=lambda unit: number_of(unit.identity),
             )
             states = self.picture.states(shown, self._under_way, self._is_held)
             seen = {each for unit in shown for each in unit.identities}
@@ -270,9 +270,9 @@ class SparkRuntime:
         """The operators that are to be virtual operators, upstream first in each."""
         plan = self.picture.elementary()
         edges = self._placement.queues(self._graph)
-        queues = frozenset((number(one), number(other)) for one, other in edges)
+        queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
-        return [tuple(f"op{each}" for each in sorted(group)) for group in found]
+        return [tuple(map(name_of, sorted(group))) for group in found]
 
     def _regroup(self) -> None:
         """Has the units be as the placement says, once those concerned are not at work."""
@@ -306,7 +306,7 @@ class SparkRuntime:
             self._place(decision)
             return
         with self._lock:
-            identity = f"op{decision.operator}"
+            identity = name_of(decision.operator)
             unit = self.units.of.get(identity)
             if unit is None or unit.identity != identity:
                 return  # dropped or joined with others since it was observed
@@ -334,7 +334,9 @@ class SparkRuntime:
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
             queues = frozenset(
-                (f"op{one}", f"op{other}") for one, other in decision.edges if isinstance(one, int)
+                (name_of(one), name_of(other))
+                for one, other in decision.edges
+                if isinstance(one, int)
             )
             self.placement = self._placement.choose(self._graph, queues)
 
@@ -526,17 +528,17 @@ class SparkRuntime:
 
         Only what changed is looked at, inputs before their readers: those have higher numbers.
         """
-        waiting = list({number(self.units.of[each].identity) for each in self._changed})
+        waiting = list({number_of(self.units.of[each].identity) for each in self._changed})
         heapq.heapify(waiting)
         while waiting:
-            unit = self.units.of[f"op{heapq.heappop(waiting)}"]
+            unit = self.units.of[name_of(heapq.heappop(waiting))]
             until = unit.horizon
             if until > unit.cursor and not self._is_at_work(unit) and not unit.has_work(until):
                 for member in unit.members:
                     if member.cursor < until:
                         self._skip(member, until)
                 for reader in self._readers(unit):
-                    heapq.heappush(waiting, number(reader.identity))
+                    heapq.heappush(waiting, number_of(reader.identity))
 
     def _readers(self, unit: Unit) -> set[Unit]:
         """The units that read what a unit's members put out."""
