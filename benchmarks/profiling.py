@@ -1,7 +1,8 @@
 """What measuring costs: the share of a run that goes into statistics, rates and latencies.
 
-`python -m benchmarks.profiling`: many small steps, the worst case, for the cost is that of steps.
-The goal is below 2 %.
+    python -m benchmarks.profiling [--quick] [--out DIR] [--rows A_PAGE]
+
+Many small steps, the worst case, for the cost is that of steps. The goal is below 2 %.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.reporting import Report, options, progress
 from millpond import Engine
 from millpond.latency import LatencyRecord
 from millpond.spark.statistics import Statistics, Tally
@@ -17,6 +19,7 @@ from millpond.spark.units import UnitStep
 from millpond.storage.backlog import Backlog
 from millpond.storage.rates import Course, Rate
 
+GOAL = 0.02
 PAGES, ROWS = 600, 200
 QUERIES = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -60,32 +63,42 @@ class Stopwatch:
         return timed
 
 
-def run() -> tuple[float, int]:
-    """Seconds and steps of one run."""
+def run(rows: int) -> tuple[float, int]:
+    """Seconds and steps of one run with pages of so many rows."""
     with Engine({"processors": 1}) as engine:
         engine.execute(QUERIES)
         began = time.perf_counter()
         for page in range(PAGES):
-            engine.push("S", [(page, (page + row) % 200) for row in range(ROWS)])
+            engine.push("S", [(page, (page + row) % 200) for row in range(rows)])
             engine.run_until_idle()
         engine.finish()
         return time.perf_counter() - began, engine.runtime.tally.steps
 
 
 def main() -> None:
-    """Runs with and without stopwatches, and prints the share."""
-    run()
-    plain, _ = run()
-    watch = Stopwatch()
-    for owner, name in MEASURING:
-        setattr(owner, name, watch.around(getattr(owner, name)))
-    watched, steps = run()
-    share = watch.seconds / watched
-    print(f"{steps:,} steps in {watched:.2f} s ({plain:.2f} s without stopwatches)")
-    print(f"measuring: {watch.seconds * 1e6 / steps:.1f} µs a step, {watch.calls:,} calls")
-    print(
-        f"share of the run: {share:.2%} (goal: below 2 %): {'holds' if share < 0.02 else 'fails'}"
+    """Runs with and without stopwatches, and tells the share."""
+    chosen = options(__doc__ or "", "rows a page").parse_args()
+    report, rows = Report("profiling", chosen.out), chosen.rows or ROWS
+    with progress(3) as doing:
+        doing("warming up")
+        run(rows)
+        doing("without stopwatches")
+        plain, _ = run(rows)
+        watch = Stopwatch()
+        for owner, name in MEASURING:
+            setattr(owner, name, watch.around(getattr(owner, name)))
+        doing("with stopwatches")
+        watched, steps = run(rows)
+    report.value(
+        "share of the run that measuring takes",
+        watch.seconds / watched,
+        "share",
+        goal=GOAL,
+        met=watch.seconds / watched < GOAL,
+        millpond={"seconds": watched, "steps": steps, "us_a_step": watch.seconds * 1e6 / steps},
+        peer={"seconds without stopwatches": plain},
     )
+    report.close()
 
 
 if __name__ == "__main__":
