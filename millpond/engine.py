@@ -57,6 +57,8 @@ from millpond.cql.text.split import split_statements
 from millpond.cql.user_functions import checked_name, checked_types
 from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
+from millpond.entities import Entities
+from millpond.entities.whole import entities
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.failures import Failure, Failures
 from millpond.inputs import Inputs, Report, SourceReading
@@ -123,7 +125,7 @@ class Engine:
         self.settings = settings or Settings()
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
-        self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
+        self.catalog: Catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
         for given in functions:
             if not isinstance(given, tuple) or len(given) != 4:
                 raise StateError(
@@ -139,8 +141,8 @@ class Engine:
         self.claims = Claims()
         """The files that sources read and sinks write."""
         self.deliveries = Deliveries(self._lock, lambda: self.spark, self._wake)
-        self.graph = Graph(linear=self.settings.linear)
-        self.budget = Budget(self.settings.budget_bytes)
+        self.graph: Graph = Graph(linear=self.settings.linear)
+        self.budget: Budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self._operation = Operation(
             self._lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
@@ -160,7 +162,7 @@ class Engine:
         self._journal = Journal(self.store)
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self._journal)
-        self.inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
+        self.inputs: Inputs = Inputs(self.catalog, self.store, self._journal, self._arrived)
         self.arrivals = Arrivals(
             self.inputs, self.graph, self._lock, self._read, self._wake, self._has_room
         )
@@ -187,6 +189,14 @@ class Engine:
             if answer is not None:
                 answers.append(answer)
         return answers
+
+    def execute_anew(self, text: str) -> Any:
+        """Executes one statement, whether or not an earlier run with this store has."""
+        with self._lock:
+            self._check_open()
+            self.memory.passes_over(text)
+            statement = check_statement(text, Position(1, 1), self.catalog)
+        return self._act(statement)
 
     def _act(self, statement: Statement) -> Any:
         action = statement.action
@@ -1036,6 +1046,15 @@ class Engine:
                 "CREATE QUERY, feed it, and ask again"
             )
         return output
+
+    def entities(self) -> Entities:
+        """Everything that runs, each with its control table."""
+        return entities(self)
+
+    @property
+    def present_strategy(self) -> Strategy | None:
+        """The strategy in charge, once there is work."""
+        return None if self._loop is None else self._loop.strategy
 
     def statistics(self) -> dict[str, Any]:
         """The running plan as it was measured, as plain data, for `millpond simulate`."""

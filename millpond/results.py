@@ -163,6 +163,30 @@ class ResultLog:
             page.free()
         del self._pages[:over]
 
+    def trim(self, most_rows: int) -> pa.Table | None:
+        """Lets the oldest pages go that are more than so many rows; what they said, if any go.
+
+        What a sink or a subscriber has not seen stays.
+        """
+        seen = [subscriber.position for subscriber in self.subscribers]
+        if self.sink is not None and not self.sink_failed:
+            seen.append(self.sink_position)
+        first = self.position - len(self._pages)
+        passed = min(seen, default=self.position) - first
+        rows, kept = 0, 0
+        for page in reversed(self._pages):
+            if rows + page.rows > most_rows and kept:
+                break
+            rows, kept = rows + page.rows, kept + 1
+        over = min(len(self._pages) - kept, passed)
+        if over <= 0:
+            return None
+        said = self.table(self._pages[:over])
+        for page in self._pages[:over]:
+            page.free()
+        del self._pages[:over]
+        return said
+
     # -- tables ----------------------------------------------------------------------------
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:
