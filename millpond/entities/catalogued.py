@@ -70,7 +70,7 @@ def _time(ticks: int, format_time: Callable[[int], Any]) -> str:
 
 def _operators(engine: Engine, name: str) -> str:
     try:
-        return ", ".join(sorted(engine.graph.upstream(engine.output_of(name))))
+        return ", ".join(sorted(engine.graph.upstream(engine.queries.output_of(name))))
     except StateError:  # it does not run
         return ""
 
