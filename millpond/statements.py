@@ -69,6 +69,11 @@ class Statements:
         self._apply(statement.action)
         self._engine.memory.done(statement)
 
+    def declare(self, entry: StreamEntry | RelationEntry | QueryEntry) -> None:
+        """Declares something that has no text; for engines whose store does not last."""
+        with self._engine.lock:
+            self._create(Create(entry))
+
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses; the lock is held."""
         engine = self._engine

@@ -63,7 +63,7 @@ def _complete_until(engine: Engine, name: str) -> str:
 
 
 def _time(ticks: int, format_time: Callable[[int], Any]) -> str:
-    if ticks < BEGINNING:
+    if ticks <= BEGINNING:
         return ""
     return "the end" if ticks >= END else str(format_time(ticks))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry, ViewEntry
@@ -30,7 +30,7 @@ class Confinement:
     """Refuses statements with a ``CqlError``."""
 
     roots: tuple[Path, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     def check(self, statement: Statement) -> None:
         """Refuses what may not be asked from outside."""

@@ -214,6 +214,11 @@ class Feeds:
         if feed is not None:
             feed._loop.call_soon_threadsafe(feed.close)
 
+    def end_soon(self) -> None:
+        """The same from any thread, or from the handler of a signal."""
+        for feed in list(self._feeds.values()):
+            feed._loop.call_soon_threadsafe(feed.close)
+
     def close(self) -> None:
         """Readers are told that this is the end; called in the loop of the server."""
         for feed in list(self._feeds.values()):
@@ -333,5 +338,3 @@ def _single(changes: pa.Table, total: int) -> pa.Table:
     return pa.Table.from_arrays(
         [pa.array(times, pa.int64()), pa.array([total], pa.int64())], schema=changes.schema
     )
-
-

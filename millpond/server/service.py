@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, kind_of
 from millpond.connectors.registry import check_connector
-from millpond.cql.check.statements import check_statement
 from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
     AlterPlan,
     AlterQuery,
@@ -27,6 +27,7 @@ from millpond.server.confinement import Confinement
 from millpond.server.faults import RequestError, not_found
 from millpond.server.feeds import Feeds
 from millpond.server.history import History
+from millpond.server.ingest import IdempotencyKeys
 from millpond.server.limits import Limits
 
 
@@ -41,9 +42,14 @@ class Service:
         self.confinement = confinement or Confinement(limits=self.limits)
         self.feeds = Feeds(engine, self.limits)
         self.history = History(engine)
+        self.keys = IdempotencyKeys(self.limits.idempotency_keys)
         self.is_ready = False
+        self.trouble = ""
+        """Why the engine's work has stopped and was begun anew, if it has."""
+        self.burst: Callable[[], None] | None = None
+        """Has the demo's traffic burst, where this is a demo."""
         self._changes = threading.Lock()
-        """Whoever changes what is declared does so alone, so that a script is checked as a whole."""
+        """Whoever changes what is declared does so alone: a script is checked as a whole."""
         self.changed = threading.Event()
         """Set whenever what is declared has changed."""
 
@@ -65,9 +71,15 @@ class Service:
             raise RequestError(
                 413, f"a text may have {self.limits.text_characters:,} characters at most"
             )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise RequestError(400, "the text has half of a surrogate pair in it") from None
         parts = split_statements(text)
         if len(parts) > self.limits.statements:
-            raise RequestError(413, f"a text may have {self.limits.statements:,} statements at most")
+            raise RequestError(
+                413, f"a text may have {self.limits.statements:,} statements at most"
+            )
         return parts
 
     def execute(self, text: str) -> list[Any]:

@@ -64,12 +64,11 @@ class ResultStream:
 
     async def _pieces(self, feed: Feed, reader: Reader) -> AsyncIterator[bytes]:
         while True:
-            events = feed.recent_after(reader.place)
-            if events is None or self._since is not None:
+            found = feed.recent_after(reader.place)
+            events = found or []
+            if found is None or self._since is not None:
                 place, since = reader.place, self._since
-                missed, events = await asyncio.to_thread(
-                    self._feeds.after, self._log, place, since
-                )
+                missed, events = await asyncio.to_thread(self._feeds.after, self._log, place, since)
                 self._since = self._since if events else None
                 if missed:
                     rows = reader.place.rows + missed
@@ -94,8 +93,6 @@ class ResultStream:
         if event.table.num_rows <= INLINE_ROWS or self._wish.format not in SHARED:
             data = self._form.results(self._heading, event.table, mark)
         else:
-            data = await asyncio.to_thread(
-                self._form.results, self._heading, event.table, mark
-            )
+            data = await asyncio.to_thread(self._form.results, self._heading, event.table, mark)
         event.encoded[self._wish.format] = data
         return data
