@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
+
+import numpy as np
+import pyarrow as pa
 
 from millpond.engine import Engine
 from millpond.errors import MillpondError
@@ -34,9 +36,10 @@ CREATE QUERY shopping AS
 """
 
 DOMAINS = ("stanford.edu", "shop.example", "news.example", "mail.example", "games.example")
-SHARES = (30, 15, 25, 20, 10)
+HOSTS = (*DOMAINS, "cs.stanford.edu")
+SHARES = (0.3, 0.15, 0.25, 0.2, 0.1)
 
-TRICKLE, BURST = 60.0, 6_000.0
+TRICKLE, BURST = 60.0, 25_000.0
 """Requests a second, usually and in a burst."""
 
 BURST_SECONDS = 8.0
@@ -48,7 +51,7 @@ class Traffic:
 
     def __init__(self, engine: Engine, seed: int = 7) -> None:
         self._engine = engine
-        self._random = random.Random(seed)  # noqa: S311 (made-up data)
+        self._random = np.random.default_rng(seed)
         self._bursts_until = 0.0
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="millpond-demo", daemon=True)
@@ -64,7 +67,8 @@ class Traffic:
     def close(self) -> None:
         """Ends."""
         self._is_over.set()
-        self._thread.join(5)
+        if self._thread.is_alive():
+            self._thread.join(5)
 
     def _run(self) -> None:
         owed, last = 0.0, time.monotonic()
@@ -75,13 +79,22 @@ class Traffic:
             count = int(owed)
             owed -= count
             try:
-                self._engine.push("Requests", [self._request() for _ in range(count)])
+                self._engine.push("Requests", self.requests(count))
             except MillpondError:
                 return  # the engine is closed, or somebody has dropped the stream
 
-    def _request(self) -> tuple[int, str, str, int]:
+    def requests(self, count: int) -> pa.Table:
+        """Some made-up requests."""
         draw = self._random
-        domain = draw.choices(DOMAINS, SHARES)[0]
-        host = "cs.stanford.edu" if domain == "stanford.edu" and draw.random() < 0.3 else domain
-        url = f"http://{host}/page{draw.randrange(200)}"
-        return draw.randrange(1, 1_500), domain, url, int(draw.lognormvariate(4.6, 0.7))
+        domains = draw.choice(len(DOMAINS), size=count, p=SHARES)
+        hosts = np.where((domains == 0) & (draw.random(count) < 0.3), len(DOMAINS), domains)
+        pages = draw.integers(0, 200, count)
+        urls = [f"http://{HOSTS[host]}/page{page}" for host, page in zip(hosts, pages, strict=True)]
+        return pa.table(
+            {
+                "client_id": pa.array(draw.integers(1, 1_500, count), pa.int32()),
+                "domain": pa.array([DOMAINS[each] for each in domains], pa.string()),
+                "url": pa.array(urls, pa.string()),
+                "milliseconds": pa.array(draw.lognormal(4.6, 0.7, count).astype(int), pa.int32()),
+            }
+        )

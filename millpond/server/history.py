@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from millpond.engine import Engine
 from millpond.entities.control_tables import plain
+from millpond.latency import Latencies, LatencyRecord
+from millpond.results import ResultLog
 
 SAMPLES = 1_800
 """Half an hour."""
@@ -24,6 +27,7 @@ class History:
         self._samples: deque[dict[str, Any]] = deque(maxlen=SAMPLES)
         self._marks: deque[dict[str, Any]] = deque(maxlen=200)
         self._before: tuple[float, int, int] | None = None
+        self._records: WeakKeyDictionary[ResultLog, LatencyRecord] = WeakKeyDictionary()
 
     def mark(self, what: str) -> None:
         """Something was changed that charts should show."""
@@ -34,8 +38,7 @@ class History:
         engine = self._engine
         with engine.held():
             inputs = sum(i.queue.arrivals.per_second() for i in engine.inputs.streams.values())
-            logs = [log for log in engine.deliveries if log.latency.known().results]
-            known = [(log.rows, log.latency.known()) for log in logs]
+            known = self._latencies()
             out = sum(log.rows for log in engine.deliveries)
             arrived = sum(i.arrived for i in engine.inputs.streams.values())
             sample: dict[str, Any] = {
@@ -59,14 +62,24 @@ class History:
                     "driver_steps": runtime.tally.driver_steps,
                     "executor_steps": runtime.tally.executor_steps,
                 }
-        known.sort(key=lambda each: -each[0])
-        busiest = [each for _, each in known[:BUSIEST]]
-        weight = sum(each.results for each in busiest)
+        weight = sum(each.results for each in known)
         for part in ("mean", "p50", "p95", "p99"):
-            total = sum(getattr(e, f"{part}_seconds") * e.results for e in busiest)
+            total = sum(getattr(e, f"{part}_seconds") * e.results for e in known)
             sample[f"latency_{part}_seconds"] = plain(total / weight) if weight else None
         sample |= self._rates(sample["time"], arrived, out)
         self._samples.append(sample)
+
+    def _latencies(self) -> list[Latencies]:
+        """The latencies of what was put out since the last time."""
+        busiest = sorted(self._engine.deliveries, key=lambda log: -log.rows)[:BUSIEST]
+        found = []
+        for log in busiest:
+            before, now = self._records.get(log), log.latency.copy()
+            self._records[log] = now
+            since = now.known() if before is None else now.since(before)
+            if since.results:
+                found.append(since)
+        return found
 
     def _rates(self, now: float, arrived: int, out: int) -> dict[str, float]:
         before, self._before = self._before, (now, arrived, out)
