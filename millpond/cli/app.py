@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import millpond
+from millpond.cli import remote
 from millpond.cli.checking import checked
 from millpond.cli.explain import explain_json, explain_text, query_of
 from millpond.cli.faults import STDIN_SCRIPT, Script, report
@@ -100,7 +101,23 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="print the version", callback=_print_version)
     ] = False,
-) -> None: ...
+    url: Annotated[
+        str,
+        typer.Option(
+            envvar="MILLPOND_URL",
+            help="the server that query, entity, plan, tail, push, execute and ask speak to; "
+            "its token is taken from MILLPOND_TOKEN",
+        ),
+    ] = "http://127.0.0.1:8080",
+) -> None:
+    remote.address.url = url
+
+
+app.add_typer(remote.query, name="query")
+app.add_typer(remote.entity, name="entity")
+app.add_typer(remote.plan, name="plan")
+for _command in (remote.tail, remote.push, remote.execute, remote.ask):
+    app.command()(_command)
 
 
 @app.command()

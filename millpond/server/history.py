@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import deque
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from millpond.engine import Engine
 from millpond.entities.control_tables import plain
@@ -19,6 +19,9 @@ BUSIEST = 8
 """The latencies of so many queries are remembered in each sample, those with most results."""
 
 
+MOST_RECORDS = 1_000
+
+
 class History:
     """A bounded series of samples."""
 
@@ -27,7 +30,7 @@ class History:
         self._samples: deque[dict[str, Any]] = deque(maxlen=SAMPLES)
         self._marks: deque[dict[str, Any]] = deque(maxlen=200)
         self._before: tuple[float, int, int] | None = None
-        self._records: WeakKeyDictionary[ResultLog, LatencyRecord] = WeakKeyDictionary()
+        self._records: dict[str, tuple[ResultLog, LatencyRecord]] = {}
 
     def mark(self, what: str) -> None:
         """Something was changed that charts should show."""
@@ -71,12 +74,15 @@ class History:
 
     def _latencies(self) -> list[Latencies]:
         """The latencies of what was put out since the last time."""
-        busiest = sorted(self._engine.deliveries, key=lambda log: -log.rows)[:BUSIEST]
+        busiest = heapq.nlargest(BUSIEST, self._engine.deliveries, key=lambda log: log.rows)
+        if len(self._records) > MOST_RECORDS:
+            self._records.clear()
         found = []
         for log in busiest:
-            before, now = self._records.get(log), log.latency.copy()
-            self._records[log] = now
-            since = now.known() if before is None else now.since(before)
+            key, now = log.entry.name.lower(), log.latency.copy()
+            of, before = self._records.get(key, (None, now))
+            self._records[key] = log, now
+            since = now.since(before) if of is log else now.known()
             if since.results:
                 found.append(since)
         return found

@@ -213,4 +213,4 @@ async def _tuples(watcher: Watcher, seconds: float) -> AsyncIterator[bytes]:
             yield (dumps(passed) + "\n").encode()
             await asyncio.sleep(min(WATCH_SECONDS, max(0.0, ends - loop.time())))
     finally:
-        await asyncio.to_thread(watcher.close)
+        loop.run_in_executor(None, watcher.close)  # not waited for: who has gone cancels this

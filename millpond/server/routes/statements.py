@@ -157,4 +157,5 @@ async def _previewed(
     finally:
         if following is not None:
             following.cancel()
-        await asyncio.to_thread(service.execute, f"DROP QUERY {name}")
+        # Whoever has gone cancels this: what is left to do is done without being waited for.
+        loop.run_in_executor(None, service.execute, f"DROP QUERY {name}")
