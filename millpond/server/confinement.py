@@ -21,6 +21,7 @@ from millpond.settings import Change, Settings
 
 FILES = ("csv", "json", "parquet")
 GENERATED = ("push", "rate", "burst")
+STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
 RESERVED = re.compile(r"preview_[0-9a-f]{8}", re.IGNORECASE)
 """Names that the server gives."""
 
@@ -30,6 +31,8 @@ class Confinement:
     """Refuses statements with a ``CqlError``."""
 
     roots: tuple[Path, ...] = ()
+    directory: Path = Path()
+    """Where names that are not absolute begin."""
     limits: Limits = field(default_factory=Limits)
 
     def check(self, statement: Statement) -> None:
@@ -83,7 +86,8 @@ class Confinement:
                 f"{connector.name}: files are not for who asks this server; "
                 "`millpond serve --root DIR` allows those in a directory"
             )
-        if not isinstance(file, str) or "\0" in file or not within(file, self.roots):
+        is_name = isinstance(file, str) and "\0" not in file and file not in STANDARD_INPUT
+        if not is_name or not within(self.directory / str(file), self.roots):
             raise _Refusal(
                 f"{connector.name}: {str(file)[:80]!r} is outside of what this server may read and "
                 "write, or leads through a link"
@@ -94,11 +98,11 @@ class _Refusal(Exception):  # noqa: N818 (becomes a CqlError)
     pass
 
 
-def within(file: str, roots: Sequence[Path]) -> bool:
+def within(file: Path, roots: Sequence[Path]) -> bool:
     """Whether a file lies under one of the roots, without a link on the way from there."""
+    path = Path(os.path.abspath(file))  # noqa: PTH100 (links are not to be followed)
     for root in roots:
         real = Path(os.path.realpath(root))
-        path = Path(os.path.normpath(real / file))
         if path == real or not path.is_relative_to(real):
             continue
         parts = path.relative_to(real).parts

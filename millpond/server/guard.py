@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
 from millpond.server.tokens import ROLES, Tokens
 
@@ -180,7 +181,7 @@ class _Body:
         message = await self._receive()
         self._bytes += len(message.get("body", b""))
         if self._bytes > self._limit:
-            raise Refused(413, f"a body may have {self._limit:,} bytes at most")
+            raise RequestError(413, f"a body may have {self._limit:,} bytes at most")
         return message
 
 

@@ -14,6 +14,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from millpond.catalog import QueryEntry
+from millpond.cql.text.split import split_statements
 from millpond.engine import Engine
 from millpond.entities.catalogued import quoted
 from millpond.errors import CqlError
@@ -203,7 +204,10 @@ class _Reader:
                 known = ", ".join(rules)
                 raise self._fault(element, f"no <{element.tag}> in a plan; known: {known}")
             line = self._document.line(element)
-            made += [(statement, line) for statement in rules[element.tag](element)]
+            for statement in rules[element.tag](element):
+                if len(split_statements(statement)) != 1:
+                    raise self._fault(element, f"<{element.tag}> is not one statement")
+                made.append((statement, line))
         if replaces:
             yield from ((statement, 1) for statement in self._dropped())
         yield from made

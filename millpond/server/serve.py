@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -116,12 +117,12 @@ def make_server(service: Service, options: ServeOptions) -> GracefulServer:
     return server
 
 
-def make_service(settings: Settings, options: ServeOptions) -> Service:
-    """An engine with everything around it."""
+def make_service(settings: Settings, options: ServeOptions, spark: Any = None) -> Service:
+    """An engine with everything around it; ``spark``: the session it uses, if there is one."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     check_options(options)
-    engine = Engine(settings, keep_results=True)
-    confinement = Confinement(options.roots, options.limits)
+    engine = Engine(settings, spark, keep_results=True)
+    confinement = Confinement(options.roots, engine.directory, options.limits)
     return Service(engine, options.limits, confinement)
 
 

@@ -67,12 +67,13 @@ def running(
     tokens: Path | None = None,
     plan: Path | None = None,
     token: str | None = None,
+    spark: Any = None,
 ) -> Iterator[Running]:
     port = free_port()
     options = ServeOptions(
         port=port, limits=limits or Limits(), roots=roots, tokens=tokens, plan=plan
     )
-    service = make_service(settings or Settings(spark_master="local[2]"), options)
+    service = make_service(settings or Settings(spark_master="local[2]"), options, spark)
     service.engine.execute(script)
     server = make_server(service, options)
     thread = threading.Thread(target=server.run, daemon=True)

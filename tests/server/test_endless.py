@@ -31,13 +31,12 @@ def ids_and_values(text: str) -> list[tuple[str, list[int]]]:
 
 def test_who_comes_too_late_is_told_how_much_is_gone() -> None:
     with running(limits=Limits(kept_rows=100)) as server:
+        engine = server.service.engine
         for start in range(0, 1_000, 50):
             server.push(*((start + i, 2 + i) for i in range(50)))
-            engine = server.service.engine
             server.wait(lambda at=start: engine.result_count("big") >= at + 49)
         server.service.feeds.tidy()
         lines = server.lines("/api/queries/big/results?from=id:0-0&follow=false")
-        assert lines[0] == '{"error":"from=id:0-0: write now"}' or "gap" in lines[0]
         first = json.loads(lines[0])
         assert first["gap"] + len(lines) - 1 == engine.result_count("big")
         assert 50 <= len(lines) - 1 <= 200

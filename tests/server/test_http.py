@@ -8,8 +8,9 @@ import xml.etree.ElementTree as ET
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.server.serving import Running
+from tests.server.serving import Running, running
 
 TUPLES = [(1, 1), (2, 2), (3, 3), (4, 3)]
 
@@ -207,17 +208,17 @@ def test_metrics_are_those_of_the_control_tables(server: Running) -> None:
     assert "millpond_engine_backlog_bytes" in text
 
 
-def test_a_failure_is_shown_and_restarted(server: Running) -> None:
-    server.http.post(
-        "/api/queries", json={"name": "bad", "text": "SELECT 9223372036854775807 + a AS x FROM S"}
-    )
-    server.push((1, 1), (2, 1))
-    failures = server.wait(lambda: server.http.get("/api/failures").json())
-    assert failures[0]["query"] == "bad"
-    assert failures[0]["rows"]
-    assert server.http.get("/api/queries/bad").json()["state"] == "failed"
-    assert server.http.post("/api/queries/bad/restart").status_code == 200
-    assert server.http.get("/api/queries/bad").json()["state"] == "active"
+def test_a_failure_is_shown_and_restarted(spark: SparkSession) -> None:
+    with running(spark=spark) as server:
+        bad = {"name": "bad", "text": "SELECT 9223372036854775807 + a AS x FROM S"}
+        server.http.post("/api/queries", json=bad)
+        server.push((1, 1), (2, 1))
+        failures = server.wait(lambda: server.http.get("/api/failures").json(), 60)
+        assert failures[0]["query"] == "bad"
+        assert failures[0]["rows"]
+        assert server.http.get("/api/queries/bad").json()["state"] == "failed"
+        assert server.http.post("/api/queries/bad/restart").status_code == 200
+        assert server.http.get("/api/queries/bad").json()["state"] == "active"
 
 
 def test_late_tuples_are_listed(server: Running) -> None:
