@@ -73,13 +73,13 @@ def main() -> None:
 def _measure(report: Report, url: str, pid: int, seconds: float, rate: int) -> None:
     _wait_until_ready(url)
     registration = _register(url)
-    with progress("serve_load", 3) as step:
-        _ = asyncio.run(_run(url, 5.0, rate, 0))  # warm
-        step()
+    with progress(3) as work:
+        work("warming up")
+        _ = asyncio.run(_run(url, 5.0, rate, 0))
+        work("all readers read")
         calm = asyncio.run(_run(url, seconds, rate, 0))
-        step()
+        work(f"{SLOW_READERS} readers never read")
         slow = asyncio.run(_run(url, seconds, rate, SLOW_READERS))
-        step()
     rss = psutil.Process(pid).memory_info().rss
     about = {"queries": QUERIES, "readers": READERS, "tuples_per_second": calm.sent / seconds}
     report.value("registration of a query", 1e3 * registration / QUERIES, "ms")

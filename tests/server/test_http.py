@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -237,3 +239,17 @@ def test_plans_are_drawn(server: Running) -> None:
     assert len(one["nodes"]) < len(graph["nodes"])
     chart = server.http.get("/api/queries/counts/chart").json()["charts"][0]
     assert chart["points"][-1][1] == 0.0
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(server: Running) -> None:
+    server.push((1, 1), (2, 1))
+    server.wait(lambda: "millpond_operator_load{" in server.http.get("/metrics").text)
+    told = set(re.findall(r"^(millpond_\w+)", server.http.get("/metrics").text, re.MULTILINE))
+    dashboard = json.loads((Path(__file__).parents[2] / "docs/grafana_dashboard.json").read_text())
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"millpond_\w+", target["expr"])
+    }
+    assert asked <= told
