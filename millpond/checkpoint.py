@@ -16,6 +16,7 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
 from millpond.errors import MillpondError
 from millpond.function_registry import functions_in_use
+from millpond.group_results import facts_of
 from millpond.memory import Declaration
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
@@ -140,6 +141,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "weight": entry.weight,
                 "active": entry.active,
                 "epoch": engine.queries.epoch_of(each.name),
+                "member": engine.queries.groups.membership(each.name),
             }
 
 
@@ -188,11 +190,13 @@ def _results(engine: Engine) -> Iterator[Record]:
         yield {
             "kind": "results",
             "query": key,
-            "until": log.complete_until,
-            "rows": log.rows,
+            "until": log.own_until,
+            "rows": log.own_rows,
             "came": log.came,
             "position": log.position,
-            "pages": [page.reference() for page in log.pages],
+            "pages": [page.reference() for page in log.kept],
+            "waiting": [page.reference() for page in log.waiting],
+            **facts_of(log),
         }
         if log.sink is not None:
             yield log.sink_note()

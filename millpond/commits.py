@@ -58,6 +58,7 @@ class Commits:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self._engine.graph.operators[identity].label()
         served = self._engine.runtime.picture.queries(identity)
+        served = self._engine.queries.groups.expanded(served)
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)

@@ -163,8 +163,8 @@ class Inputs:
         self.queues[name] = queue
         return queue
 
-    def drop(self, key: str) -> None:
-        """Forgets a stream or relation, if there is one of this name."""
+    def drop(self, key: str) -> list[str]:
+        """Forgets a stream or relation, if there is one of this name; its queues."""
         self.sources.pop(key, None)
         self.held.discard(key)
         self.read_rows.pop(key, None)
@@ -174,6 +174,7 @@ class Inputs:
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
             self.queues.pop(queue.name).close()
+        return [queue.name for queue in dropped]
 
     def relation(self, name: str) -> RelationIntake:
         """The relation of a name."""
@@ -259,16 +260,18 @@ class Inputs:
         if self._journal.is_durable:
             self._journal.note("page", queue=queue.name, page=page.reference())
 
-    def forget_epochs(self, in_use: set[int]) -> None:
+    def forget_epochs(self, in_use: set[int]) -> list[str]:
         """Closes the relations' queues of past epochs to which no operator belongs any more."""
         over = self.since.keys() - in_use - {self._epoch}
         for epoch in over:
             del self.since[epoch]
-        names = tuple(f"@{epoch}" for epoch in over)
+        names, closed = tuple(f"@{epoch}" for epoch in over), []
         for intake in self.relations.values() if names else ():
             for queue in [q for q in intake.queues if q.name.endswith(names)]:
                 intake.queues.remove(queue)
                 self.queues.pop(queue.name).close()
+                closed.append(queue.name)
+        return closed
 
     # -- tuples and changes ----------------------------------------------------------------
 
