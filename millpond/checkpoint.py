@@ -16,7 +16,7 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
 from millpond.errors import MillpondError
 from millpond.function_registry import functions_in_use
-from millpond.group_results import facts_of
+from millpond.group_results import GroupLog
 from millpond.memory import Declaration
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
@@ -196,7 +196,7 @@ def _results(engine: Engine) -> Iterator[Record]:
             "position": log.position,
             "pages": [page.reference() for page in log.kept],
             "waiting": [page.reference() for page in log.waiting],
-            **facts_of(log),
+            **(log.facts() if isinstance(log, GroupLog) else {}),
         }
         if log.sink is not None:
             yield log.sink_note()

@@ -16,7 +16,7 @@ from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
 from millpond.failures import Failure
-from millpond.group_results import GroupLog
+from millpond.group_results import GroupLog, PartOfPage
 from millpond.interruption import WholeLock
 from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.storage.journal import Journal
@@ -101,7 +101,7 @@ class Deliveries:
             self._journal.note("came", query=query.lower(), elements=log.came)
         log.add(page, until)
         if page is not None and isinstance(log, GroupLog):
-            for each in log.passed_on(page, self._store):
+            for each in log.passed_on(page):
                 self.has_news(each.entry.name.lower())
         elif page is not None:
             self.has_news(query.lower())
@@ -194,18 +194,20 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         with self._lock:
             log = self.of(query)
-            pages = list(log.kept)
-            shared = [] if log.share is None else list(log.share.tables())
+            shared = [] if log.share is None else list(log.share.pages())
+            pages = [*log.kept, *shared]
             if form == "spark":
-                return self._frame(log, pages, shared)
+                return self._frame(log, pages)
             for page in pages:
                 page.pin()
         try:
-            table = log.table(pages, shared)
+            table = log.table(pages)
         finally:
             with self._lock:
                 for page in pages:
                     page.unpin()
+                for page in shared:
+                    page.free()
         match form:
             case "arrow":
                 return table
@@ -215,13 +217,17 @@ class Deliveries:
                 return python_rows(table)
         raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
 
-    def _frame(self, log: ResultLog, pages: list[Page], shared: list[pa.Table]) -> Any:
+    def _frame(self, log: ResultLog, pages: list[Page]) -> Any:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
-        lent = [Page.of(self._store, table) for table in shared]
+        parts = [page for page in pages if isinstance(page, PartOfPage)]
+        lent = [Page.of(self._store, part.table) for part in parts]
         log.lent += lent
-        pages += lent
+        pages = [page for page in pages if page not in parts] + lent
+        for part in parts:
+            if part not in log.kept:
+                part.free()
         return result_frame(self._spark(), log.page_schema, _names(log), pages)
 
     def close(self) -> None:

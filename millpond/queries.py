@@ -19,7 +19,7 @@ from millpond.failures import Failure, Failures
 from millpond.group_results import GroupLog
 from millpond.groups import Group, Groups, Membership, Shapes
 from millpond.memory import Declaration
-from millpond.planning.physical import Graph
+from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.shapes import Lifted
 from millpond.query_plans import QueryPlans, planned
 from millpond.results import ResultLog
@@ -205,7 +205,7 @@ class Queries:
     def _deactivate(self, key: str) -> None:
         outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
         if self.groups.of(key) is not None:
-            self._engine.deliveries.of(key).leave(self._engine.store)
+            self._engine.deliveries.of(key).leave()
             left = self.groups.leave(key)
             if left is None:
                 return
@@ -284,6 +284,13 @@ class Queries:
         """When a query began that runs."""
         output = self.outputs.get(query.lower())
         return None if output is None else self.graph.epochs[output]
+
+    def log_of_output(self, identity: str) -> ResultLog | None:
+        """The log of what an operator puts out, if that is what it does."""
+        operator = self.graph.operators[identity]
+        if not isinstance(operator, OutputOperator):
+            return None
+        return self._engine.deliveries.of(operator.query)
 
     def output_of(self, query: str) -> str:
         """The operator that puts a query out; raises if none runs."""

@@ -14,7 +14,7 @@ from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
-from millpond.group_results import GroupLog
+from millpond.group_results import GroupLog, Tags
 from millpond.groups import Membership
 from millpond.memory import Declaration
 from millpond.planning.physical import Graph, form
@@ -184,9 +184,18 @@ class Replay:
     # -- steps -----------------------------------------------------------------------------
 
     def _step(
-        self, operator: str, until: int, page: dict[str, Any] | None, state: Any = None
+        self,
+        operator: str,
+        until: int,
+        page: dict[str, Any] | None,
+        state: Any = None,
+        tags: str | None = None,
     ) -> None:
         referred = None if page is None else self._referred(page)
+        if referred is not None and tags is not None:
+            log = self._engine.queries.log_of_output(operator)
+            if isinstance(log, GroupLog):
+                log.know(referred, Tags.from_json(tags))
         self._engine.runtime.replay(operator, until, referred, state)
 
     def _skip(self, operator: str, until: int) -> None:
@@ -270,14 +279,24 @@ class Replay:
         pages: list[dict[str, Any]],
         waiting: list[dict[str, Any]],
         counts: list[int] | None = None,
+        tags: list[str] | None = None,
         **facts: Any,
     ) -> None:
-        kept = [self._referred(page) for page in pages]
-        left = [self._referred(page) for page in waiting]
+        kept = [self._page_or_part(page) for page in pages]
+        left = [kept[pages.index(p)] if p in pages else self._page_or_part(p) for p in waiting]
         log = self._engine.deliveries.of(query)
         log.restore(kept, left, **facts)
-        if isinstance(log, GroupLog) and counts is not None:
-            log.restore_counts(counts)
+        if isinstance(log, GroupLog) and counts is not None and tags is not None:
+            log.restore_facts(counts, tags)
+
+    def _page_or_part(self, reference: dict[str, Any]) -> Page:
+        if "group" not in reference:
+            return self._referred(reference)
+        log = self._engine.deliveries.of(reference["group"])
+        if not isinstance(log, GroupLog):
+            raise StateError(f"internal: {reference['group']} is no group")
+        page = self._referred(reference["page"])
+        return log.part_again(page, reference["number"], reference["rows"])
 
     def _restored(self, executed: dict[str, int]) -> None:
         self._engine.memory.restore(executed)

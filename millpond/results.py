@@ -25,7 +25,6 @@ from millpond.kernels.results import named
 from millpond.latency import LatencyRecord
 from millpond.schema import BEGINNING, Schema
 from millpond.storage.pages import Page, concatenated
-from millpond.storage.store import Store
 
 Callback = Callable[[pa.Table], None]
 
@@ -56,8 +55,8 @@ class Share(Protocol):
         """How long the results of the group took."""
         ...
 
-    def tables(self) -> Iterable[pa.Table]:
-        """What is kept of it, as pages have it."""
+    def pages(self) -> Iterable[Page]:
+        """What is kept of it; each is to be given up again."""
         ...
 
     def read_by(self, log: ResultLog) -> None:
@@ -151,12 +150,12 @@ class ResultLog:
         if self.is_read:
             share.read_by(self)
 
-    def leave(self, store: Store) -> None:
+    def leave(self) -> None:
         """What the group has put out for it so far is its own from now on."""
         share, self.share = self.share, None
         if share is not None:
             self.own_until, self.own_rows = share.until, self.own_rows + share.rows
-            self.kept += [Page.of(store, table) for table in share.tables() if self.is_kept]
+            self.kept += share.pages() if self.is_kept else ()
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
@@ -174,8 +173,7 @@ class ResultLog:
     ) -> None:
         """Takes what an earlier run has put out."""
         self.own_until, self.own_rows, self.came, self.position = until, rows, came, position
-        known = {page.names: page for page in pages}
-        self.kept, self.waiting = pages, [known.get(page.names, page) for page in waiting]
+        self.kept, self.waiting = pages, waiting
 
     @property
     def pages(self) -> list[Page]:
@@ -252,14 +250,18 @@ class ResultLog:
         kept.update(self.waiting)
         for page in passed:
             if page not in kept:
-                page.free()
+                self.let_go(page)
+
+    def let_go(self, page: Page) -> None:
+        """A page is not needed here any more."""
+        page.free()
 
     # -- tables ----------------------------------------------------------------------------
 
-    def table(self, pages: list[Page] | None = None, shared: Iterable[pa.Table] = ()) -> pa.Table:
+    def table(self, pages: list[Page] | None = None) -> pa.Table:
         """Everything kept so far, in order of time; names that repeat get a number."""
         whole = concatenated(self.kept if pages is None else pages, self.page_schema)
-        named = self.named(pa.concat_tables([whole, *shared]))
+        named = self.named(whole)
         return named.rename_columns(unique_names(named.column_names))
 
     @property
@@ -282,7 +284,7 @@ class ResultLog:
     def close(self) -> None:
         """Closes the sink and lets the pages go."""
         for page in self.pages:
-            page.free()
+            self.let_go(page)
         self.kept, self.waiting, self.lent = [], [], []
         self.close_sink()
 
