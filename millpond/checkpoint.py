@@ -17,6 +17,7 @@ from millpond.cql.statements import Create, Drop
 from millpond.errors import MillpondError
 from millpond.function_registry import functions_in_use
 from millpond.group_results import GroupLog
+from millpond.inputs import ONE_ROW_QUEUE
 from millpond.memory import Declaration
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
@@ -43,7 +44,7 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *needs(functions_in_use(engine.catalog)),
         *_views_and_queries(engine, declared),
         *_inputs(engine),
-        *(_queue(queue) for _, queue in sorted(engine.inputs.queues.items())),
+        *_queues(engine),
         *_operators(engine),
         {"kind": "queues", "by_hand": _by_hand(engine)},
         *_results(engine),
@@ -156,6 +157,12 @@ def _inputs(engine: Engine) -> Iterator[Record]:
         yield relation.noted(key)
     for key, rows in engine.inputs.read_rows.items():
         yield {"kind": "source", "name": key, "rows": rows}
+
+
+def _queues(engine: Engine) -> Iterator[Record]:
+    for name, queue in sorted(engine.inputs.queues.items()):
+        if not name.startswith(ONE_ROW_QUEUE):
+            yield _queue(queue)
 
 
 def _queue(queue: Queue) -> Record:

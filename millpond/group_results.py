@@ -30,7 +30,9 @@ class Tags:
     @staticmethod
     def of(page: Page) -> Tags:
         """Counts the rows of a page."""
-        return Tags(*np.unique(_tags(page.table), return_counts=True))
+        counts = np.bincount(_tags(page.table)).astype(np.int64)
+        numbers = np.flatnonzero(counts)
+        return Tags(numbers, counts[numbers])
 
     def to_json(self) -> str:
         """The same as a text, for the log of a store."""

@@ -167,6 +167,8 @@ class Queries:
     def _begin(self, name: str, weight: float) -> None:
         """Starts the operators that were added for a query or a group."""
         self.begun = self.graph.take_added()
+        for identity in self.begun:
+            self._engine.inputs.provide(self.graph.operators[identity].queues())
         if self.started is not None:
             self._start_operators(self.started, self.begun)
             self.started.set_weight(name, weight)

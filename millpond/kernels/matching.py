@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.kernels.columns import integers
-from millpond.kernels.expressions import Condition, Program
+from millpond.kernels.expressions import Columns, Condition, Program
 from millpond.kernels.groups import Floats, Ints
-from millpond.planning.predicates import columns_used, conjuncts
+from millpond.planning.predicates import FLIPPED, columns_used, conjuncts
 from millpond.schema import Type
 
 QUERY = "_query"
@@ -36,8 +36,6 @@ def since_column(stream: str) -> str:
 
 MOST_PAIRS = 1_000_000
 """So many pairs are looked at together."""
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 WILDCARDS = ("%", "_", "\\")
 
@@ -82,8 +80,9 @@ class Matcher:
         self._constants = constants
         self._columns = constants.columns(matching.constants)
         parts = conjuncts(matching.predicate)
-        self._condition = Condition(parts)
+        self._whole = _Rest(parts)
         self._values = Program(matching.expressions)
+        self._wanted = set().union(*map(columns_used, matching.expressions))
         self._finders = [] if matching.is_tagged else list(self._found_by(parts))
         since = matching.since
         self._since = None if since is None else integers(constants.table[since_column(since)])
@@ -91,7 +90,8 @@ class Matcher:
     def rows(self, table: pa.Table) -> pa.Table:
         """The pairs that match, as the columns of time, the expressions, and the query's number."""
         whole = [self._part(part) for part in self._parts(table)]
-        return pa.concat_tables(whole or [self._paired(table.slice(0, 0), *_nothing())])
+        none = np.zeros(0, np.int64)
+        return pa.concat_tables(whole or [self._paired(table, none, none, self._whole)])
 
     # -- which pairs are looked at ---------------------------------------------------------
 
@@ -107,49 +107,47 @@ class Matcher:
             yield table.slice(start, most)
 
     def _part(self, table: pa.Table) -> pa.Table:
-        rows, queries = self._candidates(table)
-        if len(rows) <= MOST_PAIRS:
-            return self._paired(table, rows, queries)
-        cuts = range(0, len(rows), MOST_PAIRS)
+        rows, queries, rest = self._candidates(table)
+        cuts = [slice(at, at + MOST_PAIRS) for at in range(0, max(1, len(rows)), MOST_PAIRS)]
         return pa.concat_tables(
-            [
-                self._paired(table, rows[c : c + MOST_PAIRS], queries[c : c + MOST_PAIRS])
-                for c in cuts
-            ]
+            [self._paired(table, rows[cut], queries[cut], rest) for cut in cuts]
         )
 
-    def _candidates(self, table: pa.Table) -> tuple[Ints, Ints]:
+    def _candidates(self, table: pa.Table) -> tuple[Ints, Ints, _Rest]:
+        """Pairs that may match, and what has to hold of them yet."""
         data = self._data(table)
         if self._matching.is_tagged:
-            return _looked_up(integers(data[-1]), self._constants.numbers)
-        best: tuple[int, _Found] | None = None
-        for finder in self._finders:
+            return *_looked_up(integers(data[-1]), self._constants.numbers), self._whole
+        best: tuple[_Found, _Rest] | None = None
+        for finder, rest in self._finders:
             found = finder.find(data, table.num_rows)
-            count = found.count
-            if best is None or count < best[0]:
-                best = count, found
-            if finder.is_exact:
+            if best is None or found.count < best[0].count:
+                best = found, rest
+            if finder.is_sharp:
                 break
         if best is not None:
-            return best[1].pairs()
+            return *best[0].pairs(), best[1]
         count, queries = table.num_rows, len(self._constants.numbers)
-        return np.repeat(np.arange(count), queries), np.tile(np.arange(queries), count)
+        every = np.repeat(np.arange(count), queries), np.tile(np.arange(queries), count)
+        return *every, self._whole
 
     def _data(self, table: pa.Table) -> list[pa.ChunkedArray]:
         columns: list[pa.ChunkedArray] = table.columns
         return columns[len(columns) - self._matching.width :]
 
-    def _found_by(self, parts: Sequence[Expression]) -> Iterator[_Finder]:
-        """The conjuncts by which pairs can be found, the sharpest first."""
-        found = [finder for part in parts if (finder := self._finder(part)) is not None]
-        yield from sorted(found, key=lambda each: not each.is_exact)
+    def _found_by(self, parts: list[Expression]) -> Iterator[tuple[_Finder, _Rest]]:
+        """The conjuncts by which pairs can be found, sharp ones first, and the others."""
+        found = [(finder, part) for part in parts if (finder := self._finder(part)) is not None]
+        for finder, part in sorted(found, key=lambda each: not each[0].is_sharp):
+            rest = [each for each in parts if each is not part or not finder.is_exact]
+            yield finder, self._whole if len(rest) == len(parts) else _Rest(rest)
 
     def _finder(self, part: Expression) -> _Finder | None:
         if not isinstance(part, Call) or not part.arguments:
             return None
         name, arguments = part.function, part.arguments
-        if name in ("=", *_FLIPPED) and len(arguments) == 2 and self._is_of_constants(arguments[0]):
-            name, arguments = _FLIPPED.get(name, name), (arguments[1], arguments[0])
+        if name in FLIPPED and self._is_of_constants(arguments[0]):
+            name, arguments = FLIPPED[name], (arguments[1], arguments[0])
         first, *others = arguments
         if not self._is_of_input(first) or not all(map(self._is_of_constants, others)):
             return None
@@ -181,16 +179,15 @@ class Matcher:
 
     # -- what is put out -------------------------------------------------------------------
 
-    def _paired(self, table: pa.Table, rows: Ints, queries: Ints) -> pa.Table:
+    def _paired(self, table: pa.Table, rows: Ints, queries: Ints, rest: _Rest) -> pa.Table:
         """Of some pairs those that match."""
         if self._since is not None:
             seen = integers(table["_ts"])[rows] > self._since[queries]
             rows, queries = rows[seen], queries[seen]
-        pairs = self._pairs(table, rows, queries)
-        kept = self._condition.holds(pairs, len(rows))
+        kept = rest.condition.holds(self._pairs(table, rows, queries, rest.columns), len(rows))
         if kept is not None and not kept.all():
             rows, queries = rows[kept], queries[kept]
-            pairs = self._pairs(table, rows, queries)
+        pairs = self._pairs(table, rows, queries, self._wanted)
         width = len(table.columns) - self._matching.width
         indices = pa.array(rows)
         times = [column.take(indices) for column in table.columns[:width]]
@@ -199,16 +196,23 @@ class Matcher:
         names = [*table.column_names[:width], *(f"c{i}" for i in range(len(data) + 1))]
         return pa.Table.from_arrays([*times, *data, numbers], names=names)
 
-    def _pairs(self, table: pa.Table, rows: Ints, queries: Ints) -> list[pa.ChunkedArray]:
+    def _pairs(self, table: pa.Table, rows: Ints, queries: Ints, wanted: set[int]) -> Columns:
+        """The columns of the input and the constants, of some pairs; those that are wanted."""
         of_rows, of_queries = pa.array(rows), pa.array(queries)
+        sides = [(column, of_rows) for column in self._data(table)]
+        sides += [(column, of_queries) for column in self._columns]
         return [
-            *(column.take(of_rows) for column in self._data(table)),
-            *(column.take(of_queries) for column in self._columns),
+            column.take(indices) if place in wanted else column
+            for place, (column, indices) in enumerate(sides)
         ]
 
 
-def _nothing() -> tuple[Ints, Ints]:
-    return np.zeros(0, np.int64), np.zeros(0, np.int64)
+class _Rest:
+    """What has to hold of a pair, however it was found."""
+
+    def __init__(self, parts: Sequence[Expression]) -> None:
+        self.condition = Condition(parts)
+        self.columns = set().union(*map(columns_used, parts))
 
 
 def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -257,8 +261,10 @@ class _Found:
 class _Finder:
     """Finds the pairs for which one conjunct may hold: all of these, and perhaps some more."""
 
-    is_exact = False
+    is_sharp = False
     """Whether it is likely to find few."""
+    is_exact = True
+    """Whether the conjunct holds for all it finds."""
 
     def find(self, columns: Sequence[pa.ChunkedArray], rows: int) -> _Found:
         raise NotImplementedError
@@ -299,7 +305,7 @@ def _comparable(values: pa.Array) -> pa.Array:
 class _Equal(_Finder):
     """A value that is one of some constants of a query."""
 
-    is_exact = True
+    is_sharp = True
 
     def __init__(
         self,
@@ -365,6 +371,8 @@ def _numbers(values: pa.Array) -> Ints | Floats:
 
 class _Prefixed(_Finder):
     """A text that begins as the pattern of a query does, before its first wildcard."""
+
+    is_exact = False
 
     def __init__(
         self, value: Callable[[Sequence[pa.ChunkedArray], int], pa.Array], patterns: pa.Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from millpond.cql.algebra import _RelationToStream
+from millpond.cql.algebra import RelationScan, _RelationToStream
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.schema import Field, Schema, Type
@@ -14,6 +14,9 @@ __all__ = ["Arrivals", "Combine", "Match", "Moments", "Snapshots"]
 
 TAG = "~query"
 """The name of the last column of rows that belong to one of several queries: its number."""
+
+ONE_ROW = RelationScan("~one", Schema((Field("one", Type.INT),)), is_static=True)
+"""A relation of one row that was there from the beginning."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,13 +89,11 @@ class Match(Node):
     types: tuple[Type, ...]
     predicate: Expression | None
     expressions: tuple[Expression, ...]
-    names: tuple[str, ...]
     since: str | None = None
 
     @cached_property
     def schema(self) -> Schema:
-        pairs = zip(self.names, self.expressions, strict=True)
-        fields = tuple(Field(name, each.type) for name, each in pairs)
+        fields = [Field(str(each), each.type) for each in self.expressions]
         return Schema((*fields, Field(TAG, Type.BIGINT)))
 
     @cached_property

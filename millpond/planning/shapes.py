@@ -30,16 +30,18 @@ from millpond.cql.algebra import (
     SetOperation,
     StreamScan,
 )
-from millpond.cql.expressions import Call, Column, Expression, Literal
-from millpond.cql.node import Node
+from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
+from millpond.cql.node import Node, canonical
 from millpond.planning.attempts import may_fail
-from millpond.planning.nodes import TAG, Arrivals, Combine, Match, Moments, Snapshots
+from millpond.planning.nodes import ONE_ROW, TAG, Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.predicates import (
+    FLIPPED,
     all_columns,
     conjoin,
     conjuncts,
     expressions_of,
     remap,
+    rewrite,
     shift,
     substitute,
 )
@@ -109,10 +111,6 @@ class _Part:
     def columns(self) -> tuple[Column, ...]:
         return all_columns(self.node)[: self.width]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.node.schema.names[: self.width]
-
 
 class _Lifting:
     def __init__(
@@ -181,7 +179,7 @@ class _Lifting:
 
     def _selected(self, node: Filter | Project, below: _Part) -> _Part:
         width = len(below.node.schema)
-        expressions = tuple(expressions_of(node))
+        expressions = tuple(map(_in_order, expressions_of(node)))
         if below.is_tagged and any(map(may_fail, expressions)):
             raise _NotLiftedError
         used: list[int] = []
@@ -189,20 +187,19 @@ class _Lifting:
         predicate: Expression | None
         wanted: Sequence[Expression]
         if isinstance(node, Filter):
-            predicate, wanted, names = lifted[0], below.columns, below.names
+            predicate, wanted = lifted[0], below.columns
         else:
-            predicate, wanted, names = None, lifted, node.names
+            predicate, wanted = None, lifted
         lower = self._match_below(node, below)
         if lower is not None and all(map(self._can_compute, lifted)):
             types = tuple(self.constants[each].type for each in used)
-            match = _in_one(lower, tuple(used), types, predicate, wanted, names)
+            match = _in_one(lower, tuple(used), types, predicate, wanted)
             is_window = isinstance(below.node, RangeWindow)
             return _Part(below.node.with_inputs((match,)) if is_window else match, True)
         if used:
-            return self._match(below, used, predicate, wanted, names)
+            return self._match(below, used, predicate, wanted)
         if isinstance(node, Project) and below.is_tagged:
-            project = Project(below.node, (*node.expressions, below.tag), (*node.names, TAG))
-            return _Part(project, True)
+            return _Part(_project(below.node, (*node.expressions, below.tag)), True)
         return replace(below, node=node.with_inputs((below.node,)))
 
     def _match_below(self, node: Filter | Project, below: _Part) -> Match | None:
@@ -244,7 +241,6 @@ class _Lifting:
         used: list[int],
         predicate: Expression | None,
         expressions: Sequence[Expression],
-        names: tuple[str, ...],
     ) -> _Part:
         if self._is_late and not below.is_tagged and below.since is None:
             raise _NotLiftedError  # a relation's rows have come before the query
@@ -256,7 +252,6 @@ class _Lifting:
             types,
             predicate,
             tuple(expressions),
-            tuple(names),
             below.since,
         )
         return _Part(match, True)
@@ -273,7 +268,7 @@ class _Lifting:
             return part
         if self._is_late:
             raise _NotLiftedError  # nothing is gained
-        return self._match(part, [], None, part.columns, part.names)
+        return self._match(part, [], None, part.columns)
 
     def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
         if node.kind != "inner":
@@ -288,18 +283,36 @@ class _Lifting:
             parts.append(Call("=", (tags[0], tags[1]), Type.BOOLEAN))
         join = Join(left.node, right.node, "inner", conjoin(parts))
         columns = [*left.columns, *(shift(each, width + moved) for each in right.columns)]
-        names = (*node.schema.names, TAG)
-        return _Part(Project(join, (*columns, tags[0]), names), True)
+        return _Part(_project(join, (*columns, tags[0])), True)
 
     def _aggregate(self, node: Aggregate, below: _Part) -> _Part:
         if not node.keys:
-            raise _NotLiftedError
+            return self._singletons(node, below)
         count = len(node.keys)
         names = (*node.names[:count], TAG, *node.names[count:])
         grouped = Aggregate(below.node, (*node.keys, below.tag), node.aggregates, names)
         columns = all_columns(grouped)
         order = (*columns[:count], *columns[count + 1 :], columns[count])
-        return _Part(Project(grouped, order, (*node.names, TAG)), True)
+        return _Part(_project(grouped, order), True)
+
+    def _singletons(self, node: Aggregate, below: _Part) -> _Part:
+        """One row a query, also over nothing: each has a row of NULLs that no aggregate counts."""
+        if self._is_late:
+            raise _NotLiftedError
+        each = self._match(_Part(ONE_ROW), [], None, ())
+        mark = Literal(1, Type.INT)
+        types = (*(column.type for column in below.columns), mark.type)
+        nulls = tuple(Literal(None, type_) for type_ in types)
+        rows = _project(below.node, (*below.columns, mark, below.tag))
+        empty = _project(each.node, (*nulls, each.tag))
+        aggregates = tuple(
+            _of_marked(call, Column(below.width, Type.INT, "mark")) for call in node.aggregates
+        )
+        tag = Column(below.width + 1, Type.BIGINT, TAG)
+        whole = Combine(rows, empty, 1)
+        grouped = Aggregate(whole, (tag,), aggregates, (TAG, *node.names))
+        columns = all_columns(grouped)
+        return _Part(_project(grouped, (*columns[1:], columns[0])), True)
 
     def _snapshots(self, node: Snapshots) -> _Part:
         """What moves is the same for all queries: it has no constants, and a query that began late
@@ -308,6 +321,43 @@ class _Lifting:
         if not below.is_tagged:
             return _Part(node)
         return _Part(Snapshots(below.node, node.movers), True)
+
+
+def _of_marked(call: AggregateCall, mark: Column) -> AggregateCall:
+    """The aggregate of the rows in which ``mark`` is not NULL; other columns are NULL with it."""
+    argument = call.argument
+    if argument is None:
+        return replace(call, argument=mark)
+    if isinstance(argument, Column):
+        return call
+    is_marked = Call("not", (Call("is_null", (mark,), Type.BOOLEAN),), Type.BOOLEAN)
+    return replace(call, argument=Call("case", (is_marked, argument), argument.type))
+
+
+def _project(node: Node, expressions: Sequence[Expression]) -> Project:
+    """A projection that ends in the tag; how a query calls its columns is no part of a shape."""
+    names = (*(f"c{i}" for i in range(len(expressions) - 1)), TAG)
+    return Project(node, tuple(expressions), names)
+
+
+def _in_order(expression: Expression) -> Expression:
+    """The same with constants right of what they are compared with, and conjuncts in an order."""
+    parts = [_constant_last(part) for part in conjuncts(expression)]
+    if len(parts) > 1 and not may_fail(expression):
+        parts.sort(key=lambda part: canonical(rewrite(part, _blank)))
+    return conjoin(parts) or expression
+
+
+def _blank(expression: Expression) -> Expression:
+    return replace(expression, value=None) if isinstance(expression, Literal) else expression
+
+
+def _constant_last(part: Expression) -> Expression:
+    if isinstance(part, Call) and part.function in FLIPPED and len(part.arguments) == 2:
+        first, second = part.arguments
+        if isinstance(first, Literal) and not isinstance(second, Literal):
+            return replace(part, function=FLIPPED[part.function], arguments=(second, first))
+    return part
 
 
 def _followed(node: Node) -> tuple[Node, ...]:
@@ -321,7 +371,6 @@ def _in_one(
     types: tuple[Type, ...],
     predicate: Expression | None,
     expressions: Sequence[Expression],
-    names: Sequence[str],
 ) -> Match:
     """A match, and a selection or projection of what it gives, with further constants."""
     width, count = len(lower.input.schema), len(lower.constants)
@@ -338,6 +387,5 @@ def _in_one(
         lower.types + types,
         conjoin([*conjuncts(lower.predicate), *parts]),
         tuple(substitute(each, places) for each in expressions),
-        tuple(names),
         lower.since,
     )
