@@ -207,10 +207,14 @@ class Inputs:
         if self._moved:
             self._moved = False
             self._epoch += 1
-            self.since[self._epoch] = {
-                intake.queue.name: intake.queue.heartbeat for intake in self.streams.values()
-            }
+            self.since[self._epoch] = self.since_of(self._epoch)
         return self._epoch
+
+    def since_of(self, epoch: int) -> dict[str, int]:
+        """After which times the queries of an epoch read the streams, of one to come too."""
+        if epoch == 0 or epoch in self.since:
+            return self.since.get(epoch, {})
+        return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
 
     def provide(self, queues: Iterable[str]) -> None:
         """Has queues of relations that operators of the present epoch read."""

@@ -386,6 +386,23 @@ class Graph:
         """The operators that read a queue."""
         return self._readers.get(queue, [])
 
+    def queries(self, identity: str) -> list[str]:
+        """The queries, or groups of them, that depend on an operator."""
+        found: dict[str, None] = {}
+        seen, waiting = {identity}, [identity]
+        while waiting:
+            operator = self.operators[waiting[-1]]
+            readers = self.readers(waiting.pop())
+            if isinstance(operator, OutputOperator):
+                found[operator.query] = None
+            waiting += [each for each in reversed(readers) if each not in seen]
+            seen.update(readers)
+        return list(found)
+
+    def serves(self, identity: str) -> int:
+        """How many queries, or groups of them, depend on an operator."""
+        return len(self.queries(identity))
+
     def describe(self, wanted: set[str] | None = None, running: set[str] | None = None) -> str:
         """The operators as text, sources first."""
         lines = []
