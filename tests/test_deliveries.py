@@ -104,20 +104,28 @@ def test_a_query_is_dropped_once_its_sink_has_the_page_that_is_written(
             assert engine.results("q")["a"].to_pylist() == [3]
 
 
-def test_a_callback_drops_a_query_whose_sink_is_being_fed(gate: Gate, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gate", ["beside the loop"], indirect=True)
+def test_a_callback_drops_its_query_while_the_sink_is_fed(gate: Gate, tmp_path: Path) -> None:
     with Engine(directory=tmp_path) as engine:
         engine.execute(STREAM + INTO + OTHER)
-        engine.subscribe(
-            "other", lambda _: engine.drop("q") if "q" in engine.catalog.entries else 0
-        )
-        engine.start()
+        log = log_of(engine, "q")
+
+        def resume() -> None:
+            wait_until(lambda: log.is_resting, 30)
+            gate.let(1000)
+
+        def callback(_: Any) -> None:
+            wait_until(lambda: gate.came == 1, 30)
+            resuming = in_thread(resume)
+            engine.drop("q")
+            resuming.join()
+
+        engine.subscribe("q", callback)
         engine.push("S", [(1, 1)])
-        engine.advance("S", 1)
-        wait_until(lambda: gate.came == 1, 30)
-        gate.let(1000)
-        engine.stop(drain=True)
+        engine.finish()
         assert engine.failures() == []
-        assert "q" not in engine.catalog.entries
+        assert engine.results("other")["b"].to_pylist() == [2]
+        assert [file.name for file in (tmp_path / "out").iterdir()] == ["part-000000.parquet"]
 
 
 def test_a_subscriber_that_drops_its_query_is_not_called_again(tmp_path: Path) -> None:
