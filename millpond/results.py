@@ -7,6 +7,7 @@ one that raises or is slow takes nothing from the others.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -92,8 +93,12 @@ class ResultLog:
     sink_position: int = 0
     """How many of them the sink has taken."""
     sink_failed: bool = False
-    is_being_fed: bool = False
-    """Whether a thread is writing a page to the sink; it will look for the next one itself."""
+    fed_by: int | None = None
+    """The thread that is writing a page to the sink; it will look for the next one itself."""
+    is_resting: bool = False
+    """Whether no further page is to be written to the sink for now."""
+    is_closed: bool = False
+    """Whether the query was dropped: nobody is told of it any more."""
     counts_coming: bool = False
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
@@ -202,13 +207,15 @@ class ResultLog:
 
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
-        if self.sink is None or self.sink_failed or self.sink_position == self.position:
+        if self.sink is None or self.sink_failed or self.is_resting or self.is_closed:
+            return None
+        if self.sink_position == self.position:
             return None
         return self._at(self.sink_position)
 
     def for_subscribers(self) -> tuple[Subscriber, Page] | None:
         """The next page for somebody who has not seen it; it counts as seen from now on."""
-        for subscriber in self.subscribers:
+        for subscriber in () if self.is_closed else self.subscribers:
             if subscriber.position < self.position:
                 page = self._at(subscriber.position)
                 subscriber.position += 1
@@ -283,6 +290,7 @@ class ResultLog:
 
     def close(self) -> None:
         """Closes the sink and lets the pages go."""
+        self.is_closed = True
         for page in self.pages:
             self.let_go(page)
         self.kept, self.waiting, self.lent = [], [], []
@@ -310,9 +318,9 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
     with uninterrupted:  # a page is in the sink if and only if the sink's position says so
         with lock:
             page, sink = log.for_sink(), log.sink
-            if page is None or sink is None or log.is_being_fed:
+            if page is None or sink is None or log.fed_by is not None:
                 return False
-            log.is_being_fed = True
+            log.fed_by = threading.get_ident()
             page.pin()
         error: Exception | None = None
         try:
@@ -321,7 +329,7 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
         except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
             error = raised
         with lock:
-            log.is_being_fed = False
+            log.fed_by = None
             page.unpin()
             if error is None:
                 log.sink_position += 1

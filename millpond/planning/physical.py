@@ -289,6 +289,11 @@ class OutputOperator(Operator):
     def is_stream(self) -> bool:
         return self.mode != "changes"
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether equal rows must meet."""
+        return self.mode == "moments" or (self.mode == "changes" and not self.is_net)
+
     def label(self) -> str:
         return f"Output {self.query} ({self.mode})"
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
+from millpond.planning.keys import key_positions
 from millpond.planning.physical import Operator
 from millpond.schema import Schema
 from millpond.spark.batches import Experience
@@ -124,10 +125,10 @@ class RunningOperator:
         """The columns by whose values rows are brought together on the executors."""
         return ()
 
-    @property
+    @cached_property
     def key_positions(self) -> tuple[int, ...] | None:
         """Where its output has the values of ``job_keys``; None if it has not, or has no keys."""
-        return None
+        return key_positions(self.operator)
 
     # -- how far it could go ---------------------------------------------------------------
 
