@@ -71,6 +71,7 @@ from millpond.memory import Declaration, StatementMemory, noted
 from millpond.operation import Operation
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
+from millpond.planning.parts import Cut, Cuts
 from millpond.planning.physical import Graph
 from millpond.reading import Allowance, ReadLimits
 from millpond.recovery import Replay, form_of
@@ -395,10 +396,13 @@ class Engine:
 
     def place_queues(self, operator: str, has_queue: bool) -> None:
         """Has a queue stand behind an operator, or none, whatever a strategy wants."""
-        if operator not in self.graph.operators:
+        runtime = self.runtime
+        if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
             known = ", ".join(self.graph.operators) or "none"
             raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
-        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+        runtime.placement = runtime.placement.say(operator, has_queue)
+        if not self._journal.is_replaying:
+            runtime.move_queues()
 
     def _set(self, action: SetOption) -> None:
         if self._journal.is_replaying and action.key.lower() == "store":
@@ -837,6 +841,10 @@ class Engine:
                 until=change.content_until,
             )
 
+    def cut(self, cut: Cut) -> None:
+        """A part of an operator is about to be one itself, or to be a part again."""
+        self._journal.note("cut", **asdict(cut))
+
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self.graph.operators[identity].label()
@@ -1020,7 +1028,9 @@ class Engine:
         if entry.name.lower() in self._outputs:
             wanted = self.graph.upstream(self._outputs[entry.name.lower()])
             groups = self._runtime.groups() if self._runtime is not None else []
-            return "\n".join([self.graph.describe(wanted), *_fused(groups, wanted)])
+            cuts = Cuts(self.graph) if self._runtime is None else self._runtime.cutting.cuts
+            described = self.graph.describe(wanted, parts=cuts.names_in)
+            return "\n".join([described, *_fused(groups, wanted)])
         return self.graph.explain(entry.name, plan, self.inputs.next_epoch)
 
     def held(self) -> AbstractContextManager[object]:

@@ -13,6 +13,7 @@ from millpond.checkpoint import entry_again
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
 from millpond.memory import Declaration
+from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
@@ -146,6 +147,9 @@ class Replay:
 
     def _skip(self, operator: str, until: int) -> None:
         self._engine.runtime.replay(operator, until, None, None)
+
+    def _cut(self, part: str, is_cut: bool, at: int) -> None:
+        self._engine.runtime.cut(Cut(part, is_cut, at))
 
     def _compact(
         self, queue: str, page: dict[str, Any] | None, replaced: list[str], until: int | None

@@ -18,11 +18,13 @@ from pyspark.sql import SparkSession
 from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
+from millpond.planning.parts import Cut, owner_of
 from millpond.planning.physical import Graph, OutputOperator, name_of, number_of
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
+from millpond.spark.cutting import Cutting
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
@@ -81,6 +83,10 @@ class Listener(Protocol):
         """A step could not be done; ``error`` names the place and the thing."""
         ...
 
+    def cut(self, cut: Cut) -> None:
+        """A part of an operator is about to be one itself, or to be a part again."""
+        ...
+
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""
         ...
@@ -111,6 +117,8 @@ class SparkRuntime:
         """What waits in the queues."""
         self.tally = Tally()
         """All steps of this run."""
+        self.cutting = Cutting(graph, queues, store, self.picture, self.backlog)
+        """The parts of operators that are operators themselves."""
         self._graph = graph
         self._store = store
         self._listener = listener
@@ -196,6 +204,7 @@ class SparkRuntime:
             self.backlog.forget(identity)
             del self.statistics[identity]
             self._changed.discard(identity)
+        self.cutting.forget()
         for queue in self.queues.values():
             queue.free()
             self.backlog.count(queue)
@@ -214,7 +223,8 @@ class SparkRuntime:
         """The queries that read pages of a queue again after they have passed them."""
         found: dict[str, None] = {}
         for identity in self._graph.readers(queue):
-            mine = [r for q, r in self.running[identity].subscriptions if q.name == queue]
+            running = self.running[identity]
+            mine = [r for q, r in (*running.subscriptions, *running.past) if q.name == queue]
             if any(reader.comes_back for reader in mine):
                 found |= dict.fromkeys(self.picture.queries(identity))
         return list(found)
@@ -274,8 +284,18 @@ class SparkRuntime:
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         return [tuple(map(name_of, sorted(group))) for group in found]
 
+    def move_queues(self) -> None:
+        """Puts queues where they are wanted, as far as nobody concerned is at work."""
+        with self._lock:
+            self._regroup()
+
     def _regroup(self) -> None:
         """Has the units be as the placement says, once those concerned are not at work."""
+        if not self._is_regrouped:
+            self.cutting.want(self._placement.by_hand)
+        while (cut := self.cutting.due(self._is_at_work)) is not None:
+            self._listener.cut(cut)
+            self.cut(cut)
         if not self._is_regrouped:
             self._is_regrouped = True
             groups = self.groups()
@@ -284,11 +304,21 @@ class SparkRuntime:
             self._version += 1
             self._changed |= self.running.keys()
 
+    def cut(self, cut: Cut) -> None:
+        """Cuts a part off an operator, or fuses it again; nobody concerned is at work."""
+        self.cutting.do(cut)
+        self._changed &= self.running.keys()
+        self._changed |= {each for each in self.running if owner_of(each) == owner_of(cut.part)}
+        for queue in self.queues.values():
+            self.backlog.count(queue)
+        self._graph_changed()
+
     def _is_at_work(self, unit: Unit) -> bool:
         return unit.identity in self._under_way or self._is_orphaned(unit)
 
     def _is_held(self, unit: Unit) -> bool:
-        return self.units.is_held(unit) or self._is_orphaned(unit)
+        is_to_change = self.units.is_held(unit) or self.cutting.holds(unit)
+        return is_to_change or self._is_orphaned(unit)
 
     def _is_orphaned(self, unit: Unit) -> bool:
         """Whether a step that nobody wants any more is still executed with some of its members."""
@@ -506,14 +536,17 @@ class SparkRuntime:
                 self._processors.cancel(self._frames.started, step.tag)
 
     def _touch(self, identity: str) -> None:
-        for name in self.running[identity].inputs:
+        past = {queue.name for queue, _ in self.running[identity].past}
+        for name in (*self.running[identity].inputs, *past):
             queue = self.queues[name]
             compaction = queue.compaction()
             if compaction is not None:
                 self._listener.compacted(name, compaction)
                 queue.compact(compaction)
             queue.free()
-        self._count_backlog([*self.running[identity].inputs, identity])
+        self._count_backlog([*self.running[identity].inputs, *past, identity])
+        if past:
+            self.cutting.let_go(identity)
         self._changed |= {identity, *self._graph.readers(identity)}
 
     def arrived(self, queue: str) -> None:
@@ -567,9 +600,10 @@ class SparkRuntime:
             running.state.restore(state)
         running.skip(until)
         queue.advance(until)
-        for name in running.inputs:
+        for name in (*running.inputs, *(queue.name for queue, _ in running.past)):
             self.queues[name].free()
         self._count_backlog([*running.inputs, identity])
+        self.cutting.let_go(identity)
         self._changed |= {identity, *self._graph.readers(identity)}
 
     # -- end -------------------------------------------------------------------------------

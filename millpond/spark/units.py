@@ -149,6 +149,11 @@ class Units:
         for each in left:
             self._form((each,))
 
+    def take_apart(self, identity: str) -> None:
+        """The members of a unit stand alone until they are wanted together."""
+        for each in self.of[identity].members:
+            self._form((each,))
+
     def want(self, groups: Iterable[tuple[RunningOperator, ...]]) -> None:
         """From now on these are to be units."""
         self._wanted = {each.identity: group for group in groups for each in group}

@@ -72,6 +72,7 @@ class Reader:
 
     ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
     pages there are, so few large ones are better. ``works``: what it has not read is backlog.
+    ``through``: it reads nothing that is later.
     """
 
     cursor: int
@@ -79,6 +80,12 @@ class Reader:
     needs_content: bool = False
     scans: bool = False
     works: bool = True
+    through: int = FOREVER
+
+    @property
+    def kind(self) -> tuple[Retention, bool, bool, bool, int]:
+        """What it has in common with others that need pages equally long."""
+        return self.retention, self.needs_content, self.scans, self.works, self.through
 
     @property
     def comes_back(self) -> bool:
@@ -94,6 +101,7 @@ class ReaderKind:
     needs_content: bool
     scans: bool = False
     works: bool = True
+    through: int = FOREVER
     readers: set[Reader] = field(default_factory=set)
     unsummed: list[Page] = field(default_factory=list)
     """Pages whose changes are not yet summed up, where readers need the content."""
@@ -120,6 +128,8 @@ class ReaderKind:
 
     def hold(self, page: Page) -> None:
         """Keeps a page until the slowest reader has passed it."""
+        if page.first > self.through:
+            return
         page.holders += 1
         if self.needs_content:
             self.unsummed.append(page)
@@ -135,6 +145,11 @@ class ReaderKind:
 
     def _push(self, page: Page) -> None:
         heapq.heappush(self._held, (self.retention.until(page), next(self._numbers), page))
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether it needs any page."""
+        return bool(self._held or self.unsummed)
 
     def let_go(self) -> list[Page]:
         """The pages that this kind was the last to hold and needs no more."""

@@ -18,7 +18,7 @@ from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
 from millpond.storage import queues
 from millpond.storage import store as stores
-from millpond.storage.pages import Page, Span, concatenated
+from millpond.storage.pages import Page, Span, concatenated, total_rows
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 from millpond.storage.store import Store
@@ -108,14 +108,14 @@ def test_a_long_page_does_not_grow(queue: Queue, monkeypatch: pytest.MonkeyPatch
 def test_what_ends_is_found_by_its_end_whatever_its_start(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (2, 5, 1), (3, FOREVER, 2), (4, 6, 3)))
     assert concatenated(queue.ending(4, 8), SCHEMA)["c0"].to_pylist() == [1, 3]
-    assert queue.count_ending(4, 8) == 2
-    assert queue.count_ending(9, 20) == 0
+    assert total_rows(queue.ending(4, 8)) == 2
+    assert total_rows(queue.ending(9, 20)) == 0
 
 
 def test_what_has_not_begun_does_not_end(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (7, 8, 1)))
     assert concatenated(queue.ending(5, 9), SCHEMA)["c0"].to_pylist() == [0]
-    assert queue.count_ending(5, 9) == 1
+    assert total_rows(queue.ending(5, 9)) == 1
 
 
 def test_a_page_goes_when_every_reader_has_passed_it(queue: Queue, store: Store) -> None:
