@@ -20,7 +20,7 @@ MOST_PATHS = 8
 
 def analysed(engine: Engine, query: str) -> str:
     """What was measured of a running query."""
-    output = engine.output_of(query)
+    output = engine.queries.output_of(query)
     wanted = engine.graph.upstream(output)
     plan = engine.runtime.picture.elementary()
     parts = [

@@ -15,6 +15,7 @@ from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
 from millpond.errors import MillpondError
+from millpond.function_registry import functions_in_use
 from millpond.memory import Declaration
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
@@ -38,7 +39,7 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *(_statement(each) for each in declared if each.kind in ("stream", "relation")),
         {"kind": "epochs", **engine.inputs.epochs()},
         {"kind": "graph", **engine.graph.numbers()},
-        *needs(engine.needed_functions()),
+        *needs(functions_in_use(engine.catalog)),
         *_views_and_queries(engine, declared),
         *_inputs(engine),
         *({"kind": "cut", **asdict(cut)} for cut in engine.runtime.cutting.history),
@@ -139,7 +140,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "at": [each.position.line, each.position.column],
                 "weight": entry.weight,
                 "active": entry.active,
-                "epoch": engine.epoch_of(each.name),
+                "epoch": engine.queries.epoch_of(each.name),
             }
 
 

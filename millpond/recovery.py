@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from millpond.attachments import open_sink_of, open_source_of
+from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
@@ -26,6 +28,47 @@ if TYPE_CHECKING:
 def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
     """The canonical plans of operators, shortened: what the log's names of them stand for."""
     return {each: form(graph.operators[each], graph.epochs[each]) for each in identities}
+
+
+def recover(engine: Engine) -> None:
+    """Has an engine go on where an earlier run with its store has ended."""
+    replay, journal, keeps = Replay(engine), engine.journal, engine.queries.keeps_results
+    journal.is_replaying = True
+    for record in journal.records():
+        _ = engine.runtime
+        replay.act(record)
+    journal.is_replaying = False
+    engine.queries.failures.told()
+    engine.memory.recovered()
+    engine.inputs.free()
+    engine.store.run = replay.runs + 1
+    engine.opened = journal.note(**replay.opening(keeps))
+    engine.store.remove_garbage(file_names(engine))
+    for key, entry in engine.catalog.entries.items():
+        match entry:
+            case StreamEntry() | RelationEntry():
+                _resume_source(engine, key, entry)
+            case QueryEntry():
+                sink = open_sink_of(engine, entry, replay.marks.get(key))
+                engine.deliveries.of(key).sink = sink
+                engine.deliveries.has_news(key)
+    journal.flush()
+    if journal.is_long:
+        engine.compact_log()
+
+
+def _resume_source(engine: Engine, key: str, entry: StreamEntry | RelationEntry) -> None:
+    is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
+    has_ended = engine.inputs.read_rows.get(key, 0) < 0
+    if entry.source.name != "push" and not is_read_once and not has_ended:
+        engine.inputs.resume(key, open_source_of(engine, entry))
+
+
+def file_names(engine: Engine) -> set[str]:
+    """The files of the store that an engine needs."""
+    running = engine.runtime.running.values() if engine.has_runtime else ()
+    states = {name for each in running if each.state for name in each.state.names}
+    return engine.inputs.file_names() | engine.deliveries.file_names() | states
 
 
 class Replay:
@@ -46,7 +89,7 @@ class Replay:
 
     def opening(self, keeps: bool) -> Record:
         """What the log says of the run that begins now."""
-        self._engine.keep_results(keeps)
+        self._engine.queries.keep_results(keeps)
         return {"kind": "open", "run": self.runs + 1, **self.given, "keeps": keeps}
 
     def act(self, record: Record) -> None:
@@ -56,7 +99,7 @@ class Replay:
 
     def _open(self, run: int, tick: int, seed: int, keeps: bool, linear: str = "fused") -> None:
         self.runs = run
-        self._engine.keep_results(keeps)
+        self._engine.queries.keep_results(keeps)
         if self.given != {"tick": tick, "seed": seed, "linear": linear}:
             now = self.given
             raise StateError(
@@ -75,7 +118,7 @@ class Replay:
         if changes_rows:  # its pages follow
             self._engine.memory.count(text)
         else:
-            self._engine.execute_again(text, Position(*at))
+            self._engine.statements.execute_again(text, Position(*at))
         graph = self._engine.graph
         if form and form_of(graph, form.keys() & graph.operators.keys()) != form:
             raise _planned_otherwise(text)
@@ -172,7 +215,7 @@ class Replay:
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
-        self._engine.fail(found, StateError(found[0].error))
+        self._engine.queries.fail(found, StateError(found[0].error))
 
     # -- a log that begins with a checkpoint -----------------------------------------------
 
@@ -188,7 +231,7 @@ class Replay:
         declared = Declaration(name, "query", text, Position(*at))
         try:
             entry = entry_again(self._engine, declared, weight, active)
-            self._engine.register_again(entry, declared, epoch)
+            self._engine.queries.register_again(entry, declared, epoch)
         except StateError:
             raise _planned_otherwise(text) from None
 
@@ -214,7 +257,7 @@ class Replay:
 
     def _queues(self, by_hand: dict[str, bool]) -> None:
         for operator, has_queue in by_hand.items():
-            self._engine.place_queues(operator, has_queue)
+            self._engine.queries.place_queues(operator, has_queue)
 
     def _results(self, query: str, pages: list[dict[str, Any]], **facts: Any) -> None:
         self._engine.deliveries.of(query).restore([self._referred(page) for page in pages], **facts)

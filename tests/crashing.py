@@ -6,17 +6,18 @@ import os
 
 from millpond import Engine
 from millpond.checkpoint import checkpoint
+from millpond.recovery import file_names
 
 CALLS = ("execute", "push", "push_changes", "advance", "run_until_idle")
 
 
 def die(engine: Engine) -> None:
     """Ends an engine as a kill does: nothing is written any more, and the store's lock is free."""
-    engine._closed = True
-    if engine._runtime is not None:
-        engine._runtime.cancel()
-        engine._runtime._processors.close()
-    engine._journal._log = None
+    engine.is_closed = True
+    if engine.has_runtime:
+        engine.runtime.cancel()
+        engine.runtime._processors.close()
+    engine.journal._log = None
     lock, engine.store._lock = engine.store._lock, None
     if lock is not None:
         os.close(lock)
@@ -82,7 +83,7 @@ def validate(store) -> None:
 
 def validate_open(engine: Engine) -> None:
     """The same of an engine that is open and has nothing under way."""
-    engine._journal.flush()
-    named = {engine.store.path(name) for name in engine._file_names()}
+    engine.journal.flush()
+    named = {engine.store.path(name) for name in file_names(engine)}
     there = {file for name in ("pages", "state") for file in engine.store.path(name).iterdir()}
     assert there == named, f"missing {named - there}, surplus {there - named}"

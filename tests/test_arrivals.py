@@ -56,7 +56,7 @@ def test_a_backlog_builds_up_while_steps_take_their_time(
         engine.execute(STREAM + QUERY)
         ended = run(engine, how)
         wait_until(lambda: engine.inputs.streams["s"].arrived == 20, 30)
-        with engine._lock:
+        with engine.lock:
             assert engine.runtime.backlog.rows == 20
             assert engine.results("q").num_rows == 0
         steps.set()

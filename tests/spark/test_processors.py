@@ -164,4 +164,4 @@ def test_dropping_a_query_cancels_its_step_and_nothing_else(
 
 
 def _writer(engine: Engine, query: str) -> str:
-    return engine._outputs[query]
+    return engine.queries.outputs[query]

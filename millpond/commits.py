@@ -1,0 +1,86 @@
+"""What the running operators tell: steps that are committed, or failed, and what they put out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from millpond.catalog import ASIDE
+from millpond.failures import Failure
+from millpond.planning.parts import Cut
+from millpond.storage.pages import Page
+from millpond.storage.queues import Compaction
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+    from millpond.spark.steps import Step
+
+
+class Commits:
+    """Notes what happens to operators in the log, and hands on what came of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def put_out(self, query: str, page: Page | None, until: int) -> None:
+        """A query has put out a page, or nothing; it is complete up to a time."""
+        self._engine.deliveries.put_out(query, page, until)
+
+    def committed(self, identity: str, step: Step) -> None:
+        """A step is about to be published."""
+        self._engine.inputs.moved()
+        journal = self._engine.journal
+        if step.outcome is not None and journal.is_durable:
+            page, state = step.published, step.running.state
+            journal.note(
+                "step",
+                operator=identity,
+                until=step.reached,
+                page=None if page is None else page.reference(),
+                state=None if state is None else state.reference(step.outcome.state),
+            )
+
+    def skipped(self, identity: str, until: int) -> None:
+        """An operator has passed a time in which nothing happened."""
+        self._engine.inputs.moved()
+        self._engine.journal.note("skip", operator=identity, until=until)
+
+    def compacted(self, queue: str, change: Compaction) -> None:
+        """Pages of a queue are about to be replaced by one."""
+        if self._engine.journal.is_durable:
+            self._engine.journal.note(
+                "compact",
+                queue=queue,
+                page=None if change.page is None else change.page.reference(),
+                replaced=[name for page in change.replaced for name in page.names],
+                until=change.content_until,
+            )
+
+    def cut(self, cut: Cut) -> None:
+        """A part of an operator is about to be one itself, or to be a part again."""
+        self._engine.journal.note("cut", **asdict(cut))
+
+    def failed(self, identity: str, step: Step, error: Exception) -> None:
+        """A step could not be done: the queries that need it stand still, the others go on."""
+        label = self._engine.graph.operators[identity].label()
+        served = self._engine.runtime.picture.queries(identity)
+        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
+        found = [
+            Failure(query, label, str(error), step.after, step.until, step.offenders)
+            for query in queries
+        ]
+        self._engine.queries.fail(found, error)
+
+    def lost_spark(self) -> None:
+        """Spark has died; the next step asks for another one."""
+        self._engine.lazy_spark.has_died()
+
+    def after_commit(self) -> None:
+        """Hands on what was put out; callbacks run without the lock."""
+        engine = self._engine
+        with engine.lock:
+            engine.journal.flush()
+            if engine.journal.is_long:
+                engine.compact_log()
+            engine.operation.wake()
+        engine.deliveries.hand_on(engine.queries.fail)

@@ -1,0 +1,218 @@
+"""The queries that run: their operators in the graph and on Spark, and why some stand still.
+
+Whoever calls holds the engine's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from millpond.catalog import ASIDE, QueryEntry, StreamEntry
+from millpond.connectors.sinks import NamedSink
+from millpond.cql.algebra import StreamScan
+from millpond.cql.node import Node
+from millpond.errors import StateError
+from millpond.failures import Failure, Failures
+from millpond.memory import Declaration
+from millpond.planning.physical import Graph
+from millpond.query_plans import QueryPlans, planned
+from millpond.results import ResultLog
+from millpond.schema import BEGINNING, Type
+from millpond.settings import Settings
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+    from millpond.spark.runtime import SparkRuntime
+    from millpond.spark.surroundings import Limits
+
+
+class Queries:
+    """Adds queries to the graph and takes them out; starts and stops their operators."""
+
+    def __init__(self, engine: Engine, keeps_results: bool) -> None:
+        self._engine = engine
+        self.graph = Graph(linear=engine.settings.linear)
+        self.outputs: dict[str, str] = {}
+        """The operator that puts each running query out, by the query's name in lower case."""
+        self.begun: list[str] = []
+        """The operators that the present statement has added."""
+        self.failures = Failures()
+        self.keeps_results = keeps_results
+        """Whether results are kept once sinks and subscribers have them."""
+        self.started: SparkRuntime | None = None
+        """The running operators, once there was anything to run."""
+
+    # -- registering -----------------------------------------------------------------------
+
+    def add(self, entry: QueryEntry, plans: QueryPlans, sink: NamedSink | None) -> None:
+        """A query is new in the catalog: it runs from now on, unless it is not active."""
+        deliveries = self._engine.deliveries
+        if plans.aside is not None:
+            deliveries.add(replace(self._log_of(plans.aside, None), counts_coming=True))
+        deliveries.add(self._log_of(entry, sink))
+        if entry.active:
+            self._activate(entry, plans, self._engine.inputs.epoch())
+
+    def register_again(self, entry: QueryEntry, declared: Declaration, epoch: int | None) -> None:
+        """Registers a query of an earlier run as it was; without an epoch it does not run."""
+        self._engine.catalog.add(entry)
+        self._engine.memory.declare(declared)
+        plans = planned(entry)
+        self.add(replace(entry, active=False), plans, None)
+        self._engine.deliveries.of(entry.name).entry = entry
+        if epoch is not None:
+            self._activate(entry, plans, epoch)
+
+    def remove(self, key: str) -> None:
+        """A query was dropped."""
+        self._deactivate(key)
+        self.failures.forget(key)
+        self._engine.deliveries.remove(key)
+
+    def restart(self, entry: QueryEntry) -> None:
+        """Runs a query that has failed again, from now on."""
+        self.failures.forget(entry.name)
+        self._engine.deliveries.of(entry.name.lower()).sink_failed = False
+        self._activate(entry, planned(entry), self._engine.inputs.epoch())
+
+    def alter(self, entry: QueryEntry, changed: QueryEntry) -> None:
+        """ALTER has made one entry of another."""
+        key = changed.name.lower()
+        self._engine.deliveries.of(key).entry = changed
+        if self.started is not None:
+            self.started.set_weight(changed.name, changed.weight)
+        if entry.active and not changed.active:
+            self._deactivate(key)
+        elif changed.active and self.failures.of(changed.name) is not None:
+            self.restart(changed)
+        elif changed.active and not entry.active:
+            self._activate(changed, planned(changed), self._engine.inputs.epoch())
+
+    def fail(self, failures: list[Failure], error: Exception) -> None:
+        """Has queries stand still, for one reason."""
+        self._engine.journal.note("failed", failures=[asdict(failure) for failure in failures])
+        self.failures.add(failures, error)
+        for failure in failures:
+            self._deactivate(failure.query.lower())
+
+    def keep_results(self, keeps: bool) -> None:
+        """Whether results are kept from now on, of these queries and of others."""
+        self.keeps_results = keeps
+        for log in self._engine.deliveries:
+            log.is_kept = keeps
+
+    def _log_of(self, entry: QueryEntry, sink: NamedSink | None) -> ResultLog:
+        tick = self._engine.catalog.tick_microseconds
+        return ResultLog(entry, tick, self._in_timestamps(entry.plan), sink, self.keeps_results)
+
+    def _in_timestamps(self, plan: Node) -> bool:
+        """Whether the times of a query's inputs are moments rather than counts."""
+        for node in plan.walk():
+            if isinstance(node, StreamScan):
+                entry = self._engine.catalog.get(node.name)
+                if isinstance(entry, StreamEntry) and (
+                    entry.timestamp_column is None
+                    or entry.schema[entry.timestamp_column].type is Type.TIMESTAMP
+                ):
+                    return True
+        return False
+
+    # -- operators -------------------------------------------------------------------------
+
+    def _activate(self, entry: QueryEntry, plans: QueryPlans, epoch: int) -> None:
+        key = entry.name.lower()
+        self.outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
+        if plans.aside is not None:
+            output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
+            self.outputs[plans.aside.name.lower()] = output
+        self.begun = self.graph.take_added()
+        if self.started is not None:
+            self._start_operators(self.started, self.begun)
+            self.started.set_weight(entry.name, entry.weight)
+
+    def _deactivate(self, key: str) -> None:
+        outputs = (self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None))
+        removed = [
+            each for output in outputs if output is not None for each in self.graph.remove(output)
+        ]
+        if not removed:
+            return
+        if self.started is not None:
+            self.started.stop([each for each in removed if each in self.started.running])
+        self._engine.inputs.forget_epochs(set(self.graph.epochs.values()))
+
+    @property
+    def runtime(self) -> SparkRuntime:
+        """The running operators on Spark, started now if they were not yet."""
+        if self.started is None:
+            with self._engine.lock:
+                self.started = self._start()
+                self._start_operators(self.started, self.graph.operators)
+                for entry in self._engine.catalog.of_kind(QueryEntry):
+                    self.started.set_weight(entry.name, entry.weight)
+        return self.started
+
+    def _start(self) -> SparkRuntime:
+        from millpond.spark.runtime import SparkRuntime
+        from millpond.spark.surroundings import Limits
+
+        engine = self._engine
+        cores = engine.lazy_spark.cores(engine.settings, engine.store)
+        limits = Limits(seed=engine.settings.seed, buckets=cores)
+        _set(limits, engine.settings)
+        return SparkRuntime(
+            lambda: engine.spark,
+            self.graph,
+            engine.inputs.queues,
+            engine.store,
+            engine.commits,
+            limits,
+            engine.lock,
+            lambda: engine.lazy_spark.is_started,
+        )
+
+    def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
+        runtime.start(identities, self._engine.inputs.since, BEGINNING - 1)
+
+    def use(self, settings: Settings) -> None:
+        """Tells operators that run or will run the settings that may change at any time."""
+        self.graph.linear = settings.linear
+        if self.started is not None:
+            _set(self.started.limits, settings)
+
+    def place_queues(self, operator: str, has_queue: bool) -> None:
+        """Has a queue stand behind an operator, or none, whatever a strategy wants."""
+        runtime = self.runtime
+        if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
+            known = ", ".join(self.graph.operators) or "none"
+            raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
+        runtime.placement = runtime.placement.say(operator, has_queue)
+        if not self._engine.journal.is_replaying:
+            runtime.move_queues()
+
+    # -- which there are -------------------------------------------------------------------
+
+    def epoch_of(self, query: str) -> int | None:
+        """When a query began that runs."""
+        output = self.outputs.get(query.lower())
+        return None if output is None else self.graph.epochs[output]
+
+    def output_of(self, query: str) -> str:
+        """The operator that puts a query out; raises if none runs."""
+        output = self.outputs.get(query.lower())
+        if output is None or self.started is None or output not in self.started.running:
+            raise StateError(
+                f'query "{query}" does not run, so nothing was measured of it; register it with '
+                "CREATE QUERY, feed it, and ask again"
+            )
+        return output
+
+
+def _set(limits: Limits, settings: Settings) -> None:
+    limits.step_rows = settings.step_rows
+    limits.driver_rows = settings.driver_rows
+    limits.by_cost = settings.place_by == "cost"
+    limits.asks_spark = settings.small_steps == "spark"
+    limits.processors = settings.processors or limits.buckets
