@@ -287,7 +287,7 @@ class Settings:
     )
     linear: str = _option(
         "linear",
-        "fused",
+        "functions",
         _one_of("fused", "functions", "apart"),
         "which selections and projections are operators of their own, behind which a queue can "
         "stand: none, those next to functions of the user, or all",
