@@ -289,8 +289,8 @@ class Settings:
         "linear",
         "functions",
         _one_of("fused", "functions", "apart"),
-        "which selections and projections are operators of their own, behind which a queue can "
-        "stand: none, those next to functions of the user, or all",
+        "which selections and projections are operators from the start, for modes to put queues "
+        "behind: none, those next to functions of the user, or all",
         change=Change.BEFORE_QUERIES,
     )
     processors: int = _option(

@@ -2,14 +2,15 @@
 
 An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow, Combine)
 whose leaves are queues. Nothing is materialised inside a fragment: it is fused into the operator
-that reads it. Everything stateful is an operator of its own and writes one queue. So are, in a
-graph that has linear nodes *apart*, selections and projections: a queue can stand behind them.
+that reads it. Everything stateful is an operator of its own and writes one queue. So are selections
+and projections next to functions of the user, or all in a graph that has linear nodes *apart*, and
+those that are cut off (`parts.py`): a queue can stand behind them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -517,8 +518,15 @@ class _Build:
             return False
         if self._graph.linear == "apart":
             return True
-        near = (node, *self._parents.get(node, ()))
+        near = (node, *self._above(node))
         return any(functions_of(each) for each in near if isinstance(each, Filter | Project))
+
+    def _above(self, node: Node) -> Iterator[Node]:
+        """What reads a node, behind windows too."""
+        for parent in self._parents.get(node, ()):
+            yield parent
+            if isinstance(parent, RangeWindow):
+                yield from self._above(parent)
 
     def _read(self, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)

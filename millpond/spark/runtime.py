@@ -56,8 +56,9 @@ AT_ONCE_SECONDS = 0.02
 AT_ONCE = "at once"
 """The tag of such a step, which starts no jobs."""
 
-STATISTICS_SECONDS = 1.0
-"""How often strategies are told the measured costs and selectivities."""
+STATISTICS_SECONDS, TELLING_SHARE = 1.0, 0.005
+"""How often strategies are told the measured costs and selectivities: but seldom enough for them to
+take no more than such a part of the time to learn it."""
 
 
 class Listener(Protocol):
@@ -144,6 +145,9 @@ class SparkRuntime:
         """The units of the plan that the strategy has seen."""
         self._shown_version = 0
         self._told = time.monotonic()
+        self._telling_since: float | None = None
+        self._telling_seconds = 0.0
+        """How long it took the strategy to learn the plan, and what it was made of."""
 
     @property
     def running(self) -> dict[str, RunningOperator]:
@@ -238,6 +242,7 @@ class SparkRuntime:
 
     def plan(self) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
+        self._telling_since = time.monotonic()
         with self._lock:
             self._regroup()
             self._shown = {unit.identity for unit in self.units}
@@ -328,6 +333,9 @@ class SparkRuntime:
 
     def has_free_processor(self) -> bool:
         """Whether fewer steps are under way than there are processors."""
+        if self._telling_since is not None:
+            self._telling_seconds = time.monotonic() - self._telling_since
+            self._telling_since = None
         return sum(map(len, self._under_way.values())) < self.limits.processors
 
     def perform(self, decision: Decision) -> None:
@@ -351,6 +359,7 @@ class SparkRuntime:
                 measured.input_bytes = member.row_bytes or measured.input_bytes
             self._under_way.setdefault(identity, deque()).append(step)
             if step.seconds_here(self.statistics) > AT_ONCE_SECONDS:
+                self.picture.turns.interrupted()
                 self._submit(step)
                 return
             step.tag = AT_ONCE
@@ -359,7 +368,8 @@ class SparkRuntime:
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for Spark a tuple is a batch."""
         most = self.limits.step_rows
-        return batch_rows(decision, unit.experience(min(unit.waiting(unit.horizon), most)), most)
+        known = unit.experience(min(unit.waiting(unit.horizon), most))
+        return batch_rows(decision, known.beside(self.picture.turns.seconds), most)
 
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
@@ -387,6 +397,7 @@ class SparkRuntime:
             step.is_executed = True
             self._finished.append(step)
             self._commit_finished()
+            self.picture.turns.over(step.seconds)
 
     def _submit(self, step: UnitStep) -> None:
         step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
@@ -412,6 +423,7 @@ class SparkRuntime:
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
         with self._lock:
+            self.picture.turns.interrupted()
             if self._shown_version != self._version:
                 return True  # there are others than the strategy has decided on
             while not self._finished and not self._is_woken:
@@ -504,7 +516,7 @@ class SparkRuntime:
         self.statistics[identity].record(step.rows, outcome)
         self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
-        if now - self._told > STATISTICS_SECONDS:
+        if now - self._told > max(STATISTICS_SECONDS, self._telling_seconds / TELLING_SHARE):
             self._told = now
             self._version += 1
         self._touch(identity)

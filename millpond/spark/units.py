@@ -217,6 +217,11 @@ class UnitStep:
         """Whether it was executed, with or without success."""
         return self.is_executed or self.error is not None
 
+    @property
+    def seconds(self) -> float:
+        """How long its members have worked."""
+        return sum(step.outcome.seconds for step in self.steps if step.outcome is not None)
+
     def seconds_here(self, statistics: Mapping[str, Statistics]) -> float:
         """How long it takes in the driver without Spark; infinity if that is not known."""
         seconds, made = 0.0, dict[str, float]()

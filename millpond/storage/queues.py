@@ -292,7 +292,9 @@ class Queue:
                 kind.hold(page)
             if reader.needs_content:
                 kind.summed(self.base_time)
-            self._unread = [page for page in self._unread if not page.holders]
+        elif reader.cursor < kind.least_cursor:
+            kind.hold_again(self.pages, reader.cursor)
+        self._unread = [page for page in self._unread if not page.holders]
         kind.add(reader)
         return reader
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -135,6 +136,13 @@ class ReaderKind:
             self.unsummed.append(page)
         else:
             self._push(page)
+
+    def hold_again(self, pages: Iterable[Page], cursor: int) -> None:
+        """Keeps what a reader needs that comes later and is less far than all others."""
+        held = {id(page) for page in self.unsummed} | {id(page) for _, _, page in self._held}
+        for page in pages:
+            if id(page) not in held and self.retention.until(page) > cursor:
+                self.hold(page)
 
     def summed(self, until: int) -> None:
         """The changes up to a time are summed up: their pages are needed like others' now."""

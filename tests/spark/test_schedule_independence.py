@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from millpond import Engine
@@ -72,8 +72,8 @@ def answers(spark, turns: list[Turn | None]) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def expected(spark):
-    found = answers(spark, [None] * RUN_TURNS)
+def expected():
+    found = answers(None, [None] * RUN_TURNS)
     assert all(found.values())
     return found
 
@@ -94,7 +94,6 @@ def combinations() -> list[Turn]:
     return [Turn(*each, queues_seed=n) for n, each in enumerate(found)]
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_no_answer_depends_on_any_pair_of_them(spark, expected):
     turns = combinations()
@@ -114,9 +113,8 @@ drawn = st.builds(
 )
 
 
-@pytest.mark.spark
 @pytest.mark.slow
-@examples(3)
+@examples(3, HealthCheck.function_scoped_fixture)
 @given(st.lists(drawn, min_size=RUN_TURNS, max_size=RUN_TURNS))
 def test_no_answer_depends_on_what_is_drawn(spark, expected, turns):
     assert answers(spark, turns) == expected

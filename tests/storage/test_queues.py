@@ -314,3 +314,38 @@ def test_a_page_that_a_step_reads_is_not_spilled(queue: Queue) -> None:
     page.unpin()
     queue.spill(1)
     assert page.is_spilled
+
+
+def test_who_comes_later_and_is_less_far_finds_what_others_have_let_go(queue: Queue) -> None:
+    ahead = queue.subscribe(Reader(0))
+    behind = queue.subscribe(Reader(0, Retention(ends=True)))
+    queue.append(elements((1, 9, 1), (2, 9, 2)))
+    queue.advance(5)
+    ahead.cursor = 5
+    queue.free()
+    late = queue.subscribe(Reader(0))
+    queue.unsubscribe(behind)
+    queue.free()
+    assert times(queue.between(0, 5)) == [1, 2]
+    late.cursor = 5
+    queue.free()
+    assert queue.pages == []
+
+
+def test_a_bounded_reader_holds_nothing_later(queue: Queue) -> None:
+    reader = queue.subscribe(Reader(0, Retention(ends=True)))
+    queue.append(elements((1, 9, 1)))
+    queue.advance(5)
+    reader.cursor = 5
+    bounded = queue.bound(reader, 5)
+    assert not queue.is_cut_by(5)
+    assert queue.backlog() == (0, 0)
+    queue.append(elements((6, 20, 2)))
+    queue.advance(7)
+    queue.free()
+    assert times(queue.pages) == [1]
+    assert queue.is_held_by(bounded)
+    bounded.cursor = 9
+    queue.free()
+    assert queue.pages == []
+    assert not queue.is_held_by(bounded)
