@@ -68,6 +68,7 @@ def answers(spark, turns: list[Turn | None]) -> dict[str, list[str]]:
             engine.push("S", rows(number))
         engine.stop()
         engine.finish()
+        assert engine.failures() == []
         return {query: sorted(map(str, engine.results(query, "rows"))) for query in QUERIES}
 
 
