@@ -16,6 +16,7 @@ from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
 from millpond.failures import Failure
+from millpond.group_results import GroupLog, PartOfPage
 from millpond.interruption import WholeLock
 from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.storage.journal import Journal
@@ -72,7 +73,7 @@ class Deliveries:
         """The log of a query; what is no query is refused."""
         key = as_text(query, "a name").lower()
         if key not in self._logs:
-            names = [log.entry.name for log in self]
+            names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
             known = ", ".join(name for name in names if not name.endswith(ASIDE)) or "none"
             raise StateError(f'no query "{query}"; known: {known}')
         return self._logs[key]
@@ -99,7 +100,10 @@ class Deliveries:
             log.count_coming(page)
             self._journal.note("came", query=query.lower(), elements=log.came)
         log.add(page, until)
-        if page is not None:
+        if page is not None and isinstance(log, GroupLog):
+            for each in log.passed_on(page):
+                self.has_news(each.entry.name.lower())
+        elif page is not None:
             self.has_news(query.lower())
 
     def has_news(self, key: str) -> None:
@@ -190,7 +194,8 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         with self._lock:
             log = self.of(query)
-            pages = list(log.pages)
+            shared = [] if log.share is None else list(log.share.pages())
+            pages = [*log.kept, *shared]
             if form == "spark":
                 return self._frame(log, pages)
             for page in pages:
@@ -201,6 +206,8 @@ class Deliveries:
             with self._lock:
                 for page in pages:
                     page.unpin()
+                for page in shared:
+                    page.free()
         match form:
             case "arrow":
                 return table
@@ -214,6 +221,13 @@ class Deliveries:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
+        parts = [page for page in pages if isinstance(page, PartOfPage)]
+        lent = [Page.of(self._store, part.table) for part in parts]
+        log.lent += lent
+        pages = [page for page in pages if page not in parts] + lent
+        for part in parts:
+            if part not in log.kept:
+                part.free()
         return result_frame(self._spark(), log.page_schema, _names(log), pages)
 
     def close(self) -> None:

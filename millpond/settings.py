@@ -293,6 +293,13 @@ class Settings:
         "behind: none, those next to functions of the user, or all",
         change=Change.BEFORE_QUERIES,
     )
+    sharing: str = _option(
+        "sharing",
+        "auto",
+        _one_of("auto", "on", "off"),
+        "whether queries that differ in constants only run as one: from the second of them on, "
+        "from the first, or never; for queries to come",
+    )
     processors: int = _option(
         "processors",
         0,

@@ -74,7 +74,7 @@ class Statements:
         engine.memory.forget(key)
         if isinstance(entry, QueryEntry):
             engine.queries.remove(key)
-        engine.inputs.drop(key)
+        engine.queries.forget_queues(engine.inputs.drop(key))
         engine.claims.release(key)
 
     # -- kinds of statements ---------------------------------------------------------------

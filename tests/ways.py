@@ -1,5 +1,5 @@
 """The ways to run a case that must not matter: places, processors, stores, deaths, repetitions,
-queues, budgets."""
+queues, budgets, sharing."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Way:
     """Before which part of the steps the next ones get another place."""
     budget: str = "1 GB"
     """The memory for queues; what does not fit is spilled, and pushes wait for room."""
+    sharing: str = "auto"
+    """Whether queries that differ in constants only run as one."""
 
     @staticmethod
     def drawn(seed):
@@ -54,6 +56,7 @@ class Way:
             rng.choice(("fused", "apart")),
             rng.choice((0.0, 0.0, 0.1)),
             rng.choice(("1 GB", "1 GB", "300 B")),
+            rng.choice(("auto", "on", "off")),
         )
 
     def engines(self, spark, **more):
@@ -64,7 +67,7 @@ class Way:
             rng = random.Random(self.seed)
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
-            settings |= {"linear": self.linear, "budget": self.budget}
+            settings |= {"linear": self.linear, "budget": self.budget, "sharing": self.sharing}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():

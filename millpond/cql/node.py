@@ -142,10 +142,14 @@ def follows_from_inputs(function: Callable[[Node], Found]) -> Callable[[Node], F
 
     @functools.wraps(function)
     def found(node: Node) -> Found:
-        if key not in node.__dict__:
-            for each in inputs_first(node, lambda one: key in one.__dict__, into=True):
-                each.__dict__[key] = function(each)
-        result: Found = node.__dict__[key]
+        kept = node.__dict__
+        if key not in kept:
+            if all(key in below.__dict__ for below in (*node.inputs, *node.subqueries)):
+                kept[key] = function(node)
+            else:
+                for each in inputs_first(node, lambda one: key in one.__dict__, into=True):
+                    each.__dict__[key] = function(each)
+        result: Found = kept[key]
         return result
 
     return found

@@ -34,7 +34,7 @@ from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical, lines_of
 from millpond.errors import MillpondError, StateError
-from millpond.planning.nodes import Arrivals, Combine, Moments, Snapshots
+from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
 
@@ -118,11 +118,45 @@ class LinearOperator(Operator):
     @cached_property
     def is_base(self) -> bool:
         """Whether it writes tuples of a stream as they came, with their numbers."""
-        leaves = (node for node in self.input.walk() if isinstance(node, QueueRead))
-        return self.is_stream and all(leaf.is_base for leaf in leaves)
+        return writes_tuples(self.input)
 
     def label(self) -> str:
         return self.input.label()
+
+
+@dataclass(frozen=True)
+class MatchOperator(Operator):
+    """Rows matched with the constants of a ``group`` of queries of one shape."""
+
+    input: Node
+    group: str
+    match: Match
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    @property
+    def schema(self) -> Schema:
+        return self.match.schema
+
+    @property
+    def is_stream(self) -> bool:
+        return self.input.is_stream
+
+    @cached_property
+    def is_base(self) -> bool:
+        """Whether it writes tuples of a stream as they came, with their numbers."""
+        return writes_tuples(self.input)
+
+    def label(self) -> str:
+        return f"{self.match.label()} of {self.group}"
+
+
+def writes_tuples(fragment: Node) -> bool:
+    """Whether what is read are tuples of a stream as they came, with their numbers."""
+    leaves = (node for node in fragment.walk() if isinstance(node, QueueRead))
+    return fragment.is_stream and all(leaf.is_base for leaf in leaves)
 
 
 @dataclass(frozen=True)
@@ -330,8 +364,11 @@ class Graph:
             raise StateError(f"an earlier run has planned {len(left)} operators more")
 
     def add_query(self, name: str, plan: Node, epoch: int = 0) -> str:
-        """Adds the operators of an optimised plan; the id of its output operator."""
-        build = _Build(self, epoch, plan)
+        """Adds the operators of an optimised plan; the id of its output operator.
+
+        The plan may be that of a group of queries of one shape, and the name the group's.
+        """
+        build = _Build(self, epoch, plan, name)
         if isinstance(plan, Arrivals):
             output = OutputOperator(build.fragment(plan.input), name, "arrivals")
         elif isinstance(plan, Moments):
@@ -463,9 +500,10 @@ def _path(node: Node) -> list[Node]:
 class _Build:
     """Cuts one plan into operators and the fragments between them, each node once."""
 
-    def __init__(self, graph: Graph, epoch: int, plan: Node) -> None:
+    def __init__(self, graph: Graph, epoch: int, plan: Node, name: str) -> None:
         self._graph = graph
         self._epoch = epoch
+        self._name = name
         self._parents: dict[Node, set[Node]] = {}
         self._fragments: dict[Node, Node] = {}
         self._sampled: set[Node] = set()
@@ -505,6 +543,8 @@ class _Build:
                 return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
             case _ if self._join_below(node):
                 return self._read(self._join(node, *below))
+            case Match():
+                return self._read(MatchOperator(below[0], self._name, node))
             case Filter() | Project() if self._stands_alone(node):
                 return self._read(LinearOperator(node.with_inputs(below)))
             case Filter() | Project() | Sample() | RangeWindow() | Combine():
@@ -530,7 +570,7 @@ class _Build:
 
     def _read(self, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)
-        is_base = isinstance(operator, LinearOperator) and operator.is_base
+        is_base = isinstance(operator, LinearOperator | MatchOperator) and operator.is_base
         return QueueRead(identity, operator.schema, operator.is_stream, is_base)
 
     def _operator(self, node: Node, below: tuple[Node, ...]) -> Operator:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -39,6 +39,7 @@ from millpond.spark.steps import Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.spark.units import Unit, Units, UnitStep
 from millpond.storage.backlog import Backlog
+from millpond.storage.members import Members
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
@@ -110,6 +111,7 @@ class SparkRuntime:
         limits: Limits,
         lock: WholeLock,
         spark_is_there: Callable[[], bool] = lambda: True,
+        groups: Mapping[str, Members] | None = None,
     ) -> None:
         self.queues = queues
         self.limits = limits
@@ -121,6 +123,7 @@ class SparkRuntime:
         self.cutting = Cutting(graph, queues, store, self.picture, self.backlog)
         """The parts of operators that are operators themselves."""
         self._graph = graph
+        self._groups = {} if groups is None else groups
         self._store = store
         self._listener = listener
         self._processors = Processors()
@@ -176,7 +179,9 @@ class SparkRuntime:
         for identity in identities:
             operator = self._graph.operators[identity]
             after = since.get(self._graph.epochs[identity], {})
-            around = Surroundings(self.queues, self._frames, after, self.limits, self._states)
+            around = Surroundings(
+                self.queues, self._frames, after, self.limits, self._states, self._groups
+            )
             running = start(identity, operator, around, cursor)
             self.running[identity] = running
             self.units.add(running)
@@ -187,6 +192,13 @@ class SparkRuntime:
             self._changed.add(identity)
             self._count_backlog(running.inputs)
         self._graph_changed()
+        self.wake()
+
+    def renew(self, identities: Iterable[str]) -> None:
+        """Gives up the steps of operators that are under way: what they are to do has changed."""
+        for unit in {self.units.of[each] for each in identities if each in self.running}:
+            self._forget(unit)
+            self._changed |= unit.identities
         self.wake()
 
     def _graph_changed(self) -> None:

@@ -162,7 +162,7 @@ def measured(
         backlog = engine.runtime.backlog = forgetful(engine)
         began = time.monotonic()
         for log in logs:
-            log.latency = LatencyRecord(began)
+            log.own_latency = LatencyRecord(began)
         for queue in engine.inputs.queues.values():
             queue.course = Course(now=began)
         engine.finish()
