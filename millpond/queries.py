@@ -275,10 +275,13 @@ class Queries:
 
     def place_queues(self, operator: str, has_queue: bool) -> None:
         """Has a queue stand behind an operator, or none, whatever a strategy wants."""
-        if operator not in self.graph.operators:
+        runtime = self.runtime
+        if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
             known = ", ".join(self.graph.operators) or "none"
             raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
-        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+        runtime.placement = runtime.placement.say(operator, has_queue)
+        if not self._engine.journal.is_replaying:
+            runtime.move_queues()
 
     # -- which there are -------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from millpond.catalog import ASIDE, QueryEntry
 from millpond.cql.node import Node
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
+from millpond.planning.parts import Cuts
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -46,7 +47,8 @@ def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
         return _before_registering(engine, entry, plan)
     wanted = engine.graph.upstream(output)
     units = engine.runtime.groups() if engine.has_runtime else []
-    lines = [engine.graph.describe(wanted), *_fused(units, wanted)]
+    cuts = engine.runtime.cutting.cuts if engine.has_runtime else Cuts(engine.graph)
+    lines = [engine.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
     group = engine.queries.groups.of(entry.name)
     if group is not None:
         constants = group.members.told(group.number_of(entry.name))
