@@ -16,6 +16,8 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
 from millpond.errors import MillpondError
 from millpond.function_registry import functions_in_use
+from millpond.group_results import GroupLog
+from millpond.inputs import ONE_ROW_QUEUE
 from millpond.memory import Declaration
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
@@ -43,7 +45,8 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *_views_and_queries(engine, declared),
         *_inputs(engine),
         {"kind": "pushed", "keys": list(engine.inputs.keys)},
-        *(_queue(queue) for _, queue in sorted(engine.inputs.queues.items())),
+        *({"kind": "cut", **asdict(cut)} for cut in engine.runtime.cutting.history),
+        *_queues(engine),
         *_operators(engine),
         {"kind": "queues", "by_hand": _by_hand(engine)},
         *_results(engine),
@@ -141,6 +144,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "weight": entry.weight,
                 "active": entry.active,
                 "epoch": engine.queries.epoch_of(each.name),
+                "member": engine.queries.groups.membership(each.name),
             }
 
 
@@ -155,6 +159,12 @@ def _inputs(engine: Engine) -> Iterator[Record]:
         yield relation.noted(key)
     for key, rows in engine.inputs.read_rows.items():
         yield {"kind": "source", "name": key, "rows": rows}
+
+
+def _queues(engine: Engine) -> Iterator[Record]:
+    for name, queue in sorted(engine.inputs.queues.items()):
+        if not name.startswith(ONE_ROW_QUEUE):
+            yield _queue(queue)
 
 
 def _queue(queue: Queue) -> Record:
@@ -180,7 +190,9 @@ def _operators(engine: Engine) -> Iterator[Record]:
 def _by_hand(engine: Engine) -> dict[str, bool]:
     """Where a user has put queues in, or taken them out, of what is still there."""
     said = engine.runtime.placement.by_hand
-    return {name: said[name] for name in sorted(said.keys() & engine.graph.operators)}
+    is_part = engine.runtime.cutting.cuts.is_part
+    kept = [name for name in sorted(said) if name in engine.graph.operators or is_part(name)]
+    return {name: said[name] for name in kept}
 
 
 def _results(engine: Engine) -> Iterator[Record]:
@@ -189,11 +201,13 @@ def _results(engine: Engine) -> Iterator[Record]:
         yield {
             "kind": "results",
             "query": key,
-            "until": log.complete_until,
-            "rows": log.rows,
+            "until": log.own_until,
+            "rows": log.own_rows,
             "came": log.came,
             "position": log.position,
-            "pages": [page.reference() for page in log.pages],
+            "pages": [page.reference() for page in log.kept],
+            "waiting": [page.reference() for page in log.waiting],
+            **(log.facts() if isinstance(log, GroupLog) else {}),
         }
         if log.sink is not None:
             yield log.sink_note()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE
 from millpond.failures import Failure
+from millpond.group_results import GroupLog
+from millpond.planning.parts import Cut
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
@@ -30,12 +33,17 @@ class Commits:
         journal = self._engine.journal
         if step.outcome is not None and journal.is_durable:
             page, state = step.published, step.running.state
+            log = self._engine.queries.log_of_output(identity)
+            tagged = {}
+            if page is not None and isinstance(log, GroupLog):
+                tagged = {"tags": log.tags_of(page).to_json()}
             journal.note(
                 "step",
                 operator=identity,
                 until=step.reached,
                 page=None if page is None else page.reference(),
                 state=None if state is None else state.reference(step.outcome.state),
+                **tagged,
             )
 
     def skipped(self, identity: str, until: int) -> None:
@@ -54,10 +62,15 @@ class Commits:
                 until=change.content_until,
             )
 
+    def cut(self, cut: Cut) -> None:
+        """A part of an operator is about to be one itself, or to be a part again."""
+        self._engine.journal.note("cut", **asdict(cut))
+
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self._engine.graph.operators[identity].label()
         served = self._engine.runtime.picture.queries(identity)
+        served = self._engine.queries.groups.expanded(served)
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)

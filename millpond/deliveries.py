@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
 from millpond.failures import Failure
+from millpond.group_results import GroupLog, PartOfPage
 from millpond.interruption import WholeLock
 from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.storage.journal import Journal
@@ -38,6 +41,8 @@ class Deliveries:
         self, lock: WholeLock, spark: Callable[[], SparkSession], tell: Callable[[], None]
     ) -> None:
         self._lock = lock
+        self._has_rested = lock.condition()
+        """Told when a page was written to a sink."""
         self._spark = spark
         self._tell = tell
         """Called, with the lock held, when a sink has what was written beside the loop."""
@@ -68,11 +73,29 @@ class Deliveries:
             if log is not None:
                 log.close()
 
+    @contextmanager
+    def at_rest(self, query: str) -> Iterator[None]:
+        """Nobody writes to a query's sink meanwhile; the lock is held, but not while waiting.
+
+        A page that is being written is waited for, unless it is the sink itself that asks.
+        """
+        log = self._logs.get(query.lower())
+        if log is None:
+            yield
+            return
+        log.is_resting = True
+        try:
+            self._has_rested.wait_for(lambda: log.fed_by in (None, threading.get_ident()))
+            yield
+        finally:
+            log.is_resting = False
+            self.has_news(query.lower())
+
     def of(self, query: str) -> ResultLog:
         """The log of a query; what is no query is refused."""
         key = as_text(query, "a name").lower()
         if key not in self._logs:
-            names = [log.entry.name for log in self]
+            names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
             known = ", ".join(name for name in names if not name.endswith(ASIDE)) or "none"
             raise StateError(f'no query "{query}"; known: {known}')
         return self._logs[key]
@@ -99,7 +122,10 @@ class Deliveries:
             log.count_coming(page)
             self._journal.note("came", query=query.lower(), elements=log.came)
         log.add(page, until)
-        if page is not None:
+        if page is not None and isinstance(log, GroupLog):
+            for each in log.passed_on(page):
+                self.has_news(each.entry.name.lower())
+        elif page is not None:
             self.has_news(query.lower())
 
     def has_news(self, key: str) -> None:
@@ -113,6 +139,9 @@ class Deliveries:
             logs = [self._logs[name] for name in news if name in self._logs]
 
         def told(log: ResultLog, error: Exception | None) -> None:
+            self._has_rested.notify_all()
+            if log.is_closed:
+                return  # its query is no more, or another one has its name
             if error is None:
                 self.note_sink(log)
                 self._journal.flush()
@@ -135,7 +164,7 @@ class Deliveries:
             page = log.for_sink()
             is_elsewhere = page is not None and self._next_part(log, page) is not None
             waiting = log.position - log.sink_position
-        if is_elsewhere or log.is_being_fed:
+        if is_elsewhere or log.fed_by is not None:
             writing = self._writers.submit(feed_sink, log, self._lock, told)
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
@@ -190,7 +219,8 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         with self._lock:
             log = self.of(query)
-            pages = list(log.pages)
+            shared = [] if log.share is None else list(log.share.pages())
+            pages = [*log.kept, *shared]
             if form == "spark":
                 return self._frame(log, pages)
             for page in pages:
@@ -201,6 +231,8 @@ class Deliveries:
             with self._lock:
                 for page in pages:
                     page.unpin()
+                for page in shared:
+                    page.free()
         match form:
             case "arrow":
                 return table
@@ -214,6 +246,13 @@ class Deliveries:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
+        parts = [page for page in pages if isinstance(page, PartOfPage)]
+        lent = [Page.of(self._store, part.table) for part in parts]
+        log.lent += lent
+        pages = [page for page in pages if page not in parts] + lent
+        for part in parts:
+            if part not in log.kept:
+                part.free()
         return result_frame(self._spark(), log.page_schema, _names(log), pages)
 
     def close(self) -> None:

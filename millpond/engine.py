@@ -166,9 +166,10 @@ class Engine:
 
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
-        with self.lock:
+        name = as_text(name, "a name")
+        with self.lock, self.deliveries.at_rest(name):
             self.check_open()
-            self.statements.drop(as_text(name, "a name"))
+            self.statements.drop(name)
             self.journal.note("drop", name=name)
             self.journal.flush()
 
@@ -497,12 +498,14 @@ class Engine:
         self.operation.stop(drain=False)
         if self.queries.started is not None:
             self.queries.started.close()
-        self.deliveries.settle()
-        with self.lock:
-            self.journal.flush()
-            self.deliveries.close()
-            self.journal.close()
-            self.store.close()
+        try:
+            self.deliveries.settle()
+        finally:
+            with self.lock:
+                self.journal.flush()
+                self.deliveries.close()
+                self.journal.close()
+                self.store.close()
 
     def __enter__(self) -> Engine:
         return self

@@ -30,9 +30,10 @@ from millpond.intake import (
 )
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
+from millpond.planning.nodes import ONE_ROW
 from millpond.planning.physical import Graph
 from millpond.reading import is_read, refuse_endless_content
-from millpond.schema import BEGINNING
+from millpond.schema import BEGINNING, FOREVER
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
@@ -42,6 +43,9 @@ from millpond.storage.store import Store
 
 MOST_KEYS = 10_000
 """So many keys of pushes are remembered."""
+
+ONE_ROW_QUEUE = f"relation:{ONE_ROW.name}"
+"""The queues of the relation of one row begin with this; they are made anew in every run."""
 
 ROW_BYTES = 64
 """A row of a text file has about so many bytes, as long as none was read."""
@@ -169,8 +173,8 @@ class Inputs:
         self.queues[name] = queue
         return queue
 
-    def drop(self, key: str) -> None:
-        """Forgets a stream or relation, if there is one of this name."""
+    def drop(self, key: str) -> list[str]:
+        """Forgets a stream or relation, if there is one of this name; its queues."""
         self.sources.pop(key, None)
         self.held.discard(key)
         self.read_rows.pop(key, None)
@@ -180,6 +184,7 @@ class Inputs:
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
             self.queues.pop(queue.name).close()
+        return [queue.name for queue in dropped]
 
     def relation(self, name: str) -> RelationIntake:
         """The relation of a name."""
@@ -208,12 +213,32 @@ class Inputs:
         if self._moved:
             self._moved = False
             self._epoch += 1
-            self.since[self._epoch] = {
-                intake.queue.name: intake.queue.heartbeat for intake in self.streams.values()
-            }
-            for intake in self.relations.values():
-                intake.queues.append(self._from_now_on(intake))
+            self.since[self._epoch] = self.since_of(self._epoch)
         return self._epoch
+
+    def since_of(self, epoch: int) -> dict[str, int]:
+        """After which times the queries of an epoch read the streams, of one to come too."""
+        if epoch == 0 or epoch in self.since:
+            return self.since.get(epoch, {})
+        return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
+
+    def provide(self, queues: Iterable[str]) -> None:
+        """Has queues of relations that operators of the present epoch read."""
+        for name in queues:
+            if name.startswith(ONE_ROW_QUEUE):
+                if name not in self.queues or not self.queues[name].rows:
+                    self._add_one_row(name)  # those that have read it before need it no more
+            elif name not in self.queues and name.startswith("relation:"):
+                key, _, epoch = name.removeprefix("relation:").rpartition("@")
+                intake = self.relations[key]
+                intake.queues.append(self._from_now_on(intake, int(epoch)))
+
+    def _add_one_row(self, name: str) -> None:
+        schema = relation_page_schema(ONE_ROW.schema)
+        queue = self.queues[name] = Queue(name, schema, self._store, is_stream=False)
+        row = {"_ts": [BEGINNING], "_te": [FOREVER], "_w": [1], "c0": [1]}
+        queue.append(pa.table(row, schema=schema))
+        queue.advance(END)
 
     def moved(self) -> None:
         """Something has come or was read: who registers from now on belongs to another epoch."""
@@ -248,9 +273,9 @@ class Inputs:
             suffixes = [name.removeprefix(intake.queue.name) for name in names]
             intake.queues += [self._relation_queue(intake.entry, suffix) for suffix in suffixes]
 
-    def _from_now_on(self, intake: RelationIntake) -> Queue:
+    def _from_now_on(self, intake: RelationIntake, epoch: int) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
-        queue = self._relation_queue(intake.entry, f"@{self._epoch}")
+        queue = self._relation_queue(intake.entry, f"@{epoch}")
         if not self._journal.is_replaying:  # else its pages and its promise follow from the log
             promised, changes = intake.queue.heartbeat, intake.changes()
             past = queue.append(_from_the_beginning(intake.content(promised)))
@@ -265,16 +290,23 @@ class Inputs:
         if self._journal.is_durable:
             self._journal.note("page", queue=queue.name, page=page.reference())
 
-    def forget_epochs(self, in_use: set[int]) -> None:
+    def forget_epochs(self, in_use: set[int]) -> list[str]:
         """Closes the relations' queues of past epochs to which no operator belongs any more."""
         over = self.since.keys() - in_use - {self._epoch}
         for epoch in over:
             del self.since[epoch]
-        names = tuple(f"@{epoch}" for epoch in over)
+        names, closed = tuple(f"@{epoch}" for epoch in over), []
         for intake in self.relations.values() if names else ():
             for queue in [q for q in intake.queues if q.name.endswith(names)]:
                 intake.queues.remove(queue)
                 self.queues.pop(queue.name).close()
+                closed.append(queue.name)
+        rows = [f"{ONE_ROW_QUEUE}@{epoch}" if epoch else ONE_ROW_QUEUE for epoch in over]
+        for name in rows:
+            if name in self.queues:
+                self.queues.pop(name).close()
+                closed.append(name)
+        return closed
 
     # -- tuples and changes ----------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE, QueryEntry, StreamEntry
@@ -15,8 +16,11 @@ from millpond.cql.algebra import StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
+from millpond.group_results import GroupLog
+from millpond.groups import Group, Groups, Membership, Shapes
 from millpond.memory import Declaration
-from millpond.planning.physical import Graph
+from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.shapes import Lifted
 from millpond.query_plans import QueryPlans, planned
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
@@ -39,6 +43,8 @@ class Queries:
         self.begun: list[str] = []
         """The operators that the present statement has added."""
         self.failures = Failures()
+        self.groups = Groups()
+        """Queries of one shape that run as one."""
         self.keeps_results = keeps_results
         """Whether results are kept once sinks and subscribers have them."""
         self.started: SparkRuntime | None = None
@@ -55,18 +61,27 @@ class Queries:
         if entry.active:
             self._activate(entry, plans, self._engine.inputs.epoch())
 
-    def register_again(self, entry: QueryEntry, declared: Declaration, epoch: int | None) -> None:
+    def register_again(
+        self,
+        entry: QueryEntry,
+        declared: Declaration,
+        epoch: int | None,
+        member: Membership | None,
+    ) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run."""
         self._engine.catalog.add(entry)
         self._engine.memory.declare(declared)
         plans = planned(entry)
         self.add(replace(entry, active=False), plans, None)
         self._engine.deliveries.of(entry.name).entry = entry
-        if epoch is not None:
-            self._activate(entry, plans, epoch)
+        if epoch is not None and member is not None:
+            self._join_again(entry, plans, epoch, member)
+        elif epoch is not None:
+            self._stand_alone(entry, plans, self._shapes(plans, epoch))
 
     def remove(self, key: str) -> None:
         """A query was dropped."""
+        self._engine.deliveries.of(key).is_kept = False
         self._deactivate(key)
         self.failures.forget(key)
         self._engine.deliveries.remove(key)
@@ -81,7 +96,10 @@ class Queries:
         """ALTER has made one entry of another."""
         key = changed.name.lower()
         self._engine.deliveries.of(key).entry = changed
-        if self.started is not None:
+        group = self.groups.weigh(changed.name, changed.weight)
+        if self.started is not None and group is not None:
+            self.started.set_weight(group.name, group.weight)
+        elif self.started is not None:
             self.started.set_weight(changed.name, changed.weight)
         if entry.active and not changed.active:
             self._deactivate(key)
@@ -122,18 +140,81 @@ class Queries:
     # -- operators -------------------------------------------------------------------------
 
     def _activate(self, entry: QueryEntry, plans: QueryPlans, epoch: int) -> None:
-        key = entry.name.lower()
+        """Has a query run, with others of its shape or by itself."""
+        shapes = self._shapes(plans, epoch)
+        name = self.groups.choose(shapes, self._engine.settings.sharing)
+        if name is None:
+            self._stand_alone(entry, plans, shapes)
+        else:
+            since = self._engine.inputs.since.get(epoch, {})
+            self._join(entry, name, shapes.lifted(name), epoch, since)
+
+    def _shapes(self, plans: QueryPlans, epoch: int) -> Shapes:
+        """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
+        if plans.aside is not None:
+            return Shapes(epoch, None, None)
+        return self.groups.shapes(plans.optimised, epoch, self._engine.inputs)
+
+    def _stand_alone(self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes) -> None:
+        key, epoch = entry.name.lower(), shapes.epoch
         self.outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
         if plans.aside is not None:
             output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
             self.outputs[plans.aside.name.lower()] = output
+        self.groups.stands_alone(key, shapes)
+        self._begin(entry.name, entry.weight)
+
+    def _begin(self, name: str, weight: float) -> None:
+        """Starts the operators that were added for a query or a group."""
         self.begun = self.graph.take_added()
+        for identity in self.begun:
+            self._engine.inputs.provide(self.graph.operators[identity].queues())
         if self.started is not None:
             self._start_operators(self.started, self.begun)
-            self.started.set_weight(entry.name, entry.weight)
+            self.started.set_weight(name, weight)
+
+    def _join(
+        self,
+        entry: QueryEntry,
+        name: str,
+        lifted: Lifted,
+        epoch: int,
+        since: dict[str, int],
+        number: int | None = None,
+    ) -> Group:
+        group = self.groups.get(name)
+        if group is None:
+            told = replace(entry, name=name, plan=lifted.plan, sink=None, text="")
+            log = GroupLog(**vars(self._log_of(told, None)))
+            self._engine.deliveries.add(log)
+            output = partial(self.graph.add_query, name, lifted.plan, epoch)
+            group = self.groups.found(name, lifted, epoch, log, output)
+        elif self.started is not None and not group.is_late:
+            self.started.renew(self.graph.upstream(group.output))
+        part = self.groups.join(group, entry, lifted, since, number)
+        self._engine.deliveries.of(entry.name).join(part)
+        self.outputs[entry.name.lower()] = group.output
+        self._begin(name, group.weight)
+        return group
+
+    def _join_again(
+        self, entry: QueryEntry, plans: QueryPlans, epoch: int, member: Membership
+    ) -> None:
+        lifted = self.groups.lifted_for(member["group"], plans.optimised)
+        group = self._join(entry, member["group"], lifted, epoch, member["since"], member["number"])
+        group.next_number = member["next"]
 
     def _deactivate(self, key: str) -> None:
-        outputs = (self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None))
+        outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
+        if self.groups.of(key) is not None:
+            self._engine.deliveries.of(key).leave()
+            left = self.groups.leave(key)
+            if left is None:
+                return
+            self._engine.deliveries.remove(left.name)
+            left.members.close(self._engine.store)
+        else:
+            self.groups.leave(key)
         removed = [
             each for output in outputs if output is not None for each in self.graph.remove(output)
         ]
@@ -141,7 +222,14 @@ class Queries:
             return
         if self.started is not None:
             self.started.stop([each for each in removed if each in self.started.running])
-        self._engine.inputs.forget_epochs(set(self.graph.epochs.values()))
+        in_use = set(self.graph.epochs.values())
+        self.forget_queues(self._engine.inputs.forget_epochs(in_use))
+
+    def forget_queues(self, names: Iterable[str]) -> None:
+        """Queues of inputs are gone."""
+        if self.started is not None:
+            for name in names:
+                self.started.backlog.forget(name)
 
     @property
     def runtime(self) -> SparkRuntime:
@@ -152,6 +240,8 @@ class Queries:
                 self._start_operators(self.started, self.graph.operators)
                 for entry in self._engine.catalog.of_kind(QueryEntry):
                     self.started.set_weight(entry.name, entry.weight)
+                for group in self.groups:
+                    self.started.set_weight(group.name, group.weight)
         return self.started
 
     def _start(self) -> SparkRuntime:
@@ -171,6 +261,7 @@ class Queries:
             limits,
             engine.lock,
             lambda: engine.lazy_spark.is_started,
+            self.groups.members,
         )
 
     def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
@@ -184,10 +275,13 @@ class Queries:
 
     def place_queues(self, operator: str, has_queue: bool) -> None:
         """Has a queue stand behind an operator, or none, whatever a strategy wants."""
-        if operator not in self.graph.operators:
+        runtime = self.runtime
+        if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
             known = ", ".join(self.graph.operators) or "none"
             raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
-        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+        runtime.placement = runtime.placement.say(operator, has_queue)
+        if not self._engine.journal.is_replaying:
+            runtime.move_queues()
 
     # -- which there are -------------------------------------------------------------------
 
@@ -195,6 +289,13 @@ class Queries:
         """When a query began that runs."""
         output = self.outputs.get(query.lower())
         return None if output is None else self.graph.epochs[output]
+
+    def log_of_output(self, identity: str) -> ResultLog | None:
+        """The log of what an operator puts out, if that is what it does."""
+        operator = self.graph.operators[identity]
+        if not isinstance(operator, OutputOperator):
+            return None
+        return self._engine.deliveries.of(operator.query)
 
     def output_of(self, query: str) -> str:
         """The operator that puts a query out; raises if none runs."""

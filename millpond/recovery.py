@@ -14,7 +14,10 @@ from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
+from millpond.group_results import GroupLog, Tags
+from millpond.groups import Membership
 from millpond.memory import Declaration
+from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
@@ -80,6 +83,7 @@ class Replay:
             "tick": settings.tick_microseconds,
             "seed": settings.seed,
             "linear": settings.linear,
+            "sharing": settings.sharing,
         }
         """The settings that times, samples and plans depend on."""
         self.runs = 0
@@ -96,16 +100,15 @@ class Replay:
         facts = dict(record)
         getattr(self, f"_{facts.pop('kind')}")(**facts)
 
-    def _open(self, run: int, tick: int, seed: int, keeps: bool, linear: str = "fused") -> None:
+    def _open(self, run: int, keeps: bool, **given: Any) -> None:
         self.runs = run
         self._engine.queries.keep_results(keeps)
-        if self.given != {"tick": tick, "seed": seed, "linear": linear}:
-            now = self.given
-            raise StateError(
-                f"the store was opened with a tick of {tick} microseconds, seed {seed} and linear "
-                f"{linear}, now with {now['tick']}, {now['seed']} and {now['linear']}; "
-                "set the same or another store"
-            )
+        for name, now in self.given.items():
+            if given.get(name) != now:
+                raise StateError(
+                    f"the store was opened with {name} = {given.get(name)}, now with {name} = "
+                    f"{now}; set the same or another store"
+                )
 
     def _statement(
         self,
@@ -182,13 +185,25 @@ class Replay:
     # -- steps -----------------------------------------------------------------------------
 
     def _step(
-        self, operator: str, until: int, page: dict[str, Any] | None, state: Any = None
+        self,
+        operator: str,
+        until: int,
+        page: dict[str, Any] | None,
+        state: Any = None,
+        tags: str | None = None,
     ) -> None:
         referred = None if page is None else self._referred(page)
+        if referred is not None and tags is not None:
+            log = self._engine.queries.log_of_output(operator)
+            if isinstance(log, GroupLog):
+                log.know(referred, Tags.from_json(tags))
         self._engine.runtime.replay(operator, until, referred, state)
 
     def _skip(self, operator: str, until: int) -> None:
         self._engine.runtime.replay(operator, until, None, None)
+
+    def _cut(self, part: str, is_cut: bool, at: int) -> None:
+        self._engine.runtime.cut(Cut(part, is_cut, at))
 
     def _compact(
         self, queue: str, page: dict[str, Any] | None, replaced: list[str], until: int | None
@@ -225,12 +240,19 @@ class Replay:
         self._engine.graph.restore_numbers(operators, next)
 
     def _query(
-        self, name: str, text: str, at: list[int], weight: float, active: bool, epoch: int | None
+        self,
+        name: str,
+        text: str,
+        at: list[int],
+        weight: float,
+        active: bool,
+        epoch: int | None,
+        member: Membership | None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         try:
             entry = entry_again(self._engine, declared, weight, active)
-            self._engine.queries.register_again(entry, declared, epoch)
+            self._engine.queries.register_again(entry, declared, epoch, member)
         except StateError:
             raise _planned_otherwise(text) from None
 
@@ -258,8 +280,30 @@ class Replay:
         for operator, has_queue in by_hand.items():
             self._engine.queries.place_queues(operator, has_queue)
 
-    def _results(self, query: str, pages: list[dict[str, Any]], **facts: Any) -> None:
-        self._engine.deliveries.of(query).restore([self._referred(page) for page in pages], **facts)
+    def _results(
+        self,
+        query: str,
+        pages: list[dict[str, Any]],
+        waiting: list[dict[str, Any]],
+        counts: list[int] | None = None,
+        tags: list[str] | None = None,
+        **facts: Any,
+    ) -> None:
+        kept = [self._page_or_part(page) for page in pages]
+        left = [kept[pages.index(p)] if p in pages else self._page_or_part(p) for p in waiting]
+        log = self._engine.deliveries.of(query)
+        log.restore(kept, left, **facts)
+        if isinstance(log, GroupLog) and counts is not None and tags is not None:
+            log.restore_facts(counts, tags)
+
+    def _page_or_part(self, reference: dict[str, Any]) -> Page:
+        if "group" not in reference:
+            return self._referred(reference)
+        log = self._engine.deliveries.of(reference["group"])
+        if not isinstance(log, GroupLog):
+            raise StateError(f"internal: {reference['group']} is no group")
+        page = self._referred(reference["page"])
+        return log.part_again(page, reference["number"], reference["rows"])
 
     def _restored(self, executed: dict[str, int]) -> None:
         self._engine.memory.restore(executed)

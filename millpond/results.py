@@ -7,11 +7,12 @@ one that raises or is slow takes nothing from the others.
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -37,6 +38,33 @@ SinkTold = Callable[["ResultLog", Exception | None], None]
 logger = logging.getLogger("millpond")
 
 
+class Share(Protocol):
+    """What a query has of the results of the group it belongs to."""
+
+    @property
+    def until(self) -> int:
+        """Up to when everything was put out."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """How many elements were put out, kept or not."""
+        ...
+
+    @property
+    def latency(self) -> LatencyRecord:
+        """How long the results of the group took."""
+        ...
+
+    def pages(self) -> Iterable[Page]:
+        """What is kept of it; each is to be given up again."""
+        ...
+
+    def read_by(self, log: ResultLog) -> None:
+        """From now on pages are handed on as they come."""
+        ...
+
+
 @dataclass(eq=False)
 class Subscriber:
     """Somebody who is called with every table of new results."""
@@ -55,8 +83,8 @@ class ResultLog:
     in_timestamps: bool
     sink: NamedSink | None = None
     is_kept: bool = True
-    complete_until: int = BEGINNING - 1
-    rows: int = 0
+    own_until: int = BEGINNING - 1
+    own_rows: int = 0
     came: int = 0
     """How many of them came, rather than went; counted where nobody else reads them."""
     subscribers: list[Subscriber] = field(default_factory=list)
@@ -65,13 +93,24 @@ class ResultLog:
     sink_position: int = 0
     """How many of them the sink has taken."""
     sink_failed: bool = False
-    is_being_fed: bool = False
-    """Whether a thread is writing a page to the sink; it will look for the next one itself."""
+    fed_by: int | None = None
+    """The thread that is writing a page to the sink; it will look for the next one itself."""
+    is_resting: bool = False
+    """Whether no further page is to be written to the sink for now."""
+    is_closed: bool = False
+    """Whether the query was dropped: nobody is told of it any more."""
     counts_coming: bool = False
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
-    latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
-    _pages: list[Page] = field(default_factory=list)
+    own_latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
+    kept: list[Page] = field(default_factory=list)
+    """What was put out, as far as it is kept."""
+    waiting: list[Page] = field(default_factory=list)
+    """The last pages put out: those that the sink or a subscriber has not seen."""
+    lent: list[Page] = field(default_factory=list)
+    """Copies that were made for readers on Spark, and stay as long as the query."""
+    share: Share | None = None
+    """What a group puts out for it, while it belongs to one; that is neither kept nor waiting."""
 
     @property
     def schema(self) -> Schema:
@@ -79,36 +118,86 @@ class ResultLog:
         schema: Schema = self.entry.plan.schema
         return schema
 
+    @property
+    def complete_until(self) -> int:
+        """Up to when everything was put out."""
+        return self.own_until if self.share is None else self.share.until
+
+    @property
+    def rows(self) -> int:
+        """How many elements were put out so far, kept or not."""
+        return self.own_rows + (0 if self.share is None else self.share.rows)
+
+    @property
+    def latency(self) -> LatencyRecord:
+        """How long results took; those of a group are measured together."""
+        return self.own_latency if self.share is None else self.share.latency
+
     def add(self, page: Page | None, until: int) -> None:
         """Takes what one step put out: complete up to a time."""
-        self.complete_until = until
+        self.own_until = until
         if page is None:
             return
-        self.rows += page.rows
+        self.own_rows += page.rows
+        if self.is_kept:
+            self.kept.append(page)
+        self.pass_on(page)
+
+    def pass_on(self, page: Page) -> None:
+        """A page is there for the sink and the subscribers."""
         self.position += 1
-        self._pages.append(page)
+        self.waiting.append(page)
         self.forget()
+
+    def join(self, share: Share) -> None:
+        """From now on a group puts its results out, with those of others."""
+        self.share = share
+        if self.is_read:
+            share.read_by(self)
+
+    def leave(self) -> None:
+        """What the group has put out for it so far is its own from now on."""
+        share, self.share = self.share, None
+        if share is not None:
+            self.own_until, self.own_rows = share.until, self.own_rows + share.rows
+            self.kept += share.pages() if self.is_kept else ()
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
         weights = integers(page.table["_w"])
         self.came += int(weights[weights > 0].sum())
 
-    def restore(self, pages: list[Page], until: int, rows: int, came: int, position: int) -> None:
+    def restore(
+        self,
+        pages: list[Page],
+        waiting: list[Page],
+        until: int,
+        rows: int,
+        came: int,
+        position: int,
+    ) -> None:
         """Takes what an earlier run has put out."""
-        self.complete_until, self.rows, self.came, self.position = until, rows, came, position
-        self._pages = pages
+        self.own_until, self.own_rows, self.came, self.position = until, rows, came, position
+        self.kept, self.waiting = pages, waiting
 
     @property
     def pages(self) -> list[Page]:
-        """The pages that are remembered."""
-        return self._pages
+        """All pages that are remembered."""
+        return list(dict.fromkeys([*self.kept, *self.waiting, *self.lent]))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody wants every page as it comes."""
+        has_sink = self.entry.sink is not None and not self.sink_failed
+        return has_sink or bool(self.subscribers)
 
     # -- delivery --------------------------------------------------------------------------
 
     def subscribe(self, callback: Callback) -> None:
         """From now on, calls back with every table of new results."""
         self.subscribers.append(Subscriber(callback, self.position))
+        if self.share is not None:
+            self.share.read_by(self)
 
     def sink_note(self) -> dict[str, Any]:
         """How much of the results the sink has, as the log of a store says it."""
@@ -118,13 +207,15 @@ class ResultLog:
 
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
-        if self.sink is None or self.sink_failed or self.sink_position == self.position:
+        if self.sink is None or self.sink_failed or self.is_resting or self.is_closed:
+            return None
+        if self.sink_position == self.position:
             return None
         return self._at(self.sink_position)
 
     def for_subscribers(self) -> tuple[Subscriber, Page] | None:
         """The next page for somebody who has not seen it; it counts as seen from now on."""
-        for subscriber in self.subscribers:
+        for subscriber in () if self.is_closed else self.subscribers:
             if subscriber.position < self.position:
                 page = self._at(subscriber.position)
                 subscriber.position += 1
@@ -132,7 +223,7 @@ class ResultLog:
         return None
 
     def _at(self, position: int) -> Page:
-        return self._pages[position - self.position + len(self._pages)]
+        return self.waiting[position - self.position + len(self.waiting)]
 
     def called(self, subscriber: Subscriber, error: Exception | None) -> None:
         """Notes how a call went."""
@@ -152,46 +243,41 @@ class ResultLog:
             self.subscribers.remove(subscriber)
 
     def forget(self) -> None:
-        """Drops the pages everybody has seen, if results are not kept."""
-        if self.is_kept:
-            return
+        """Drops the pages everybody has seen, but those that are kept."""
         seen = [subscriber.position for subscriber in self.subscribers]
         if self.entry.sink is not None and not self.sink_failed:
             seen.append(self.sink_position)
-        over = len(self._pages) - (self.position - min(seen, default=self.position))
-        for page in self._pages[:over]:
-            page.free()
-        del self._pages[:over]
+        over = len(self.waiting) - (self.position - min(seen, default=self.position))
+        if over == 0 and (self.is_kept or not self.kept):
+            return
+        kept = set(self.kept[-len(self.waiting) :] if self.is_kept else ())
+        passed, self.waiting = self.waiting[:over], self.waiting[over:]
+        if not self.is_kept:
+            passed, self.kept = list(dict.fromkeys([*self.kept, *passed])), []
+        kept.update(self.waiting)
+        for page in passed:
+            if page not in kept:
+                self.let_go(page)
 
-    def trim(self, most_rows: int) -> pa.Table | None:
-        """Lets the oldest pages go that are more than so many rows; what they said, if any go.
+    def let_go(self, page: Page) -> None:
+        """A page is not needed here any more."""
+        page.free()
 
-        What a sink or a subscriber has not seen stays.
-        """
-        seen = [subscriber.position for subscriber in self.subscribers]
-        if self.sink is not None and not self.sink_failed:
-            seen.append(self.sink_position)
-        first = self.position - len(self._pages)
-        passed = min(seen, default=self.position) - first
-        rows, kept = 0, 0
-        for page in reversed(self._pages):
-            if rows + page.rows > most_rows and kept:
+    def trim(self, most_rows: int) -> list[Page]:
+        """Keeps no more than so many rows, but the last page; what goes is to be let go of."""
+        rows, keeps = 0, 0
+        for page in reversed(self.kept):
+            if keeps and rows + page.rows > most_rows:
                 break
-            rows, kept = rows + page.rows, kept + 1
-        over = min(len(self._pages) - kept, passed)
-        if over <= 0:
-            return None
-        said = self.table(self._pages[:over])
-        for page in self._pages[:over]:
-            page.free()
-        del self._pages[:over]
-        return said
+            rows, keeps = rows + page.rows, keeps + 1
+        gone, self.kept = self.kept[: len(self.kept) - keeps], self.kept[len(self.kept) - keeps :]
+        return gone
 
     # -- tables ----------------------------------------------------------------------------
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:
         """Everything kept so far, in order of time; names that repeat get a number."""
-        whole = concatenated(self._pages if pages is None else pages, self.page_schema)
+        whole = concatenated(self.kept if pages is None else pages, self.page_schema)
         named = self.named(whole)
         return named.rename_columns(unique_names(named.column_names))
 
@@ -214,9 +300,10 @@ class ResultLog:
 
     def close(self) -> None:
         """Closes the sink and lets the pages go."""
-        for page in self._pages:
-            page.free()
-        self._pages = []
+        self.is_closed = True
+        for page in self.pages:
+            self.let_go(page)
+        self.kept, self.waiting, self.lent = [], [], []
         self.close_sink()
 
     def close_sink(self) -> None:
@@ -241,9 +328,9 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
     with uninterrupted:  # a page is in the sink if and only if the sink's position says so
         with lock:
             page, sink = log.for_sink(), log.sink
-            if page is None or sink is None or log.is_being_fed:
+            if page is None or sink is None or log.fed_by is not None:
                 return False
-            log.is_being_fed = True
+            log.fed_by = threading.get_ident()
             page.pin()
         error: Exception | None = None
         try:
@@ -252,7 +339,7 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
         except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
             error = raised
         with lock:
-            log.is_being_fed = False
+            log.fed_by = None
             page.unpin()
             if error is None:
                 log.sink_position += 1

@@ -52,7 +52,7 @@ class Room:
         crowded = engine.budget.keep(runtime.backlog, runtime.queues)
         if crowded is None:
             return
-        retaining = runtime.retaining(crowded)
+        retaining = engine.queries.groups.expanded(runtime.retaining(crowded))
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)
         operator = engine.graph.operators.get(crowded)
         error = StateError(

@@ -287,11 +287,18 @@ class Settings:
     )
     linear: str = _option(
         "linear",
-        "fused",
+        "functions",
         _one_of("fused", "functions", "apart"),
-        "which selections and projections are operators of their own, behind which a queue can "
-        "stand: none, those next to functions of the user, or all",
+        "which selections and projections are operators from the start, for modes to put queues "
+        "behind: none, those next to functions of the user, or all",
         change=Change.BEFORE_QUERIES,
+    )
+    sharing: str = _option(
+        "sharing",
+        "auto",
+        _one_of("auto", "on", "off"),
+        "whether queries that differ in constants only run as one: from the second of them on, "
+        "from the first, or never; for queries to come",
     )
     processors: int = _option(
         "processors",

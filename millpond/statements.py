@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from millpond.attachments import open_sink_of, open_source_of
@@ -75,7 +76,10 @@ class Statements:
             self._create(Create(entry))
 
     def drop(self, name: str) -> None:
-        """Drops a query, view, stream or relation that nobody uses; the lock is held."""
+        """Drops a query, view, stream or relation that nobody uses.
+
+        The lock is held, and if it is a query its sink is at rest.
+        """
         engine = self._engine
         entry = engine.catalog.get(name)
         apply(Drop(kind_of(entry) if entry else "query", name), engine.catalog)
@@ -83,7 +87,7 @@ class Statements:
         engine.memory.forget(key)
         if isinstance(entry, QueryEntry):
             engine.queries.remove(key)
-        engine.inputs.drop(key)
+        engine.queries.forget_queues(engine.inputs.drop(key))
         engine.claims.release(key)
 
     # -- kinds of statements ---------------------------------------------------------------
@@ -105,7 +109,7 @@ class Statements:
     def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         engine, queries = self._engine, self._engine.queries
-        with engine.lock:
+        with engine.lock, self._at_rest(statement.action):
             before, queries.begun = engine.journal.length, []
             for record in needs(functions_of(statement.action)):
                 engine.journal.note(**record)
@@ -119,6 +123,12 @@ class Statements:
                 note["form"] = form_of(engine.graph, queries.begun)
             engine.memory.done(statement)
             engine.journal.flush()
+
+    def _at_rest(self, action: Action) -> AbstractContextManager[None]:
+        """Before anything is changed: whoever writes to a sink that is to be closed has done so."""
+        if isinstance(action, Drop):
+            return self._engine.deliveries.at_rest(action.name)
+        return nullcontext()
 
     def _apply(self, action: Action) -> None:
         engine = self._engine

@@ -24,6 +24,7 @@ from tests.cases import Case, Drop
 from tests.generator import seeded_case
 from tests.history import BEGINNING
 from tests.matching import difference
+from tests.siblings import sharing_case
 
 LATE_EVERY = 5
 
@@ -196,7 +197,7 @@ def fuzz(engines, options, console):
     with Progress(console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("query-input pairs", total=options.n)
         for seed in range(options.seed, options.seed + -(-options.n // options.queries)):
-            case = seeded_case(seed, options.queries, late=seed % LATE_EVERY == 0)
+            case = drawn_case(seed, options)
             found = check(engines(seed), case)
             done += len(case.queries)
             progress.update(task, completed=done, description=f"seed {seed}, {failures} failed")
@@ -209,9 +210,17 @@ def fuzz(engines, options, console):
     return failures
 
 
+def drawn_case(seed, options):
+    """The case of a seed; with ``--sharing`` its queries are of a few shapes."""
+    if options.sharing:
+        return sharing_case(seed, options.queries)
+    return seeded_case(seed, options.queries, late=seed % LATE_EVERY == 0)
+
+
 def report(engine_factory, failure, seed, options, console):
     """Prints how to repeat a failure, before and after cutting it down."""
     again = f"python -m tests.fuzz --seed {seed} --n {options.queries} --queries {options.queries}"
+    again += " --sharing" if options.sharing else ""
     console.print(f"\nseed {seed} fails; again: {again}", style="bold red", highlight=False)
     if options.shrink_seconds > 0:
         failure = shrink(engine_factory, failure, options.shrink_seconds)
@@ -224,6 +233,9 @@ def arguments(given):
     parser.add_argument("--n", type=int, default=1000, help="query-input pairs to run")
     parser.add_argument("--seed", type=int, help="first seed; drawn if left out")
     parser.add_argument("--queries", type=int, default=8, help="queries in one engine")
+    parser.add_argument(
+        "--sharing", action="store_true", help="sets of queries that differ in constants only"
+    )
     parser.add_argument("--max-failures", type=int, default=1)
     parser.add_argument("--shrink-seconds", type=float, default=120.0)
     options = parser.parse_args(given)

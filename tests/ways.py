@@ -1,5 +1,5 @@
 """The ways to run a case that must not matter: places, processors, stores, deaths, repetitions,
-queues, budgets."""
+queues, budgets, sharing."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Way:
     """Before which part of the steps the next ones get another place."""
     budget: str = "1 GB"
     """The memory for queues; what does not fit is spilled, and pushes wait for room."""
+    sharing: str = "auto"
+    """Whether queries that differ in constants only run as one."""
 
     @staticmethod
     def drawn(seed):
@@ -54,6 +56,7 @@ class Way:
             rng.choice(("fused", "apart")),
             rng.choice((0.0, 0.0, 0.1)),
             rng.choice(("1 GB", "1 GB", "300 B")),
+            rng.choice(("auto", "on", "off")),
         )
 
     def engines(self, spark, **more):
@@ -64,7 +67,7 @@ class Way:
             rng = random.Random(self.seed)
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
-            settings |= {"linear": self.linear, "budget": self.budget}
+            settings |= {"linear": self.linear, "budget": self.budget, "sharing": self.sharing}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():
@@ -117,9 +120,19 @@ def moving_queues(rng, share):
         part = rng.choice((0.0, 0.5, 0.9, 1.0))
         found = sorted(edges(runtime._graph))
         queues = {edge for edge in found if rng.random() > part}
-        runtime.placement = runtime.placement.choose(runtime._graph, queues)
+        placement = runtime.placement.choose(runtime._graph, queues)
+        for name in drawn_parts(rng, runtime):
+            placement = placement.say(name, rng.random() < 0.6)
+        runtime.placement = placement
 
     return before_steps(rng, share, move)
+
+
+def drawn_parts(rng, runtime):
+    """Some of the parts of operators that can be cut off."""
+    operators = sorted(runtime._graph.operators)
+    parts = [name for each in operators for name in runtime.cutting.cuts.named(each)]
+    return [name for name in parts if rng.random() < 0.5]
 
 
 def switching_places(rng, share):

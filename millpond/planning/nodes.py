@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from millpond.cql.algebra import _RelationToStream
+from millpond.cql.algebra import RelationScan, _RelationToStream
+from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
-from millpond.schema import Schema
+from millpond.schema import Field, Schema, Type
 
-__all__ = ["Arrivals", "Combine", "Moments", "Snapshots"]
+__all__ = ["Arrivals", "Combine", "Match", "Moments", "Snapshots"]
+
+TAG = "~query"
+"""The name of the last column of rows that belong to one of several queries: its number."""
+
+ONE_ROW = RelationScan("~one", Schema((Field("one", Type.INT),)), is_static=True)
+"""A relation of one row that was there from the beginning."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,3 +72,34 @@ class Snapshots(_RelationToStream):
 
     def label(self) -> str:
         return "Rstream"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(Node):
+    """The pairs of a row and a query for which a predicate holds, with the query's number.
+
+    Expressions see the columns of the input and behind them some of the query's constants. If the
+    input ``is_tagged`` each row belongs to one query already. ``since``: a query sees of this
+    stream what comes after a time of its own.
+    """
+
+    input: Node
+    is_tagged: bool
+    constants: tuple[int, ...]
+    types: tuple[Type, ...]
+    predicate: Expression | None
+    expressions: tuple[Expression, ...]
+    since: str | None = None
+
+    @cached_property
+    def schema(self) -> Schema:
+        fields = [Field(str(each), each.type) for each in self.expressions]
+        return Schema((*fields, Field(TAG, Type.BIGINT)))
+
+    @cached_property
+    def is_stream(self) -> bool:
+        return self.input.is_stream
+
+    def label(self) -> str:
+        on = "" if self.predicate is None else f" ON {self.predicate}"
+        return f"Match queries{on}"

@@ -18,6 +18,9 @@ from millpond.cql.expressions import (
 from millpond.cql.node import Node, inputs_first
 from millpond.schema import Type
 
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What comparisons become when their operands change places."""
+
 
 def conjuncts(predicate: Expression | None) -> list[Expression]:
     """The parts of a conjunction, flattened; none for None."""

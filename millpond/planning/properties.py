@@ -16,7 +16,7 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.expressions import Column
 from millpond.cql.node import Node, follows_from_inputs
-from millpond.planning.nodes import Combine
+from millpond.planning.nodes import Combine, Match
 
 
 @follows_from_inputs
@@ -33,7 +33,7 @@ def is_monotone(node: Node) -> bool:
             return node.operation == "union" and all(map(is_monotone, node.inputs))
         case Join():
             return node.kind in ("inner", "semi") and all(map(is_monotone, node.inputs))
-        case Filter() | Project() | Distinct():
+        case Filter() | Project() | Distinct() | Match():
             return is_monotone(node.input)
         case _:
             return False
@@ -51,7 +51,7 @@ def never_retracts(node: Node) -> bool:
             return node.sign > 0 and never_retracts(node.left) and never_retracts(node.right)
         case Join():
             return all(map(never_retracts, node.inputs))
-        case Filter() | Project():
+        case Filter() | Project() | Match():
             return never_retracts(node.input)
         case Distinct():
             return is_monotone(node.input)

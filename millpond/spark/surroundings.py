@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from millpond.spark.frames import Frames
+from millpond.storage.members import Members
 from millpond.storage.queues import Queue
 from millpond.storage.state_cache import StateCache
 
@@ -35,3 +37,5 @@ class Surroundings:
     limits: Limits
     states: StateCache
     """What the driver holds of the operators' states."""
+    groups: Mapping[str, Members] = field(default_factory=dict)
+    """The queries of each shape, by the name of their group."""

@@ -9,6 +9,7 @@ from millpond.planning.physical import (
     DifferenceOperator,
     JoinOperator,
     LinearOperator,
+    MatchOperator,
     MomentsOperator,
     Operator,
     OutputOperator,
@@ -18,6 +19,7 @@ from millpond.planning.physical import (
 from millpond.spark.operators.join import RunningJoin
 from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
 from millpond.spark.operators.linear import RunningLinear
+from millpond.spark.operators.match import RunningMatch
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.spark.operators.streams import (
@@ -30,6 +32,7 @@ from millpond.spark.surroundings import Surroundings
 
 _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     LinearOperator: RunningLinear,
+    MatchOperator: RunningMatch,
     AggregateOperator: RunningAggregate,
     CountOperator: RunningCount,
     RowsWindowOperator: RunningRowsWindow,

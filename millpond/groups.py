@@ -1,0 +1,269 @@
+"""Groups: queries of one shape that run as one plan over a table of their constants.
+
+The first query of a shape runs by itself. When another one comes a group is founded, and from then
+on a query of that shape is one row more. Queries that begin before there is data are a group; those
+that begin while data flows are another one, in which the times after which a query sees the streams
+are constants like others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from millpond.catalog import QueryEntry
+from millpond.cql.algebra import RelationScan, StreamScan
+from millpond.cql.node import Node
+from millpond.errors import StateError
+from millpond.group_results import GroupLog, Part
+from millpond.inputs import Inputs
+from millpond.kernels.expressions import can_lower
+from millpond.planning.shapes import Lifted, lift
+from millpond.schema import BEGINNING
+from millpond.storage.members import Members
+
+MOST_TOLD = 3
+"""So many queries of a group are named."""
+
+LATE = "late"
+"""What a group is called whose queries began at different times."""
+
+
+@dataclass(eq=False)
+class Group:
+    """The queries of one shape."""
+
+    name: str
+    epoch: int
+    """When its operators began."""
+    is_late: bool
+    members: Members
+    log: GroupLog
+    output: str
+    queries: dict[int, str] = field(default_factory=dict)
+    """The names of the queries, by their numbers."""
+    since: dict[int, dict[str, int]] = field(default_factory=dict)
+    """After which times those of a late group see their streams."""
+    weights: dict[int, float] = field(default_factory=dict)
+    weight: float = 0.0
+    """How much its queries matter together."""
+    next_number: int = 0
+
+    def number_of(self, query: str) -> int:
+        """Which of its queries one is."""
+        return next(n for n, name in self.queries.items() if name.lower() == query.lower())
+
+
+class Membership(TypedDict):
+    """Which of a group's queries one is, as plain data."""
+
+    group: str
+    number: int
+    next: int
+    since: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes of a query that begins at a time, if it has any."""
+
+    epoch: int
+    usual: Lifted | None
+    late: Lifted | None
+
+    @property
+    def usual_name(self) -> str | None:
+        """The group it belongs to with others that begin when it does."""
+        return None if self.usual is None else f"~{self.usual.shape[:12]}@{self.epoch}"
+
+    @property
+    def late_name(self) -> str | None:
+        """The group it belongs to with others whenever they begin."""
+        return None if self.late is None else f"~{self.late.shape[:12]}@{LATE}"
+
+    @property
+    def names(self) -> list[str]:
+        """The groups it may belong to, the one for more of them first."""
+        return [name for name in (self.late_name, self.usual_name) if name is not None]
+
+    def lifted(self, name: str) -> Lifted:
+        """The shape by which it belongs to a group."""
+        found = self.late if name == self.late_name else self.usual
+        if found is None or name not in self.names:
+            raise StateError(f"internal: a query does not belong to {name}")
+        return found
+
+
+class Groups:
+    """All groups, and the queries of shapes that stand alone."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Members] = {}
+        """The constants of each group's queries, by its name, for its operators."""
+        self._groups: dict[str, Group] = {}
+        self._of: dict[str, tuple[Group, int]] = {}
+        self._alone: dict[str, list[str]] = {}
+        """The groups that queries standing alone would belong to."""
+        self._waiting: Counter[str] = Counter()
+        """How many queries stand alone that would belong to a group."""
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._groups.values())
+
+    # -- where a query belongs -------------------------------------------------------------
+
+    def shapes(self, plan: Node, epoch: int, inputs: Inputs) -> Shapes:
+        """The shapes of a plan for a query that begins now."""
+        is_late = epoch > 0 and _has_relations_behind(plan, inputs.since_of(epoch), inputs)
+        late = lift(plan, can_lower, is_late=True) if is_late else None
+        return Shapes(epoch, lift(plan, can_lower), late)
+
+    def choose(self, shapes: Shapes, sharing: str) -> str | None:
+        """The group for a query, there already or to be founded; None: it stands alone."""
+        if sharing == "off":
+            return None
+        there = [name for name in shapes.names if name in self._groups]
+        if there:
+            return there[0]
+        wanted = [name for name in shapes.names if sharing == "on" or self._waiting[name]]
+        return wanted[0] if wanted else None
+
+    def stands_alone(self, query: str, shapes: Shapes) -> None:
+        """A query runs by itself; another one of its shape founds a group."""
+        self._alone[query.lower()] = shapes.names
+        self._waiting.update(shapes.names)
+
+    # -- joining and leaving ---------------------------------------------------------------
+
+    def get(self, name: str) -> Group | None:
+        """The group of a name, if it was founded."""
+        return self._groups.get(name)
+
+    def of(self, query: str) -> Group | None:
+        """The group that a query belongs to."""
+        found = self._of.get(query.lower())
+        return None if found is None else found[0]
+
+    def found(
+        self, name: str, lifted: Lifted, epoch: int, log: GroupLog, add: Callable[[], str]
+    ) -> Group:
+        """A new group; ``add`` adds its operators, which are told of its members."""
+        types = tuple(constant.type for constant in lifted.constants)
+        is_late = name.endswith(LATE)
+        self.members[name] = Members(types, lifted.streams if is_late else ())
+        group = Group(name, epoch, is_late, self.members[name], log, add())
+        self._groups[name] = group
+        return group
+
+    def join(
+        self,
+        group: Group,
+        entry: QueryEntry,
+        lifted: Lifted,
+        since: dict[str, int],
+        number: int | None = None,
+    ) -> Part:
+        """A query belongs to a group from now on; what it has of the group's results."""
+        if number is None:
+            number, group.next_number = group.next_number, group.next_number + 1
+        if group.is_late:
+            queues = {stream: f"stream:{stream}" for stream in lifted.streams}
+            group.since[number] = {q: since.get(q, BEGINNING - 1) for q in queues.values()}
+            since = {stream: group.since[number][queue] for stream, queue in queues.items()}
+        group.members.add(number, lifted.constants, since)
+        group.queries[number], group.weights[number] = entry.name, entry.weight
+        group.weight += entry.weight
+        self._of[entry.name.lower()] = group, number
+        return Part(group.log, number)
+
+    def leave(self, query: str) -> Group | None:
+        """A query stands still or is dropped; the group that nobody is left in, if it was that."""
+        key = query.lower()
+        self._waiting.subtract(self._alone.pop(key, ()))
+        found = self._of.pop(key, None)
+        if found is None:
+            return None
+        group, number = found
+        group.members.remove(number)
+        group.since.pop(number, None)
+        group.weight -= group.weights.pop(number)
+        del group.queries[number]
+        group.log.readers.pop(number, None)
+        if group.queries:
+            return None
+        del self._groups[group.name], self.members[group.name]
+        return group
+
+    def weigh(self, query: str, weight: float) -> Group | None:
+        """A query's weight has changed: the group whose own has, therefore."""
+        found = self._of.get(query.lower())
+        if found is None:
+            return None
+        group, number = found
+        group.weight += weight - group.weights[number]
+        group.weights[number] = weight
+        return group
+
+    def expanded(self, names: list[str]) -> list[str]:
+        """The names of queries, with the queries of each group instead of its own name."""
+        found: dict[str, None] = {}
+        for name in names:
+            group = self._groups.get(name)
+            found |= dict.fromkeys([name] if group is None else group.queries.values())
+        return list(found)
+
+    def told(self, names: list[str]) -> str:
+        """Names of queries as people read them: of a group the number and some of its queries."""
+        return ", ".join(self._told(name) for name in names)
+
+    def _told(self, name: str) -> str:
+        group = self._groups.get(name)
+        if group is None:
+            return name
+        some = list(itertools.islice(group.queries.values(), MOST_TOLD))
+        rest = len(group.queries) - len(some)
+        return f"{', '.join(some)}{f' and {rest:,} more' if rest else ''}"
+
+    # -- after a restart -------------------------------------------------------------------
+
+    def lifted_for(self, name: str, plan: Node) -> Lifted:
+        """The shape of a plan by which a query belonged to a group."""
+        lifted = lift(plan, can_lower, is_late=name.endswith(LATE))
+        if lifted is None:
+            raise StateError(f"internal: a query does not belong to {name}")
+        return lifted
+
+    def membership(self, query: str) -> Membership | None:
+        """Which of a group's queries one is, as plain data."""
+        found = self._of.get(query.lower())
+        if found is None:
+            return None
+        group, number = found
+        return {
+            "group": group.name,
+            "number": number,
+            "next": group.next_number,
+            "since": group.since.get(number, {}),
+        }
+
+
+def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> bool:
+    """Whether a plan begins to read its streams behind all that has happened to its relations.
+
+    Then rows that were there before are the same to it as rows that were there from the beginning.
+    """
+    nodes = list(plan.walk())
+    streams = [
+        since.get(f"stream:{node.name.lower()}", BEGINNING - 1)
+        for node in nodes
+        if isinstance(node, StreamScan)
+    ]
+    relations = [
+        inputs.relations[node.name.lower()].queue.heartbeat
+        for node in nodes
+        if isinstance(node, RelationScan)
+    ]
+    return bool(streams) and max(relations, default=BEGINNING - 1) <= min(streams)

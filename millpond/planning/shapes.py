@@ -1,0 +1,394 @@
+"""Shapes: queries that differ in constants only are one plan over a table of their constants.
+
+``lift`` takes the constants out of a rewritten plan. What is left is a plan whose rows are tagged
+with the number of the query they belong to, in a last column: from where the first constant is
+needed (a ``Match`` of rows with the constants of all queries) up to the top. Below, the plan is as
+it was and shared with whoever else has it. Above, the tag is a key like any other: groups,
+partitions, equal rows and the partners of joins are found within one query.
+
+A *late* plan is for queries that began at different times: what a query sees of a stream begins
+after a time that is one of its constants, so every stream is tagged as it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from millpond.cql.algebra import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Project,
+    RangeWindow,
+    RelationScan,
+    RowsWindow,
+    Sample,
+    SetOperation,
+    StreamScan,
+)
+from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
+from millpond.cql.node import Node, canonical
+from millpond.planning.attempts import may_fail
+from millpond.planning.nodes import ONE_ROW, TAG, Arrivals, Combine, Match, Moments, Snapshots
+from millpond.planning.predicates import (
+    FLIPPED,
+    all_columns,
+    conjoin,
+    conjuncts,
+    expressions_of,
+    remap,
+    rewrite,
+    shift,
+    substitute,
+)
+from millpond.schema import Type
+
+_LIFTED_UNDER = frozenset(
+    ("=", "<>", "<", "<=", ">", ">=", "in", "like", "+", "-", "*", "/", "and", "or", "not", "case")
+)
+"""The operators and functions of which constant operands are lifted."""
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A plan without its constants, and these."""
+
+    plan: Node
+    constants: tuple[Literal, ...]
+    streams: tuple[str, ...]
+    """The streams that a late plan reads: after which times is for each query to say."""
+
+    @property
+    def shape(self) -> str:
+        """What tells the shape from others."""
+        return self.plan.digest
+
+
+def lift(
+    plan: Node, can_compute: Callable[[Expression], bool], is_late: bool = False
+) -> Lifted | None:
+    """The shape of a plan; None if its constants can not be lifted, or it has none.
+
+    ``can_compute``: whether an expression can be computed where rows are matched.
+    """
+    lifting = _Lifting(plan, can_compute, is_late)
+    try:
+        whole = lifting.whole()
+    except _NotLiftedError:
+        return None
+    if not whole.is_tagged:
+        return None
+    return Lifted(whole.node, tuple(lifting.constants), tuple(sorted(lifting.streams)))
+
+
+class _NotLiftedError(Exception):
+    """A plan has a part whose rows can not be tagged."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What has become of a node."""
+
+    node: Node
+    is_tagged: bool = False
+    since: str | None = None
+    """The stream that is read below and not yet tagged, in a late plan."""
+
+    @property
+    def width(self) -> int:
+        """How many columns there are beside the tag."""
+        return len(self.node.schema) - self.is_tagged
+
+    @property
+    def tag(self) -> Column:
+        return Column(self.width, Type.BIGINT, TAG)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return all_columns(self.node)[: self.width]
+
+
+class _Lifting:
+    def __init__(
+        self, plan: Node, can_compute: Callable[[Expression], bool], is_late: bool
+    ) -> None:
+        self.constants: list[Literal] = []
+        self.streams: set[str] = set()
+        self._can_compute = can_compute
+        self._is_late = is_late
+        self._plan = plan
+        self._parts: dict[Node, _Part] = {}
+        self._readers: dict[Node, int] = {}
+        for node in dict.fromkeys(plan.walk()):
+            for below in node.inputs:
+                self._readers[below] = self._readers.get(below, 0) + 1
+
+    def whole(self) -> _Part:
+        stack = [self._plan]
+        while stack:  # inputs first
+            waiting = [each for each in _followed(stack[-1]) if each not in self._parts]
+            if waiting:
+                stack += reversed(waiting)
+            else:
+                node = stack.pop()
+                if node not in self._parts:
+                    self._parts[node] = self._part(node)
+        return self._settled(self._parts[self._plan])
+
+    def _part(self, node: Node) -> _Part:
+        match node:
+            case StreamScan():
+                self.streams.add(node.name.lower())
+                return _Part(node, since=node.name.lower() if self._is_late else None)
+            case RelationScan():
+                return _Part(node)
+            case Filter() | Project():
+                return self._selected(node, self._parts[node.input])
+            case Sample():
+                below = self._parts[node.input]
+                if below.is_tagged:
+                    raise _NotLiftedError
+                return replace(below, node=node)
+            case Snapshots():
+                return self._snapshots(node)
+        parts = [self._settled(self._parts[each]) for each in node.inputs]
+        if not any(part.is_tagged for part in parts):
+            return _Part(node.with_inputs(tuple(part.node for part in parts)))
+        if any(map(may_fail, expressions_of(node))):
+            raise _NotLiftedError
+        match node:
+            case Join():
+                return self._join(node, parts[0], parts[1])
+            case Aggregate():
+                return self._aggregate(node, parts[0])
+            case RowsWindow() if node.slide_rows is None:
+                partition = (*node.partition, parts[0].tag)
+                return _Part(RowsWindow(parts[0].node, node.rows, None, partition), True)
+            case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
+                return _Part(node.with_inputs((parts[0].node,)), True)
+            case Combine() | SetOperation():
+                tagged = tuple(self._tagged(part).node for part in parts)
+                return _Part(node.with_inputs(tagged), True)
+        raise _NotLiftedError
+
+    # -- selections and projections --------------------------------------------------------
+
+    def _selected(self, node: Filter | Project, below: _Part) -> _Part:
+        width = len(below.node.schema)
+        expressions = tuple(map(_in_order, expressions_of(node)))
+        if below.is_tagged and any(map(may_fail, expressions)):
+            raise _NotLiftedError
+        used: list[int] = []
+        lifted = tuple(self._lifted(each, width, used) for each in expressions)
+        predicate: Expression | None
+        wanted: Sequence[Expression]
+        if isinstance(node, Filter):
+            predicate, wanted = lifted[0], below.columns
+        else:
+            predicate, wanted = None, lifted
+        lower = self._match_below(node, below)
+        if lower is not None and all(map(self._can_compute, lifted)):
+            types = tuple(self.constants[each].type for each in used)
+            match = _in_one(lower, tuple(used), types, predicate, wanted)
+            is_window = isinstance(below.node, RangeWindow)
+            return _Part(below.node.with_inputs((match,)) if is_window else match, True)
+        if used:
+            return self._match(below, used, predicate, wanted)
+        if isinstance(node, Project) and below.is_tagged:
+            return _Part(_project(below.node, (*node.expressions, below.tag)), True)
+        return replace(below, node=node.with_inputs((below.node,)))
+
+    def _match_below(self, node: Filter | Project, below: _Part) -> Match | None:
+        """The match right below, or below a window, if nobody else reads it."""
+        found, readers = below.node, self._readers[node.input]
+        if isinstance(found, RangeWindow) and isinstance(node.input, RangeWindow):
+            found, readers = found.input, max(readers, self._readers[node.input.input])
+        return found if isinstance(found, Match) and readers == 1 else None
+
+    def _lifted(self, expression: Expression, width: int, used: list[int]) -> Expression:
+        """The expression with its constants behind the columns of the input."""
+        if may_fail(expression):
+            return expression
+        before, known = len(used), len(self.constants)
+        changed = self._with_places(expression, width, used)
+        if self._can_compute(changed):
+            return changed
+        del used[before:], self.constants[known:]
+        return expression
+
+    def _with_places(self, expression: Expression, width: int, used: list[int]) -> Expression:
+        match expression:
+            case Literal() if expression.value is not None and expression.type is not Type.BOOLEAN:
+                self.constants.append(expression)
+                used.append(len(self.constants) - 1)
+                return Column(width + len(used) - 1, expression.type, f"?{len(self.constants)}")
+            case Call() if expression.function in _LIFTED_UNDER:
+                most = 2 if expression.function == "like" else len(expression.arguments)
+                arguments = tuple(
+                    self._with_places(each, width, used) if place < most else each
+                    for place, each in enumerate(expression.arguments)
+                )
+                return replace(expression, arguments=arguments)
+        return expression
+
+    def _match(
+        self,
+        below: _Part,
+        used: list[int],
+        predicate: Expression | None,
+        expressions: Sequence[Expression],
+    ) -> _Part:
+        if self._is_late and not below.is_tagged and below.since is None:
+            raise _NotLiftedError  # a relation's rows have come before the query
+        types = tuple(self.constants[each].type for each in used)
+        match = Match(
+            below.node,
+            below.is_tagged,
+            tuple(used),
+            types,
+            predicate,
+            tuple(expressions),
+            below.since,
+        )
+        return _Part(match, True)
+
+    # -- the others ------------------------------------------------------------------------
+
+    def _settled(self, part: _Part) -> _Part:
+        """The part, tagged if a stream is read in it that is not."""
+        return part if part.since is None or part.is_tagged else self._tagged(part)
+
+    def _tagged(self, part: _Part) -> _Part:
+        """The rows of every query: as many times as there are queries."""
+        if part.is_tagged:
+            return part
+        if self._is_late:
+            raise _NotLiftedError  # nothing is gained
+        return self._match(part, [], None, part.columns)
+
+    def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
+        if node.kind != "inner":
+            raise _NotLiftedError
+        width, moved = left.width, left.is_tagged
+        total = width + right.width
+        places = {i: i if i < width else i + moved for i in range(total)}
+        tags = [left.tag] if left.is_tagged else []
+        tags += [replace(right.tag, position=total + moved)] if right.is_tagged else []
+        parts = [remap(part, places) for part in conjuncts(node.condition)]
+        if len(tags) == 2:
+            parts.append(Call("=", (tags[0], tags[1]), Type.BOOLEAN))
+        join = Join(left.node, right.node, "inner", conjoin(parts))
+        columns = [*left.columns, *(shift(each, width + moved) for each in right.columns)]
+        return _Part(_project(join, (*columns, tags[0])), True)
+
+    def _aggregate(self, node: Aggregate, below: _Part) -> _Part:
+        if not node.keys:
+            return self._singletons(node, below)
+        count = len(node.keys)
+        names = (*node.names[:count], TAG, *node.names[count:])
+        grouped = Aggregate(below.node, (*node.keys, below.tag), node.aggregates, names)
+        columns = all_columns(grouped)
+        order = (*columns[:count], *columns[count + 1 :], columns[count])
+        return _Part(_project(grouped, order), True)
+
+    def _singletons(self, node: Aggregate, below: _Part) -> _Part:
+        """One row a query, also over nothing: each has a row of NULLs that no aggregate counts."""
+        if self._is_late:
+            raise _NotLiftedError
+        each = self._match(_Part(ONE_ROW), [], None, ())
+        mark = Literal(1, Type.INT)
+        types = (*(column.type for column in below.columns), mark.type)
+        nulls = tuple(Literal(None, type_) for type_ in types)
+        rows = _project(below.node, (*below.columns, mark, below.tag))
+        empty = _project(each.node, (*nulls, each.tag))
+        aggregates = tuple(
+            _of_marked(call, Column(below.width, Type.INT, "mark")) for call in node.aggregates
+        )
+        tag = Column(below.width + 1, Type.BIGINT, TAG)
+        whole = Combine(rows, empty, 1)
+        grouped = Aggregate(whole, (tag,), aggregates, (TAG, *node.names))
+        columns = all_columns(grouped)
+        return _Part(_project(grouped, (*columns[1:], columns[0])), True)
+
+    def _snapshots(self, node: Snapshots) -> _Part:
+        """What moves is the same for all queries: it has no constants, and a query that began late
+        has nothing to put out before."""
+        below = self._settled(self._parts[node.input])
+        if not below.is_tagged:
+            return _Part(node)
+        return _Part(Snapshots(below.node, node.movers), True)
+
+
+def _of_marked(call: AggregateCall, mark: Column) -> AggregateCall:
+    """The aggregate of the rows in which ``mark`` is not NULL; other columns are NULL with it."""
+    argument = call.argument
+    if argument is None:
+        return replace(call, argument=mark)
+    if isinstance(argument, Column):
+        return call
+    is_marked = Call("not", (Call("is_null", (mark,), Type.BOOLEAN),), Type.BOOLEAN)
+    return replace(call, argument=Call("case", (is_marked, argument), argument.type))
+
+
+def _project(node: Node, expressions: Sequence[Expression]) -> Project:
+    """A projection that ends in the tag; how a query calls its columns is no part of a shape."""
+    names = (*(f"c{i}" for i in range(len(expressions) - 1)), TAG)
+    return Project(node, tuple(expressions), names)
+
+
+def _in_order(expression: Expression) -> Expression:
+    """The same with constants right of what they are compared with, and conjuncts in an order."""
+    parts = [_constant_last(part) for part in conjuncts(expression)]
+    if len(parts) > 1 and not may_fail(expression):
+        parts.sort(key=lambda part: canonical(rewrite(part, _blank)))
+    return conjoin(parts) or expression
+
+
+def _blank(expression: Expression) -> Expression:
+    return replace(expression, value=None) if isinstance(expression, Literal) else expression
+
+
+def _constant_last(part: Expression) -> Expression:
+    if isinstance(part, Call) and part.function in FLIPPED and len(part.arguments) == 2:
+        first, second = part.arguments
+        if isinstance(first, Literal) and not isinstance(second, Literal):
+            return replace(part, function=FLIPPED[part.function], arguments=(second, first))
+    return part
+
+
+def _followed(node: Node) -> tuple[Node, ...]:
+    """The inputs that are tagged where needed: when an Rstream speaks is the same for all."""
+    return (node.input,) if isinstance(node, Snapshots) else node.inputs
+
+
+def _in_one(
+    lower: Match,
+    constants: tuple[int, ...],
+    types: tuple[Type, ...],
+    predicate: Expression | None,
+    expressions: Sequence[Expression],
+) -> Match:
+    """A match, and a selection or projection of what it gives, with further constants."""
+    width, count = len(lower.input.schema), len(lower.constants)
+    places = (
+        *lower.expressions,
+        Column(width, Type.BIGINT),  # the tag, which no expression reads
+        *(
+            Column(width + count + i, type_, f"?{constants[i] + 1}")
+            for i, type_ in enumerate(types)
+        ),
+    )
+    parts = [substitute(part, places) for part in conjuncts(predicate)]
+    return Match(
+        lower.input,
+        lower.is_tagged,
+        lower.constants + constants,
+        lower.types + types,
+        conjoin([*conjuncts(lower.predicate), *parts]),
+        tuple(substitute(each, places) for each in expressions),
+        lower.since,
+    )

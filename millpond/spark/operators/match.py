@@ -1,0 +1,75 @@
+"""Rows matched with the constants of the queries of one shape; it keeps nothing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millpond.kernels.aggregate import element_schema
+from millpond.kernels.matching import Matching, MatchRows
+from millpond.planning.branches import ELEMENT, Outputs
+from millpond.planning.physical import MatchOperator
+from millpond.spark.fragments import STARTED
+from millpond.spark.operators.running import Job, RunningOperator, arrow_types
+from millpond.spark.operators.streams import stream_schema
+from millpond.spark.steps import Outcome, Step
+from millpond.spark.surroundings import Surroundings
+from millpond.spark.workers import WriteRows
+
+
+class RunningMatch(RunningOperator):
+    """What starts, once for each query it matches.
+
+    The queries that are there when a step is executed are all that may match what it reads: one
+    that is registered later sees what comes later.
+    """
+
+    def __init__(
+        self, identity: str, operator: MatchOperator, around: Surroundings, cursor: int
+    ) -> None:
+        self._names: tuple[str, ...] = ELEMENT
+        if operator.is_stream:
+            self._names = ("_ts", "_seq" if operator.is_base else "_w")
+        match = operator.match
+        self._matching = Matching(
+            len(operator.input.schema),
+            match.is_tagged,
+            match.constants,
+            match.predicate,
+            match.expressions,
+            match.since,
+        )
+        self._queries = around.groups[operator.group]
+        super().__init__(identity, operator, around, cursor)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """Times as in the input, then the row with the number of the query."""
+        return self._schema(arrow_types(self.operator.schema))
+
+    def _schema(self, types: tuple[pa.DataType, ...]) -> pa.Schema:
+        if not self.operator.is_stream:
+            return element_schema(types)
+        return stream_schema(types).set(1, pa.field(self._names[1], pa.int64()))
+
+    @property
+    def _read_schema(self) -> pa.Schema:
+        return self._schema(arrow_types(self.operator.inputs[0].schema))
+
+    def outputs(self, index: int) -> Outputs:
+        """The row."""
+        return Outputs.all_of(self.operator.inputs[index], self._names)
+
+    def run_here(self, step: Step) -> Outcome:
+        """What starts, matched in the driver."""
+        rows = self.gathered([(step.readings[0], (STARTED,))], self._read_schema)
+        found = self._queries.matcher(self._matching).rows(rows)
+        return self.in_driver(found.cast(self.output_schema))
+
+    def job(self, step: Step) -> Job:
+        """What starts, matched on the executors."""
+        place = self.write_place(step)
+        name = self._queries.file(self.around.frames.store)
+        match = MatchRows(self._matching, place.directory, name)
+        work = WriteRows(place, self._read_schema, match)
+        parts = [(step.readings[0], (STARTED,))]
+        return Job(parts, work, self.job_keys, self.buckets, self.written)

@@ -1,0 +1,141 @@
+"""Queries like those of a case but for their constants: sets of equal shape, to be run as one."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+from millpond.catalog import Catalog
+from millpond.cql.apply import apply
+from millpond.cql.check.statements import check_statement
+from millpond.cql.text.split import split_statements
+from millpond.errors import MillpondError, Position
+from tests import reference
+from tests.cases import Drop, Register, literal
+from tests.generator import MOST_WORK, random_case
+from tests.query_generator import DATES, STRINGS, TIMESTAMPS
+from tests.reference_values import AggregateOverflowError
+
+COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
+CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
+WINDOW = re.compile(r"\[[^\]]*\]")
+
+
+def sharing_case(seed, most=50):
+    """A case with up to so many queries of a few shapes, registered and dropped at any time."""
+    rng = random.Random(seed)
+    case = random_case(rng, rng.randint(1, 4), title=f"sharing, seed {seed}")
+    if rng.random() < 0.5:
+        case = with_plain_queries(rng, case)
+    return with_siblings(rng, case, rng.choice([1, 3, 6, 6, 12, most]))
+
+
+def with_plain_queries(rng, case):
+    """The case with alerts instead of its queries: what most people register by the thousand."""
+    texts = {name: plain_query(rng, case) for name in case.queries}
+    schedule = tuple(action for action in case.schedule if not hasattr(action, "query"))
+    return replace(case, queries=texts, schedule=schedule, skipping=frozenset())
+
+
+def plain_query(rng, case):
+    """A selection, a count by key, or a join, each with constants."""
+    stream = rng.choice(case.streams)
+    name, type_ = rng.choice(stream.schema)
+    where = f"s.{name} {rng.choice(COMPARISONS)} {constant_of(rng, type_)}"
+    window = rng.choice(["", "[NOW]", "[RANGE 4]", "[RANGE 9 SLIDE 2]", "[ROWS 3]"])
+    key, key_type = rng.choice(stream.schema)
+    others = [
+        (entry, column)
+        for entry in case.streams + case.relations
+        for column, other_type in entry.schema
+        if other_type == key_type
+    ]
+    other, column = rng.choice(others)
+    inside = rng.choice(["[NOW]", "[RANGE 5]"]) if other in case.streams else ""
+    return rng.choice(
+        [
+            f"SELECT s.{key}, s.{name} FROM {stream.name} s {window} WHERE {where}",
+            (
+                f"SELECT s.{key}, count(*) AS n FROM {stream.name} s {window} WHERE {where} "
+                f"GROUP BY s.{key} HAVING count(*) > {rng.randint(0, 2)}"
+            ),
+            f"SELECT DISTINCT s.{key} FROM {stream.name} s {window} WHERE {where}",
+            f"SELECT count(*) AS n FROM {stream.name} s {window} WHERE {where}",
+            (
+                f"SELECT s.{name}, o.{column} "
+                f"FROM {stream.name} s [RANGE 4], {other.name} o {inside} "
+                f"WHERE s.{key} = o.{column} AND {where}"
+            ),
+        ]
+    )
+
+
+def constant_of(rng, type_):
+    """A constant to compare with."""
+    domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
+    if type_ in domains:
+        return literal(rng.choice(domains[type_]))
+    return other_constant(rng, "1.5" if type_ == "DOUBLE" else "1")
+
+
+def with_siblings(rng, case, count):
+    """The case with some queries more, each like one of its own but for constants."""
+    catalog = declared(case)
+    texts, schedule = {}, list(case.schedule)
+    chosen = [name for name in case.queries if name not in case.skipping]
+    for number in range(count if chosen else 0):
+        text = sibling(rng, case, catalog, case.queries[rng.choice(chosen)])
+        if text is None:
+            continue
+        name, first = f"x{number}", 0
+        texts[name] = text
+        if rng.random() < 0.5:
+            first = rng.randint(0, len(schedule))
+            schedule.insert(first, Register(name))
+        if rng.random() < 0.2:
+            schedule.insert(rng.randint(first + 1, len(schedule) + 1), Drop(name))
+    return replace(case, queries=case.queries | texts, schedule=tuple(schedule))
+
+
+def declared(case):
+    """What the queries of a case may name."""
+    catalog = Catalog()
+    for text, position in split_statements(case.ddl()):
+        apply(check_statement(text, position, catalog).action, catalog)
+    return catalog
+
+
+def sibling(rng, case, catalog, text):
+    """The same query with other constants; None if no draw makes sense."""
+    for _ in range(4):
+        other = with_other_constants(rng, text)
+        try:
+            check_statement(f"CREATE QUERY sibling AS {other}", Position(1, 1), catalog)
+            reference.evaluate(other, *case.reference_arguments(), most_work=MOST_WORK)
+        except (MillpondError, reference.TooMuchWorkError, AggregateOverflowError, ValueError):
+            continue
+        return other
+    return None
+
+
+def with_other_constants(rng, text):
+    """The text with most of its constants replaced, now and then those of windows too."""
+    windows = rng.random() < 0.1
+
+    def changed(found):
+        inside = any(w.start() < found.start() < w.end() for w in WINDOW.finditer(text))
+        if rng.random() < 0.3 or (inside and not windows):
+            return found[0]
+        return other_constant(rng, found[0])
+
+    return CONSTANT.sub(changed, text)
+
+
+def other_constant(rng, constant):
+    """A constant of the same type."""
+    if constant.startswith("'"):
+        return f"'{rng.choice(STRINGS)}'" if constant[1:-1] in STRINGS else constant
+    if "." in constant:
+        return str(rng.choice([0.0, 0.5, 1.0, 1.5, 2.0]))
+    return str(rng.choice([0, 1, 2, 3, 4]))

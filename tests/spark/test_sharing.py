@@ -1,0 +1,37 @@
+"""Sets of queries of a few shapes, registered and dropped at any time: each answer is its own.
+
+Queries that differ in constants only run as one; the reference knows one query at a time. Sets are
+run in the ways that must not matter (``tests.ways``), most of them without Spark's executors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from millpond.groups import Groups
+from tests.fuzz import check
+from tests.siblings import sharing_case
+from tests.ways import Way
+
+pytestmark = pytest.mark.spark
+
+TESTS, SETS = 20, 10
+"""200 sets of 2 to 15 queries."""
+
+
+@pytest.mark.parametrize("number", range(TESTS))
+def test_each_query_of_a_set_answers_as_if_alone(spark, number, monkeypatch):
+    joined = []
+    join = Groups.join
+    monkeypatch.setattr(
+        Groups, "join", lambda *given, **more: joined.append(given) or join(*given, **more)
+    )
+    for seed in range(number * SETS, (number + 1) * SETS):
+        way = Way.drawn(seed)
+        rows = 0 if seed % SETS == 0 else 10**9
+        way = replace(way, sharing=("auto", "on")[seed % 2], driver_rows=rows, switches=0.0)
+        failures = check(way.engines(spark), replace(sharing_case(seed, 15), strategy="fifo"))
+        assert not failures, "\n".join(map(str, failures[:1]))
+    assert joined  # else nothing was shared

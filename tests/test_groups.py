@@ -1,0 +1,158 @@
+"""Queries that differ in constants only run as one, and nobody notices."""
+
+from __future__ import annotations
+
+import pyarrow.csv
+import pytest
+
+from millpond import Engine
+from millpond.catalog import QueryEntry
+from tests.crashing import die
+
+S = "CREATE STREAM S (ts BIGINT, k INT, v DOUBLE) TIMESTAMP BY ts"
+
+
+def alert(name, k, rest=""):
+    return f"CREATE QUERY {name} AS SELECT ts, v FROM S WHERE k = {k} {rest};"
+
+
+@pytest.fixture
+def engine():
+    with Engine() as made:
+        made.execute(S)
+        yield made
+
+
+def rows(engine, query):
+    return [tuple(row.values()) for row in engine.results(query).to_pylist()]
+
+
+def groups(engine):
+    return {group.name: sorted(group.queries.values()) for group in engine.queries.groups}
+
+
+def test_from_the_second_query_of_a_shape_on_there_is_one_plan(engine):
+    engine.execute(alert("a", 1))
+    assert not groups(engine)
+    before = len(engine.graph.operators)
+    engine.execute("".join(alert(f"b{k}", k) for k in range(50)))
+    assert list(groups(engine).values()) == [sorted(f"b{k}" for k in range(50))]
+    assert len(engine.graph.operators) == before + 2
+    engine.push("S", [(1, 7, 0.5), (2, 1, 1.5), (2, 99, 2.5)])
+    engine.finish()
+    assert rows(engine, "b7") == [(1, 1, 1, 0.5)]
+    assert rows(engine, "b1") == rows(engine, "a") == [(2, 1, 2, 1.5)]
+    assert rows(engine, "b8") == []
+    assert engine.result_count("b7") == 1
+
+
+def test_sharing_can_be_had_from_the_first_query_on_or_never():
+    for sharing, there in (("on", 1), ("off", 0)):
+        with Engine({"sharing": sharing}) as engine:
+            engine.execute(S)
+            engine.execute(alert("a", 1) + alert("b", 2))
+            assert len(groups(engine)) == there
+
+
+def test_the_last_query_that_goes_takes_everything_with_it(engine):
+    engine.execute("".join(alert(f"q{k}", k) for k in range(3)))
+    engine.push("S", [(1, 1, 1.0)])
+    engine.run_until_idle()
+    engine.execute("DROP QUERY q1")
+    engine.push("S", [(2, 1, 1.0), (2, 2, 2.0)])
+    engine.run_until_idle()
+    assert list(groups(engine).values()) == [["q2"]]
+    engine.execute("DROP QUERY q2; DROP QUERY q0")
+    assert not engine.graph.operators
+    assert not engine.queries.groups.members
+    assert engine.show("queries").num_rows == 0
+
+
+def test_a_query_that_comes_while_data_flows_sees_what_comes_after_it(engine):
+    engine.execute(alert("old", 1))
+    for ts in range(5):
+        engine.execute(alert(f"q{ts}", 1))
+        engine.push("S", [(ts, 1, float(ts))])
+        engine.advance("S", ts)
+        engine.run_until_idle()
+    engine.finish()
+    assert list(groups(engine).values()) == [["q0"], ["q2", "q3", "q4"]]
+    for ts in range(5):
+        assert [row[0] for row in rows(engine, f"q{ts}")] == list(range(ts, 5))
+
+
+def test_subscribers_and_sinks_get_their_own(engine, tmp_path):
+    told = {"a": [], "b": []}
+    engine.execute(alert("a", 1) + alert("b", 2))
+    engine.execute(alert("c", 1, f"INTO csv('{tmp_path}/c.csv')"))
+    for name, seen in told.items():
+        engine.subscribe(name, lambda table, seen=seen: seen.extend(table["v"].to_pylist()))
+    for ts in range(3):
+        engine.push("S", [(ts, 1, 1.0 + ts), (ts, 2, 2.0 + ts)])
+        engine.run_until_idle()
+    engine.finish()
+    assert told == {"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 4.0]}
+    engine.close()
+    written = pyarrow.csv.read_csv(tmp_path / "c.csv")
+    assert written["v"].to_pylist() == [1.0, 2.0, 3.0]
+
+
+def test_results_stay_when_a_query_leaves_its_group(engine):
+    engine.execute("".join(alert(f"q{k}", k) for k in range(3)))
+    engine.push("S", [(1, 1, 1.0)])
+    engine.advance("S", 1)
+    engine.run_until_idle()
+    engine.execute("ALTER QUERY q1 DEACTIVATE")
+    engine.push("S", [(2, 1, 2.0)])
+    engine.run_until_idle()
+    assert rows(engine, "q1") == [(1, 1, 1, 1.0)]
+    engine.execute("DROP QUERY q2")  # the group is gone
+    assert rows(engine, "q1") == [(1, 1, 1, 1.0)]
+    assert engine.result_count("q1") == 1
+
+
+def test_one_copy_of_a_relation_that_is_read(engine):
+    """However many queries come while data flows, what nobody reads is not copied."""
+    engine.execute("CREATE RELATION R (k INT); CREATE RELATION Unread (k INT)")
+    engine.execute("INSERT INTO R VALUES (1); INSERT INTO Unread VALUES (1)")
+    text = "SELECT S.v FROM S [NOW], R WHERE S.k = R.k AND S.v > {}"
+    for ts in range(20):
+        engine.push("S", [(ts, 1, 5.0)])
+        engine.advance("S", ts)
+        engine.run_until_idle()
+        engine.execute(f"CREATE QUERY q{ts} AS {text.format(ts % 3)}")
+    assert len(engine.inputs.relation("Unread").queues) == 1
+    assert len(engine.inputs.relation("R").queues) <= 3
+    engine.push("S", [(30, 1, 1.5)])
+    engine.finish()
+    assert [rows(engine, f"q{ts}")[-1][0] for ts in (0, 1, 3, 4)] == [30] * 4
+    assert all(ts > 2 for ts, *_ in rows(engine, "q2"))
+
+
+@pytest.mark.parametrize("shortens", [False, True])
+def test_a_group_goes_on_after_a_crash(tmp_path, shortens):
+    engine = Engine(store=tmp_path)
+    engine.execute(S)
+    engine.execute("".join(alert(f"q{k}", k) for k in range(4)))
+    engine.push("S", [(1, 1, 1.0), (1, 2, 2.0)])
+    engine.advance("S", 1)
+    engine.run_until_idle()
+    engine.execute("DROP QUERY q3;" + alert("late0", 1) + alert("late1", 2))
+    engine.push("S", [(2, 1, 3.0), (2, 2, 4.0)])
+    engine.advance("S", 2)
+    engine.run_until_idle()
+    if shortens:
+        engine.compact_log()
+    before = groups(engine)
+    die(engine)
+    with Engine(store=tmp_path) as again:
+        assert groups(again) == before
+        again.execute(alert("new", 2))
+        again.push("S", [(3, 1, 5.0), (3, 2, 6.0)])
+        again.finish()
+        expected = {"q0": [], "q1": [1.0, 3.0, 5.0], "q2": [2.0, 4.0, 6.0]}
+        expected |= {"late0": [3.0, 5.0], "late1": [4.0, 6.0], "new": [6.0]}
+        found = {e.name: [r[-1] for r in rows(again, e.name)] for e in
+                 again.catalog.of_kind(QueryEntry)}  # fmt: skip
+        assert found == expected
+        assert again.result_count("q1") == 3
