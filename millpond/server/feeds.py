@@ -256,6 +256,8 @@ class Feeds:
         if sum(page.rows for page in log.kept) <= most + most // 2:
             return
         gone = log.trim(most)
+        if not gone:
+            return  # the last page alone is more
         if not isinstance(log, GroupLog):
             self._fold(log, log.table(gone))
         else:

@@ -44,6 +44,29 @@ def test_who_comes_too_late_is_told_how_much_is_gone() -> None:
         assert sum(row["row"]["n"] for row in counts) == 999  # folded, not lost
 
 
+def test_queries_that_share_a_plan_are_each_folded() -> None:
+    shape = (
+        "CREATE QUERY c%d AS SELECT a, COUNT(*) AS n FROM S [RANGE 1000000] WHERE a > %d GROUP BY a"
+    )
+    script = SCRIPT + ";".join(shape % (n, n) for n in range(3))
+    with running(script, limits=Limits(kept_rows=60)) as server:
+        engine = server.service.engine
+        for first in range(0, 600, 50):
+            server.push(*((first + i, i % 5) for i in range(50)))
+            seen = first + 48
+            server.wait(lambda: engine.deliveries.of("c0").complete_until >= seen)  # noqa: B023
+        server.push((10_000, 0))
+        server.wait(lambda: engine.deliveries.of("c0").complete_until >= 9_999)
+        server.service.feeds.tidy()
+        for n in range(3):
+            rows = server.http.get(f"/api/queries/c{n}/present").json()["rows"]
+            assert {row["row"]["a"]: row["row"]["n"] for row in rows} == dict.fromkeys(
+                range(n + 1, 5), 120
+            )
+            lines = server.lines(f"/api/queries/c{n}/results?from=id:0&follow=false")
+            assert "gap" in json.loads(lines[0])
+
+
 def test_an_event_id_goes_on_where_it_was(server: Running) -> None:
     server.push((1, 5), (2, 6), (3, 0))
     path = "/api/queries/big/results?format=sse&from=oldest&follow=false"
