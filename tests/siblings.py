@@ -64,7 +64,8 @@ def plain_query(rng, case):
             f"SELECT count(*) AS n FROM {stream.name} s {window} WHERE {where}",
             (
                 f"SELECT s.{name}, o.{column} "
-                f"FROM {stream.name} s [RANGE 4], {other.name} o {inside} WHERE s.{key} = o.{column} AND {where}"
+                f"FROM {stream.name} s [RANGE 4], {other.name} o {inside} "
+                f"WHERE s.{key} = o.{column} AND {where}"
             ),
         ]
     )
