@@ -7,8 +7,7 @@ EXAMPLES ?= 10
 KILLS ?= 50
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
-  virtual_operators profiling live_burst live_hmts prediction deciding many_queries \
-  serve_load
+  virtual_operators profiling live_burst live_hmts prediction deciding many_queries serve_load
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
@@ -33,8 +32,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP) ## live queries over bursty web-proxy traffic in a browser; without one as text, about a minute
-	@$(BIN)/millpond demo
+demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic, about a minute
+	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## all tests
 	$(BIN)/pytest

@@ -41,11 +41,11 @@ from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 from millpond.storage.store import Store
 
-MOST_KEYS = 10_000
-"""So many keys of pushes are remembered."""
-
 ONE_ROW_QUEUE = f"relation:{ONE_ROW.name}"
 """The queues of the relation of one row begin with this; they are made anew in every run."""
+
+MOST_KEYS = 10_000
+"""So many keys of pushes are remembered."""
 
 ROW_BYTES = 64
 """A row of a text file has about so many bytes, as long as none was read."""
