@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from millpond.engine import Engine
     from millpond.spark.runtime import SparkRuntime
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 2.0
 """How often is counted what operators keep."""
 
 
