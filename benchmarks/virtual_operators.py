@@ -1,10 +1,11 @@
-"""What it saves to leave queues out: a chain of operators over one key, with queues and without.
+"""What it saves to leave queues out where nobody wants them, with queues and without.
 
     python -m benchmarks.virtual_operators [--quick] [--out DIR] [--rows PAGE]
 
-An aggregate over a window, a filter and a projection, a second aggregate by the same key, and the
-query's output: Spark jobs and milliseconds a page, medians of warm pages from pushing one to having
-its results, in the driver and on the executors.
+The chain: an aggregate over a window, a filter and a projection, a second aggregate by the same
+key, and the query's output. The others: an aggregate, and a join, with their output. Spark jobs and
+milliseconds a page, medians of warm pages from pushing one to having its results, in the driver and
+on the executors; the placement that an engine chooses by itself against queues everywhere.
 """
 
 from __future__ import annotations
@@ -17,30 +18,39 @@ from pyspark.sql import SparkSession
 from benchmarks.reporting import Report, options, progress
 from benchmarks.streams import WINDOW_SECONDS, Stream
 from millpond import Engine
-from millpond.planning.placement import QueuePlacement
+from millpond.planning.placement import QueuePlacement, edges
 from millpond.settings import Settings
 from millpond.spark.session import create_session
 
 STREAM = Stream("S", keys=1_000, seed=1)
-CHAIN = f"""{STREAM.declaration}
-CREATE VIEW counted AS
+COUNTED = f"""
   SELECT key, count(*) AS n, max(value) AS largest
   FROM S [RANGE {WINDOW_SECONDS} SECONDS] GROUP BY key;
+"""
+CASES = {
+    "chain of one key": f"""CREATE VIEW counted AS {COUNTED}
 CREATE QUERY q AS
   SELECT key, max(n * 2) AS most, min(largest) AS least FROM counted WHERE n > 1 GROUP BY key;
-"""
+""",
+    "aggregate": f"CREATE QUERY q AS {COUNTED}",
+    "join": """CREATE QUERY q AS SELECT a.key, a.value, b.value AS other
+  FROM S [RANGE 1 SECOND] AS a, S [NOW] AS b WHERE a.key = b.key;
+""",
+}
 PLACES = {"driver": 10**12, "executors": 0}
 
 
 def measured(
-    spark: SparkSession, place: str, rows: int, pages: int, warm: int, has_queues: bool
+    spark: SparkSession, case: str, place: str, rows: int, counts: tuple[int, int], queued: bool
 ) -> dict[str, float]:
-    """Jobs and milliseconds of a page."""
+    """Jobs and milliseconds of a page; counts of warm pages and of those before."""
+    pages, warm = counts
     settings = {"driver_rows": PLACES[place], "place_by": "rows"}
     with Engine(settings, spark, keep_results=False) as engine:
-        engine.execute(CHAIN)
-        if not has_queues:
-            engine.runtime.placement = QueuePlacement().choose(engine.graph, ())
+        engine.execute(STREAM.declaration + CASES[case])
+        if queued:
+            everywhere = QueuePlacement().choose(engine.graph, edges(engine.graph))
+            engine.runtime.placement = everywhere
         tracker, spent, jobs = spark.sparkContext.statusTracker(), [], []
         for number in range(warm + pages):
             page, before = STREAM.page(number * rows, rows), tracker.getJobIdsForGroup()
@@ -59,21 +69,21 @@ def main() -> None:
     """Measures both placements in both places and prints."""
     chosen = options(__doc__ or "", "rows a page").parse_args()
     report = Report("virtual_operators", chosen.out)
-    pages, warm = (9, 6) if chosen.quick else (30, 20)
+    counts = (9, 6) if chosen.quick else (30, 20)
     sizes = [chosen.rows] if chosen.rows else [1_000, 10_000]
+    runs = [(case, place, rows) for case in CASES for place in PLACES for rows in sizes]
     spark = create_session(Settings(spark_master="local[2]"))
-    with progress(2 * len(PLACES) * len(sizes)) as doing:
-        for place in PLACES:
-            for rows in sizes:
-                doing(f"{rows:,} rows, {place}, with queues")
-                queued = measured(spark, place, rows, pages, warm, has_queues=True)
-                doing(f"{rows:,} rows, {place}, without")
-                fused = measured(spark, place, rows, pages, warm, has_queues=False)
-                report.ratio(
-                    f"chain of one key, {rows:,} rows, {place}: with queues against without",
-                    queued["ms"] / fused["ms"],
-                    millpond={"with queues": queued, "one virtual operator": fused},
-                )
+    with progress(2 * len(runs)) as doing:
+        for case, place, rows in runs:
+            doing(f"{case}, {rows:,} rows, {place}, with queues")
+            queued = measured(spark, case, place, rows, counts, queued=True)
+            doing(f"{case}, {rows:,} rows, {place}, by default")
+            usual = measured(spark, case, place, rows, counts, queued=False)
+            report.ratio(
+                f"{case}, {rows:,} rows, {place}: with queues against default",
+                queued["ms"] / usual["ms"],
+                millpond={"with queues": queued, "default": usual},
+            )
     spark.stop()
     report.close()
 

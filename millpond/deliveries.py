@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,8 @@ class Deliveries:
         self, lock: WholeLock, spark: Callable[[], SparkSession], tell: Callable[[], None]
     ) -> None:
         self._lock = lock
+        self._has_rested = lock.condition()
+        """Told when a page was written to a sink."""
         self._spark = spark
         self._tell = tell
         """Called, with the lock held, when a sink has what was written beside the loop."""
@@ -48,6 +52,7 @@ class Deliveries:
         self._writers = ThreadPoolExecutor(1, "millpond-sinks")
         self._writing: list[Future[None]] = []
         """What the thread beside the loop is writing, and is to write."""
+        self._owns = False
         self._journal: Journal
         self._store: Store
 
@@ -57,8 +62,22 @@ class Deliveries:
 
     # -- which there are -------------------------------------------------------------------
 
+    def own_pages(self) -> None:
+        """Has every query keep pages of its own, in their order, also those of groups."""
+        self._owns = True
+        for log in self:
+            self._own(log)
+
+    def _own(self, log: ResultLog) -> None:
+        if isinstance(log, GroupLog):
+            log.is_kept = False
+        else:
+            log.own()
+
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
+        if self._owns:
+            self._own(log)
         log.write_elsewhere = self._write_elsewhere
         self._logs[log.entry.name.lower()] = log
         self.note_sink(log)
@@ -68,6 +87,24 @@ class Deliveries:
         for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
             if log is not None:
                 log.close()
+
+    @contextmanager
+    def at_rest(self, query: str) -> Iterator[None]:
+        """Nobody writes to a query's sink meanwhile; the lock is held, but not while waiting.
+
+        A page that is being written is waited for, unless it is the sink itself that asks.
+        """
+        log = self._logs.get(query.lower())
+        if log is None:
+            yield
+            return
+        log.is_resting = True
+        try:
+            self._has_rested.wait_for(lambda: log.fed_by in (None, threading.get_ident()))
+            yield
+        finally:
+            log.is_resting = False
+            self.has_news(query.lower())
 
     def of(self, query: str) -> ResultLog:
         """The log of a query; what is no query is refused."""
@@ -117,6 +154,9 @@ class Deliveries:
             logs = [self._logs[name] for name in news if name in self._logs]
 
         def told(log: ResultLog, error: Exception | None) -> None:
+            self._has_rested.notify_all()
+            if log.is_closed:
+                return  # its query is no more, or another one has its name
             if error is None:
                 self.note_sink(log)
                 self._journal.flush()
@@ -139,7 +179,7 @@ class Deliveries:
             page = log.for_sink()
             is_elsewhere = page is not None and self._next_part(log, page) is not None
             waiting = log.position - log.sink_position
-        if is_elsewhere or log.is_being_fed:
+        if is_elsewhere or log.fed_by is not None:
             writing = self._writers.submit(feed_sink, log, self._lock, told)
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
@@ -194,7 +234,7 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         with self._lock:
             log = self.of(query)
-            shared = [] if log.share is None else list(log.share.pages())
+            shared = [] if log.share is None or log.owns else list(log.share.pages())
             pages = [*log.kept, *shared]
             if form == "spark":
                 return self._frame(log, pages)

@@ -6,8 +6,12 @@ something would be worse than all or nothing of it, the interruption waits for t
 
 from __future__ import annotations
 
-import signal
 import threading
+from _signal import (  # type: ignore[import-not-found]  # `signal` makes an enum at each call
+    SIGINT,
+    getsignal,
+    signal,
+)
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -64,10 +68,10 @@ class Uninterrupted:
             self.resume(depth)
 
     def _defer(self) -> None:
-        handler = signal.getsignal(signal.SIGINT)
+        handler = getsignal(SIGINT)
         if callable(handler):
             self._was_asked, self._handler = False, handler
-            signal.signal(signal.SIGINT, self._note)
+            signal(SIGINT, self._note)
 
     def _note(self, _signal: int, _frame: FrameType | None) -> None:
         self._was_asked = True
@@ -75,10 +79,10 @@ class Uninterrupted:
     def _allow(self) -> None:
         handler, self._handler = self._handler, None
         if handler is not None:
-            signal.signal(signal.SIGINT, handler)
+            signal(SIGINT, handler)
             if self._was_asked:
                 self._was_asked = False
-                handler(signal.SIGINT, None)
+                handler(SIGINT, None)
 
 
 uninterrupted = Uninterrupted()

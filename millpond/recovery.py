@@ -224,6 +224,9 @@ class Replay:
     def _came(self, query: str, elements: int) -> None:
         self._engine.deliveries.of(query).came = elements
 
+    def _pushed(self, keys: list[str]) -> None:
+        self._engine.inputs.restore_keys(keys)
+
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
         self._engine.queries.fail(found, StateError(found[0].error))

@@ -7,6 +7,7 @@ one that raises or is slow takes nothing from the others.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -92,8 +93,12 @@ class ResultLog:
     sink_position: int = 0
     """How many of them the sink has taken."""
     sink_failed: bool = False
-    is_being_fed: bool = False
-    """Whether a thread is writing a page to the sink; it will look for the next one itself."""
+    fed_by: int | None = None
+    """The thread that is writing a page to the sink; it will look for the next one itself."""
+    is_resting: bool = False
+    """Whether no further page is to be written to the sink for now."""
+    is_closed: bool = False
+    """Whether the query was dropped: nobody is told of it any more."""
     counts_coming: bool = False
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
@@ -104,6 +109,8 @@ class ResultLog:
     """The last pages put out: those that the sink or a subscriber has not seen."""
     lent: list[Page] = field(default_factory=list)
     """Copies that were made for readers on Spark, and stay as long as the query."""
+    owns: bool = False
+    """Whether its part of each page of a group is kept as a page of its own, in its turn."""
     share: Share | None = None
     """What a group puts out for it, while it belongs to one; that is neither kept nor waiting."""
 
@@ -142,6 +149,8 @@ class ResultLog:
         """A page is there for the sink and the subscribers."""
         self.position += 1
         self.waiting.append(page)
+        if self.owns and self.share is not None:
+            self.kept.append(page)
         self.forget()
 
     def join(self, share: Share) -> None:
@@ -155,7 +164,7 @@ class ResultLog:
         share, self.share = self.share, None
         if share is not None:
             self.own_until, self.own_rows = share.until, self.own_rows + share.rows
-            self.kept += share.pages() if self.is_kept else ()
+            self.kept += share.pages() if self.is_kept and not self.owns else ()
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
@@ -184,7 +193,16 @@ class ResultLog:
     def is_read(self) -> bool:
         """Whether somebody wants every page as it comes."""
         has_sink = self.entry.sink is not None and not self.sink_failed
-        return has_sink or bool(self.subscribers)
+        return self.owns or has_sink or bool(self.subscribers)
+
+    def own(self) -> None:
+        """From now on its part of each page of a group is kept as a page of its own."""
+        self.owns = True
+        if self.share is not None:
+            parts = list(self.share.pages()) if self.is_kept else []
+            self.kept += parts
+            self.position += len(parts)
+            self.share.read_by(self)
 
     # -- delivery --------------------------------------------------------------------------
 
@@ -202,13 +220,15 @@ class ResultLog:
 
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
-        if self.sink is None or self.sink_failed or self.sink_position == self.position:
+        if self.sink is None or self.sink_failed or self.is_resting or self.is_closed:
+            return None
+        if self.sink_position == self.position:
             return None
         return self._at(self.sink_position)
 
     def for_subscribers(self) -> tuple[Subscriber, Page] | None:
         """The next page for somebody who has not seen it; it counts as seen from now on."""
-        for subscriber in self.subscribers:
+        for subscriber in () if self.is_closed else self.subscribers:
             if subscriber.position < self.position:
                 page = self._at(subscriber.position)
                 subscriber.position += 1
@@ -256,6 +276,30 @@ class ResultLog:
         """A page is not needed here any more."""
         page.free()
 
+    def trim(self, most_rows: int) -> pa.Table | None:
+        """Lets the oldest pages go that are more than so many rows; what they said, if any go.
+
+        What a sink or a subscriber has not seen stays.
+        """
+        seen = [subscriber.position for subscriber in self.subscribers]
+        if self.sink is not None and not self.sink_failed:
+            seen.append(self.sink_position)
+        first = self.position - len(self.kept)
+        passed = min(seen, default=self.position) - first
+        rows, kept = 0, 0
+        for page in reversed(self.kept):
+            if rows + page.rows > most_rows and kept:
+                break
+            rows, kept = rows + page.rows, kept + 1
+        over = min(len(self.kept) - kept, passed)
+        if over <= 0:
+            return None
+        said = self.table(self.kept[:over])
+        for page in self.kept[:over]:
+            self.let_go(page)
+        del self.kept[:over]
+        return said
+
     # -- tables ----------------------------------------------------------------------------
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:
@@ -283,6 +327,7 @@ class ResultLog:
 
     def close(self) -> None:
         """Closes the sink and lets the pages go."""
+        self.is_closed = True
         for page in self.pages:
             self.let_go(page)
         self.kept, self.waiting, self.lent = [], [], []
@@ -310,9 +355,9 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
     with uninterrupted:  # a page is in the sink if and only if the sink's position says so
         with lock:
             page, sink = log.for_sink(), log.sink
-            if page is None or sink is None or log.is_being_fed:
+            if page is None or sink is None or log.fed_by is not None:
                 return False
-            log.is_being_fed = True
+            log.fed_by = threading.get_ident()
             page.pin()
         error: Exception | None = None
         try:
@@ -321,7 +366,7 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
         except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
             error = raised
         with lock:
-            log.is_being_fed = False
+            log.fed_by = None
             page.unpin()
             if error is None:
                 log.sink_position += 1

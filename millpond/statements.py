@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from millpond.attachments import open_sink_of, open_source_of
@@ -44,12 +45,16 @@ class Statements:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def execute(self, text: str, position: Position) -> Any:
-        """Executes one statement; the answer of SHOW and EXPLAIN."""
+    def execute(self, text: str, position: Position, is_anew: bool = False) -> Any:
+        """Executes one statement; the answer of SHOW and EXPLAIN.
+
+        One that an earlier run with this store has executed is passed over, unless it is meant
+        anew.
+        """
         engine = self._engine
         with engine.lock:
             engine.check_open()
-            if engine.memory.passes_over(text):
+            if engine.memory.passes_over(text) and not is_anew:
                 return None
             statement = check_statement(text, position, engine.catalog)
         try:
@@ -65,8 +70,16 @@ class Statements:
         self._apply(statement.action)
         self._engine.memory.done(statement)
 
+    def declare(self, entry: StreamEntry | RelationEntry | QueryEntry) -> None:
+        """Declares something that has no text; for engines whose store does not last."""
+        with self._engine.lock:
+            self._create(Create(entry))
+
     def drop(self, name: str) -> None:
-        """Drops a query, view, stream or relation that nobody uses; the lock is held."""
+        """Drops a query, view, stream or relation that nobody uses.
+
+        The lock is held, and if it is a query its sink is at rest.
+        """
         engine = self._engine
         entry = engine.catalog.get(name)
         apply(Drop(kind_of(entry) if entry else "query", name), engine.catalog)
@@ -96,7 +109,7 @@ class Statements:
     def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         engine, queries = self._engine, self._engine.queries
-        with engine.lock:
+        with engine.lock, self._at_rest(statement.action):
             before, queries.begun = engine.journal.length, []
             for record in needs(functions_of(statement.action)):
                 engine.journal.note(**record)
@@ -110,6 +123,12 @@ class Statements:
                 note["form"] = form_of(engine.graph, queries.begun)
             engine.memory.done(statement)
             engine.journal.flush()
+
+    def _at_rest(self, action: Action) -> AbstractContextManager[None]:
+        """Before anything is changed: whoever writes to a sink that is to be closed has done so."""
+        if isinstance(action, Drop):
+            return self._engine.deliveries.at_rest(action.name)
+        return nullcontext()
 
     def _apply(self, action: Action) -> None:
         engine = self._engine

@@ -39,7 +39,9 @@ def test_explain_analyze_tells_operators_units_queues_and_the_chart(engine):
     text = str(plan)
     assert plan.stage == "analyze"
     assert re.search(r"op1: Aggregate count\(\*\) BY a\n +[4-8]\d\d rows in, ", text)
-    assert re.search(r"units and the queues before them\n  op1\n    stream:s: 0 rows wait", text)
+    assert re.search(
+        r"units and the queues before them\n  op1 \+ op2\n    stream:s: 0 rows wait", text
+    )
     chart = text[text.index("progress chart of a tuple of stream:s, through op1, op2") :]
     points = re.findall(r"([\d.]+) (µs|ms|s) +([\d.]+) bytes", chart)
     assert len(points) == 3

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
 
@@ -71,18 +70,20 @@ class JoinKernel:
         """The pairs of rows of a new run with rows of some others, in their order."""
         start = np.concatenate([run.start[at] for run, at in parts])
         end = np.concatenate([run.end[at] for run, at in parts])
-        ours = _taken(new, probes)
-        theirs = pa.concat_tables([_taken(run, at) for run, at in parts])
-        left, right = (theirs, ours) if side else (ours, theirs)
+        weight = np.concatenate([run.weight[at] for run, at in parts])
+        ours = [(new, probes)]
+        left, right = (parts, ours) if side else (ours, parts)
         columns = [
             pa.array(np.maximum(start, new.start[probes])),
             pa.array(np.minimum(end, new.end[probes])),
-            pa.array(integers(left["_w"]) * integers(right["_w"])),
-            *(left[f"c{i}"] for i in range(len(self.left_types))),
-            *(right[f"c{i}"] for i in range(len(self.right_types))),
+            pa.array(weight * new.weight[probes]),
+            *(_taken(left, f"c{i}") for i in range(len(self.left_types))),
+            *(_taken(right, f"c{i}") for i in range(len(self.right_types))),
         ]
         pairs = pa.Table.from_arrays(columns, schema=self.output_schema)
-        equal = _equal(ours, theirs, self.keys)
+        equal = np.ones(len(probes), dtype=np.bool_)
+        for name in self.keys:
+            equal &= _equal(_taken(ours, name), _taken(parts, name))
         return pairs if equal.all() else pairs.filter(pa.array(equal))
 
 
@@ -125,18 +126,18 @@ def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
             yield probe[same], at[same]
 
 
-def _taken(run: Run, at: Ints) -> pa.Table:
-    """Weight, keys and row of some places."""
-    return run.table.select(range(3, run.table.num_columns)).take(pa.array(at))
+def _taken(parts: Sequence[Part], name: str) -> pa.Array:
+    """A column at some places of some runs, one after the other."""
+    known = [(run.numbers[name], at) for run, at in parts if name in run.numbers]
+    if len(known) == len(parts):
+        return pa.array(np.concatenate([numbers[at] for numbers, at in known]))
+    taken = (run.table[name].take(pa.array(at)) for run, at in parts)
+    return pa.concat_arrays([chunk for column in taken for chunk in column.chunks])
 
 
-def _equal(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Bools:
-    """Whether the keys of each pair are equal and not only their hashes."""
-    equal = np.ones(left.num_rows, dtype=np.bool_)
-    for name in keys:
-        one, other = flat(left[name]), flat(right[name])
-        same = np.asarray(pc.equal(one, other)).astype(np.bool_)
-        if pa.types.is_floating(one.type):
-            same |= np.isnan(np.asarray(one)) & np.isnan(np.asarray(other))
-        equal &= same
-    return equal
+def _equal(one: pa.Array, other: pa.Array) -> Bools:
+    """Whether keys are equal and not only their hashes."""
+    same: Bools = np.asarray(pc.equal(one, other)).astype(np.bool_)
+    if pa.types.is_floating(one.type):
+        same |= np.isnan(np.asarray(one)) & np.isnan(np.asarray(other))
+    return same

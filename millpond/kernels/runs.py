@@ -6,13 +6,14 @@ size are merged, which drops what has ended and sums up what is equal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.levels import parts_to_merge
@@ -20,11 +21,12 @@ from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
 
 HASH = "_h"
+ELEMENT = ("_ts", "_te", "_w")
 
 
 def run_schema(key_types: Sequence[pa.DataType], types: Sequence[pa.DataType]) -> pa.Schema:
     """Hash, times, weight, keys ``k0…`` and row ``c0…``."""
-    numbers = [pa.field(name, pa.int64()) for name in (HASH, "_ts", "_te", "_w")]
+    numbers = [pa.field(name, pa.int64()) for name in (HASH, *ELEMENT)]
     keys = [pa.field(f"k{i}", t) for i, t in enumerate(key_types)]
     return pa.schema(numbers + keys + [pa.field(f"c{i}", t) for i, t in enumerate(types)])
 
@@ -82,6 +84,9 @@ class Run:
     hashes: Ints
     start: Ints
     end: Ints
+    weight: Ints
+    numbers: Mapping[str, np.ndarray[Any, Any]]
+    """The keys and columns that are numbers without a NULL: taking some is quick there."""
     last_end: int
     directory: Ints
     """Where the hashes begin that have the same first bits."""
@@ -93,18 +98,31 @@ class Run:
     def of(table: pa.Table, first: int = 0, last: int = 0) -> Run:
         """The run of a table that ``as_run`` or ``merged_runs`` made."""
         table = table.combine_chunks()
-        hashes, start, end = (flat(table[name]).to_numpy() for name in (HASH, "_ts", "_te"))
+        hashes, start, end, weight = (integers(table[name]) for name in (HASH, *ELEMENT))
+        numbers = {
+            field.name: table[field.name].to_numpy()
+            for field in table.schema
+            if field.name[0] in "kc" and _is_numbers(field.type, table[field.name])
+        }
         bits = max(len(hashes).bit_length() - 1, 1)
         sizes = np.bincount(_first_bits(hashes, bits), minlength=2**bits)
         directory = np.append(0, np.cumsum(sizes))
         last_end = int(end.max(initial=BEGINNING))
-        return Run(table, hashes, start, end, last_end, directory, first, last, table.nbytes)
+        size = table.nbytes
+        return Run(
+            table, hashes, start, end, weight, numbers, last_end, directory, first, last, size
+        )
 
     def places(self, hashes: Ints) -> tuple[Ints, Ints]:
         """For each hash, where those with the same first bits begin and end."""
         bits = (len(self.directory) - 1).bit_length() - 1
         page = _first_bits(hashes, bits)
         return self.directory[page], self.directory[page + 1]
+
+
+def _is_numbers(type_: pa.DataType, column: pa.ChunkedArray) -> bool:
+    is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    return bool(is_number) and column.null_count == 0
 
 
 def _first_bits(hashes: Ints, bits: int) -> Ints:
@@ -147,6 +165,10 @@ class RunIndex:
     def only(self, versions: Collection[int]) -> RunIndex:
         """The index without the runs that end with other versions."""
         return RunIndex(self.schema, tuple(run for run in self.runs if run.last in versions))
+
+    def together(self, others: Sequence[RunIndex]) -> RunIndex:
+        """The runs of this index and of others, to be probed at once."""
+        return RunIndex(self.schema, sum((other.runs for other in others), self.runs))
 
     def all(self) -> pa.Table:
         """The elements of all runs."""

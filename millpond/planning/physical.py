@@ -299,6 +299,11 @@ class OutputOperator(Operator):
     def is_stream(self) -> bool:
         return self.mode != "changes"
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether equal rows must meet."""
+        return self.mode == "moments" or (self.mode == "changes" and not self.is_net)
+
     def label(self) -> str:
         return f"Output {self.query} ({self.mode})"
 
@@ -430,6 +435,23 @@ class Graph:
     def readers(self, queue: str) -> list[str]:
         """The operators that read a queue."""
         return self._readers.get(queue, [])
+
+    def queries(self, identity: str) -> list[str]:
+        """The queries, or groups of them, that depend on an operator."""
+        found: dict[str, None] = {}
+        seen, waiting = {identity}, [identity]
+        while waiting:
+            operator = self.operators[waiting[-1]]
+            readers = self.readers(waiting.pop())
+            if isinstance(operator, OutputOperator):
+                found[operator.query] = None
+            waiting += [each for each in reversed(readers) if each not in seen]
+            seen.update(readers)
+        return list(found)
+
+    def serves(self, identity: str) -> int:
+        """How many queries, or groups of them, depend on an operator."""
+        return len(self.queries(identity))
 
     def describe(
         self,

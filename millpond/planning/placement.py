@@ -1,8 +1,9 @@
 """Where queues stand between the operators of a graph, as plain data.
 
 Operators with an edge between them that has no queue are one virtual operator. A user's word goes
-before a strategy's. Where nobody has said anything there is a queue, but behind selections and
-projections: these are quicker done with whatever reads them.
+before a strategy's. Where nobody has said anything there is a queue where work divides: none behind
+selections and projections, which are quicker done with whatever reads them, and none in a chain of
+operators that divide their rows by the same keys, nor before the output of what has one reader.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from millpond.planning.physical import Graph, LinearOperator
+from millpond.planning.keys import stays_divided
+from millpond.planning.physical import Graph, LinearOperator, MatchOperator, OutputOperator
 
 Edge = tuple[str, str]
 """An operator and one that reads it."""
@@ -42,8 +44,19 @@ class QueuePlacement:
         return frozenset(edge for edge in edges(graph) if self._has_queue(graph, edge))
 
     def _has_queue(self, graph: Graph, edge: Edge) -> bool:
-        usual = not isinstance(graph.operators[edge[0]], LinearOperator)
-        return self.by_hand.get(edge[0], self.chosen.get(edge, usual))
+        said = self.by_hand.get(edge[0], self.chosen.get(edge))
+        return not _are_one(graph, edge) if said is None else said
+
+
+def _are_one(graph: Graph, edge: Edge) -> bool:
+    """Whether two operators are quicker done together, where nobody wants a queue between them."""
+    producer, reader = (graph.operators[each] for each in edge)
+    if isinstance(producer, LinearOperator):
+        return True
+    if graph.readers(edge[0]) != [edge[1]] or reader.queues() != (edge[0],):
+        return False
+    is_quick = isinstance(producer, MatchOperator) or isinstance(reader, OutputOperator)
+    return is_quick or stays_divided(producer, reader)
 
 
 def edges(graph: Graph) -> frozenset[Edge]:

@@ -173,7 +173,7 @@ def _pruned(node: Node, form: Columns, inputs: tuple[_Pruned, ...]) -> _Pruned:
         case RowsWindow() if _is_base(node.input):
             return _rows_window(node, form, inputs[0])
         case Join():
-            return _join(node, *inputs)
+            return _join(node, form, *inputs)
         case Aggregate():
             return _aggregate(node, form, inputs[0])
         case Combine():
@@ -205,11 +205,14 @@ def _rows_window(node: RowsWindow, form: Columns, below: _Pruned) -> _Pruned:
     return _Pruned(replace(node, input=exact, partition=partition), kept)
 
 
-def _join(node: Join, left: _Pruned, right: _Pruned) -> _Pruned:
-    width, new_width = len(node.left.schema), len(left.node.schema)
-    kept = left.kept | {old + width: new + new_width for old, new in right.kept.items()}
+def _join(node: Join, form: Columns, left: _Pruned, right: _Pruned) -> _Pruned:
+    """Both sides are kept, so no column is that nobody reads."""
+    of_left, of_right = _needed(node, form)
+    width = len(node.left.schema)
+    kept = _numbered([*of_left, *(position + width for position in of_right)])
     condition = None if node.condition is None else remap(node.condition, kept)
-    return _Pruned(Join(left.node, right.node, node.kind, condition), kept)
+    narrow = _exactly(left, node.left, of_left), _exactly(right, node.right, of_right)
+    return _Pruned(Join(*narrow, node.kind, condition), kept)
 
 
 def _aggregate(node: Aggregate, form: Columns, below: _Pruned) -> _Pruned:

@@ -90,16 +90,7 @@ class Picture:
 
     def queries(self, identity: str) -> list[str]:
         """The queries that depend on an operator."""
-        found: dict[str, None] = {}
-        seen, waiting = {identity}, [identity]
-        while waiting:
-            operator = self._graph.operators[waiting[-1]]
-            readers = self._graph.readers(waiting.pop())
-            if isinstance(operator, OutputOperator):
-                found[operator.query] = None
-            waiting += [each for each in reversed(readers) if each not in seen]
-            seen.update(readers)
-        return list(found)
+        return self._graph.queries(identity)
 
     def states(
         self, units: Iterable[Unit], under_way: Container[str], is_held: Callable[[Unit], bool]

@@ -3,7 +3,7 @@
 A task that has run one member on its bucket of keys has in its hands what the next one reads of
 that bucket, if both have the same keys. So the next one *rides* along: its work is done in the same
 task, on its own bucket of its own state, and what was put out in between is written only if
-somebody needs it later.
+somebody needs it later. A first one without keys is divided by those of the one that reads it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,27 @@ Located = dict[str, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True)
+class Division:
+    """By which columns of what it reads the first one's rows are divided, and in how many buckets.
+
+    ``positions`` is where these are in what it puts out, if they are.
+    """
+
+    keys: tuple[str, ...]
+    buckets: int
+    positions: tuple[int, ...] | None
+
+    def of(self, job: Job) -> Job:
+        """The job, divided so."""
+        return replace(job, keys=self.keys, buckets=self.buckets)
+
+
+@dataclass(frozen=True)
 class SharedJob:
     """Steps of several members that one job executes; those that ride come upstream first."""
 
     first: Step
+    division: Division
     riders: tuple[Step, ...]
     keys: tuple[tuple[str, ...], ...]
     """For each rider the columns with the values by which the tasks divide the rows."""
@@ -40,6 +57,7 @@ class SharedJob:
         began = time.monotonic()
         steps = [self.first, *self.riders]
         job, *others = [_job(step) for step in steps]
+        job = self.division.of(job)
         riders = [
             Rider(each.work, Share(_known(each), keys, job.buckets), self._fresh(place))
             for place, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
@@ -82,7 +100,9 @@ def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) ->
     job = None if running.around.limits.asks_spark else running.job(first)
     if job is None:
         return None
-    located: Located = {running.identity: running.key_positions}
+    division = _division(first, others, job)
+    job = division.of(job)
+    located: Located = {running.identity: division.positions}
     riders: dict[str, Step] = {}
     keys: list[tuple[str, ...]] = []
     for step in others:
@@ -101,7 +121,44 @@ def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) ->
         return None
     rest = [each for each in others if each.running.identity not in riders]
     written = (_written_for(step, rest) for step in riders.values())
-    return SharedJob(_written_for(first, rest), tuple(written), tuple(keys))
+    return SharedJob(_written_for(first, rest), division, tuple(written), tuple(keys))
+
+
+def _division(first: Step, others: Sequence[Step], job: Job) -> Division:
+    """How the rows of a first step are divided: as it wants, or as one wants that reads it."""
+    running = first.running
+    usual = Division(tuple(job.keys), job.buckets, running.key_positions)
+    if job.keys or running.keeps_state:
+        return usual
+    for step in others:
+        rider = step.running
+        if running.identity in rider.inputs and rider.keeps_state and rider.job_keys:
+            positions = _read_at(step.readings, running.identity, rider.job_keys)
+            if positions is not None:
+                keys = tuple(f"c{position}" for position in positions)
+                return Division(keys, rider.buckets, positions)
+    return usual
+
+
+def _read_at(
+    readings: Sequence[Reading], queue: str, keys: tuple[str, ...]
+) -> tuple[int, ...] | None:
+    """Where a queue has the keys of one that reads it; None if it has not all of them.
+
+    Equal doubles may differ in their bits, by which they would be divided.
+    """
+    found: set[tuple[int, ...] | None] = set()
+    for branch in (branch for reading in readings for branch in reading.branches):
+        if branch.queue.name == queue:
+            columns = branch.columns()
+            values = [columns[name] for name in keys]
+            positions = tuple(
+                value.position
+                for value in values
+                if isinstance(value, Column) and value.type is not Type.DOUBLE
+            )
+            found.add(positions if len(positions) == len(keys) else None)
+    return found.pop() if len(found) == 1 else None
 
 
 def _dividing(

@@ -380,7 +380,7 @@ class SparkRuntime:
             step.pool = pool_of(decision.thread, decision.weight)
             for member in unit.members:
                 measured = self.statistics[member.identity]
-                measured.input_bytes = member.row_bytes or measured.input_bytes
+                measured.input_bytes = self._row_bytes(member, unit) or measured.input_bytes
             self._under_way.setdefault(identity, deque()).append(step)
             if step.seconds_here(self.statistics) > AT_ONCE_SECONDS:
                 self.picture.turns.interrupted()
@@ -388,6 +388,12 @@ class SparkRuntime:
                 return
             step.tag = AT_ONCE
         self._execute_at_once(step)
+
+    def _row_bytes(self, member: RunningOperator, unit: Unit) -> float:
+        """The size of the rows a member reads: what is in its queues, or others hand on to it."""
+        made = [self.statistics[each] for each in member.inputs if each in unit.identities]
+        sizes = [each.output_bytes for each in made if each.tally.rows_out]
+        return member.row_bytes or (sum(sizes) / len(sizes) if sizes else 0.0)
 
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for Spark a tuple is a batch."""

@@ -66,6 +66,8 @@ class Queue:
     _amounts: list[tuple[int, int]] = field(default_factory=list)
     """For each page the rows and bytes up to and with it, free ones included."""
     _freed: int = 0
+    freed_until: int = BEGINNING - 1
+    """All that ever came after this time is still there."""
     _kinds: dict[tuple[Retention, bool, bool, bool, int], ReaderKind] = field(default_factory=dict)
     arrivals: Rate = field(default_factory=Rate)
     """Rows that come in a second."""
@@ -104,7 +106,7 @@ class Queue:
         for page, floor in placed:
             self._place(page, floor)
             self._offer(page)
-        self.heartbeat = heartbeat
+        self.heartbeat = self.freed_until = heartbeat
         self.compact(Compaction(base, (), base_time))
 
     def append(self, table: pa.Table, is_sorted: bool = False) -> Page | None:
@@ -348,6 +350,7 @@ class Queue:
                 page.free()
                 self._count(page, -1)
                 self._freed += 1
+                self.freed_until = max(self.freed_until, page.last)
         if self._freed > len(self._pages) // 2:
             self._index()
 

@@ -10,7 +10,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
-from millpond.planning.placement import QueuePlacement
+from millpond.planning.placement import QueuePlacement, edges
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.units import UnitStep
 from tests.crashing import validate_open
@@ -33,6 +33,10 @@ def without_queues(engine):
     engine.runtime.placement = QueuePlacement().choose(engine.graph, ())
 
 
+def with_queues(engine):
+    engine.runtime.placement = QueuePlacement().choose(engine.graph, edges(engine.graph))
+
+
 def fed(engine, pages):
     for number in pages:
         engine.push("S", page(number))
@@ -53,6 +57,7 @@ def test_a_queue_that_goes_is_read_to_its_end_first():
             each.execute(STREAM + COUNTED + CHAIN + LATER)
         fed(other, range(6))
         other.finish()
+        with_queues(engine)
         engine.push("S", page(0))
         held = engine.runtime
         unit = held.units.of["op1"]
@@ -64,7 +69,7 @@ def test_a_queue_that_goes_is_read_to_its_end_first():
         without_queues(engine)
         fed(engine, range(1, 4))
         assert units(engine) == [len(engine.graph.operators)]
-        engine.runtime.placement = QueuePlacement()
+        with_queues(engine)
         fed(engine, range(4, 6))
         assert units(engine) == [1] * len(engine.graph.operators)
         engine.finish()
@@ -171,26 +176,36 @@ def test_who_begins_to_read_between_members_sees_all_of_it(monkeypatch):
         assert [row["m"] for row in engine.results("two", "rows")] == ones
 
 
-@pytest.mark.spark
-def test_a_chain_of_one_key_is_one_job_on_the_executors(spark):
+def jobs(spark, script, placed=lambda engine: None, **settings):
+    """How many jobs a page takes on the executors, and the answers."""
     tracker = spark.sparkContext.statusTracker()
+    with Engine({"driver_rows": 0, "place_by": "rows", **settings}, spark) as engine:
+        engine.execute(STREAM + script)
+        placed(engine)
+        fed(engine, [0])
+        before = set(tracker.getJobIdsForGroup())
+        fed(engine, [1])
+        count = len(set(tracker.getJobIdsForGroup()) - before)
+        engine.finish()
+        return count, answers(engine, "chain")
 
-    def jobs(has_queues):
-        settings = {"driver_rows": 0, "place_by": "rows"}
-        with Engine(settings, spark) as engine:
-            engine.execute(STREAM + COUNTED + CHAIN)
-            if not has_queues:
-                without_queues(engine)
-            fed(engine, [0])
-            before = set(tracker.getJobIdsForGroup())
-            fed(engine, [1])
-            count = len(set(tracker.getJobIdsForGroup()) - before)
-            engine.finish()
-            return count, answers(engine, "chain")
 
-    with_queues, expected = jobs(has_queues=True)
-    without, found = jobs(has_queues=False)
-    assert (with_queues, without) == (3, 1)
+@pytest.mark.spark
+def test_a_chain_of_one_key_is_one_job_on_the_executors_unless_queues_are_wanted(spark):
+    usual, expected = jobs(spark, COUNTED + CHAIN)
+    queued, found = jobs(spark, COUNTED + CHAIN, with_queues)
+    assert (usual, queued) == (1, 3)
+    assert found == expected
+
+
+@pytest.mark.spark
+def test_a_selection_that_stands_alone_needs_no_job_of_its_own(spark):
+    script = (
+        "CREATE QUERY chain AS SELECT k, max(v) AS m FROM S [RANGE 3] WHERE v % 3 > 0 GROUP BY k;"
+    )
+    fused, expected = jobs(spark, script)
+    apart, found = jobs(spark, script, linear="apart")
+    assert (fused, apart) == (1, 1)
     assert found == expected
 
 

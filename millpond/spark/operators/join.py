@@ -5,7 +5,6 @@ Without an equality between the two sides there are no keys, and all rows meet, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -158,36 +157,28 @@ class RunningJoin(RunningOperator):
         """The sides of the equalities."""
         return tuple(self._kernel.keys)
 
-    @property
-    def key_positions(self) -> tuple[int, ...] | None:
-        """Where the left sides of the equalities are put out, if they are."""
-        put_out = self._shape.expressions
-        if not all(key in put_out for key in self._keys.left):
-            return None
-        return tuple(put_out.index(key) for key in self._keys.left)
-
     def run_here(self, step: Step) -> Outcome:
         """All pairs of which at least one began in this step."""
         if step.place == EXECUTORS:
             return self._in_two_jobs(step)
         rows = [self.gathered([(reading, (STARTED,))], self._events) for reading in step.readings]
-        left, right = (self._kernel.new_run(side_of(each, i)) for i, each in enumerate(rows))
-        shaped = [self._shaped(pairs) for pairs in self._pairs(left, right)]
+        left, right = (self._kernel.new_run(own_columns(each, i)) for i, each in enumerate(rows))
+        states = self.state.left, self.state.right
+        parts = [state.split(run) for state, run in zip(states, (left, right), strict=True)]
+        buckets = sorted(parts[0].keys() | parts[1].keys())
+        indexes = [
+            self._kernel.index(side).together([state.at(bucket) for bucket in buckets])
+            for side, state in enumerate(states)
+        ]
+        pairs = self._kernel.pages(left, right, *indexes)
+        shaped = [self._shaped(page) for page in pairs]
         table = pa.concat_tables([self.output_schema.empty_table(), *shaped])
-        outcome = self.in_driver(table, self.state.changed(left, right, step.until))
+        versions = tuple(
+            state.changed_in(part, step.until) for state, part in zip(states, parts, strict=True)
+        )
+        outcome = self.in_driver(table, versions)
         outcome.driver_bytes += sum(each.nbytes for each in rows)
         return outcome
-
-    def _pairs(self, left: pa.Table, right: pa.Table) -> Iterator[pa.Table]:
-        """The pairs of new elements with old and new ones, in pages."""
-        parts = self.state.left.split(left), self.state.right.split(right)
-        for bucket in sorted(parts[0].keys() | parts[1].keys()):
-            yield from self._kernel.pages(
-                parts[0].get(bucket, left.slice(0, 0)),
-                parts[1].get(bucket, right.slice(0, 0)),
-                self.state.left.at(bucket),
-                self.state.right.at(bucket),
-            )
 
     def _shaped(self, pairs: pa.Table) -> pa.Table:
         if self._shape.is_lowered and not self.around.limits.asks_spark:
@@ -247,9 +238,14 @@ class RunningJoin(RunningOperator):
 
 def side_of(rows: pa.Table, side: int) -> pa.Table:
     """The elements of one side: times, keys, and its own columns as c0…"""
+    return own_columns(rows.filter(pc.equal(rows["_side"], side)), side)
+
+
+def own_columns(rows: pa.Table, side: int) -> pa.Table:
+    """The same of rows that are all of one side."""
     prefix = "ab"[side]
     names = [name for name in rows.column_names if name[0] in ("k", prefix) or name in ELEMENT]
-    own = rows.filter(pc.equal(rows["_side"], side)).select(names)
+    own = rows.select(names)
     return own.rename_columns([f"c{name[1:]}" if name[0] == prefix else name for name in names])
 
 

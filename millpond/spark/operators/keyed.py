@@ -134,11 +134,6 @@ class RunningAggregate(RunningKeyed):
         """Keys and arguments."""
         return self._outputs
 
-    @property
-    def key_positions(self) -> tuple[int, ...]:
-        """Keys come first."""
-        return tuple(range(len(self.kernel.keys)))
-
 
 class RunningCount(RunningKeyed):
     """DISTINCT, EXCEPT and INTERSECT."""
@@ -160,11 +155,6 @@ class RunningCount(RunningKeyed):
         columns = all_columns(self.operator.inputs[index])
         side = (Literal(index, Type.BIGINT), "_side")
         return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
-
-    @property
-    def key_positions(self) -> tuple[int, ...]:
-        """The row is the key."""
-        return tuple(range(len(self.kernel.keys)))
 
 
 class RunningRowsWindow(RunningKeyed):
@@ -191,8 +181,3 @@ class RunningRowsWindow(RunningKeyed):
         keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
         row = Outputs.all_of(self.operator.inputs[index]).expressions
         return Outputs(keys + row, ("_ts", self._order))
-
-    @property
-    def key_positions(self) -> tuple[int, ...]:
-        """The partition's columns are among those of the row."""
-        return tuple(column.position for column in self._partition)

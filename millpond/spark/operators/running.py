@@ -20,6 +20,7 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
+from millpond.planning.keys import key_positions
 from millpond.planning.physical import Operator, queues_in
 from millpond.schema import Schema
 from millpond.spark.batches import Experience
@@ -155,10 +156,10 @@ class RunningOperator:
         """The columns by whose values rows are brought together on the executors."""
         return ()
 
-    @property
+    @cached_property
     def key_positions(self) -> tuple[int, ...] | None:
         """Where its output has the values of ``job_keys``; None if it has not, or has no keys."""
-        return None
+        return key_positions(self.operator)
 
     # -- how far it could go ---------------------------------------------------------------
 

@@ -107,11 +107,6 @@ class RunningStreamOf(RunningOperator):
         """The columns it reads."""
         return self.elements
 
-    @property
-    def key_positions(self) -> tuple[int, ...] | None:
-        """The row is the key, if there is one."""
-        return tuple(range(len(self.columns))) if self.job_keys else None
-
     def shaping(self, step: Step) -> Shaping | None:
         """What becomes of the rows of a step; None: they are put out as they are."""
         return None
@@ -181,7 +176,7 @@ class RunningOutput(RunningStreamOf):
         self, identity: str, operator: OutputOperator, around: Surroundings, cursor: int
     ) -> None:
         self._mode = operator.mode
-        self._is_net = operator.is_net
+        self._is_summed = operator.is_summed
         super().__init__(identity, operator, around, cursor)
 
     def needs_of(self, index: int) -> frozenset[str]:
@@ -201,8 +196,7 @@ class RunningOutput(RunningStreamOf):
     @property
     def job_keys(self) -> tuple[str, ...]:
         """Equal rows meet where they are summed up."""
-        is_summed = self._mode == "moments" or (self._mode == "changes" and not self._is_net)
-        return self.columns if is_summed else ()
+        return self.columns if self._is_summed else ()
 
     def shaping(self, step: Step) -> Shaping | None:
         """Net changes, arrivals, moments, or the elements of a computed stream."""
@@ -213,7 +207,7 @@ class RunningOutput(RunningStreamOf):
                 return Started(self.columns)
             case "moments":
                 return Momentary(self.columns)
-        changes = Changed if self._is_net else NetChange
+        changes = NetChange if self._is_summed else Changed
         return changes(self.columns, step.until)
 
     def outputs(self, index: int) -> Outputs:
