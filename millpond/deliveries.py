@@ -52,7 +52,6 @@ class Deliveries:
         self._writers = ThreadPoolExecutor(1, "millpond-sinks")
         self._writing: list[Future[None]] = []
         """What the thread beside the loop is writing, and is to write."""
-        self._owns = False
         self._journal: Journal
         self._store: Store
 
@@ -62,22 +61,8 @@ class Deliveries:
 
     # -- which there are -------------------------------------------------------------------
 
-    def own_pages(self) -> None:
-        """Has every query keep pages of its own, in their order, also those of groups."""
-        self._owns = True
-        for log in self:
-            self._own(log)
-
-    def _own(self, log: ResultLog) -> None:
-        if isinstance(log, GroupLog):
-            log.is_kept = False
-        else:
-            log.own()
-
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
-        if self._owns:
-            self._own(log)
         log.write_elsewhere = self._write_elsewhere
         self._logs[log.entry.name.lower()] = log
         self.note_sink(log)
@@ -234,7 +219,7 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         with self._lock:
             log = self.of(query)
-            shared = [] if log.share is None or log.owns else list(log.share.pages())
+            shared = [] if log.share is None else list(log.share.pages())
             pages = [*log.kept, *shared]
             if form == "spark":
                 return self._frame(log, pages)

@@ -109,8 +109,6 @@ class ResultLog:
     """The last pages put out: those that the sink or a subscriber has not seen."""
     lent: list[Page] = field(default_factory=list)
     """Copies that were made for readers on Spark, and stay as long as the query."""
-    owns: bool = False
-    """Whether its part of each page of a group is kept as a page of its own, in its turn."""
     share: Share | None = None
     """What a group puts out for it, while it belongs to one; that is neither kept nor waiting."""
 
@@ -149,8 +147,6 @@ class ResultLog:
         """A page is there for the sink and the subscribers."""
         self.position += 1
         self.waiting.append(page)
-        if self.owns and self.share is not None:
-            self.kept.append(page)
         self.forget()
 
     def join(self, share: Share) -> None:
@@ -164,7 +160,7 @@ class ResultLog:
         share, self.share = self.share, None
         if share is not None:
             self.own_until, self.own_rows = share.until, self.own_rows + share.rows
-            self.kept += share.pages() if self.is_kept and not self.owns else ()
+            self.kept += share.pages() if self.is_kept else ()
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
@@ -193,16 +189,7 @@ class ResultLog:
     def is_read(self) -> bool:
         """Whether somebody wants every page as it comes."""
         has_sink = self.entry.sink is not None and not self.sink_failed
-        return self.owns or has_sink or bool(self.subscribers)
-
-    def own(self) -> None:
-        """From now on its part of each page of a group is kept as a page of its own."""
-        self.owns = True
-        if self.share is not None:
-            parts = list(self.share.pages()) if self.is_kept else []
-            self.kept += parts
-            self.position += len(parts)
-            self.share.read_by(self)
+        return has_sink or bool(self.subscribers)
 
     # -- delivery --------------------------------------------------------------------------
 
@@ -276,29 +263,15 @@ class ResultLog:
         """A page is not needed here any more."""
         page.free()
 
-    def trim(self, most_rows: int) -> pa.Table | None:
-        """Lets the oldest pages go that are more than so many rows; what they said, if any go.
-
-        What a sink or a subscriber has not seen stays.
-        """
-        seen = [subscriber.position for subscriber in self.subscribers]
-        if self.sink is not None and not self.sink_failed:
-            seen.append(self.sink_position)
-        first = self.position - len(self.kept)
-        passed = min(seen, default=self.position) - first
-        rows, kept = 0, 0
+    def trim(self, most_rows: int) -> list[Page]:
+        """Keeps no more than so many rows, but the last page; what goes is to be let go of."""
+        rows, keeps = 0, 0
         for page in reversed(self.kept):
-            if rows + page.rows > most_rows and kept:
+            if keeps and rows + page.rows > most_rows:
                 break
-            rows, kept = rows + page.rows, kept + 1
-        over = min(len(self.kept) - kept, passed)
-        if over <= 0:
-            return None
-        said = self.table(self.kept[:over])
-        for page in self.kept[:over]:
-            self.let_go(page)
-        del self.kept[:over]
-        return said
+            rows, keeps = rows + page.rows, keeps + 1
+        gone, self.kept = self.kept[: len(self.kept) - keeps], self.kept[len(self.kept) - keeps :]
+        return gone
 
     # -- tables ----------------------------------------------------------------------------
 
