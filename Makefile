@@ -32,8 +32,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP) ## live queries over bursty web-proxy traffic in a browser; without one as text, about a minute
-	@$(BIN)/millpond demo
+demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic, about a minute
+	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## all tests
 	$(BIN)/pytest

@@ -75,8 +75,6 @@ class PartOfPage(Page):
 
     def __init__(self, log: GroupLog, page: Page, number: int, rows: int) -> None:
         self.rows, self.origins = rows, page.origins
-        self.first, self.last, self.last_end = page.first, page.last, page.last_end
-        self.bytes = page.bytes * rows // max(1, page.rows)
         self.is_free = False
         self._log, self._page, self._number = log, page, number
         log.hold(page)
