@@ -56,6 +56,7 @@ format: $(STAMP) ## put all files into the agreed form
 
 fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries and KILLS=50 kills
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
+	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py
 	$(BIN)/python -m tests.fuzz --n $(N)
 	$(BIN)/python -m tests.kills --n $(KILLS)
 

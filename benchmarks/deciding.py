@@ -54,7 +54,7 @@ def shares(strategy: str, page_rows: int, seconds: float) -> tuple[float, float,
         for n in range(QUERIES)
     )
     settings = {"strategy": strategy, "processors": 1, "driver_rows": 10**9, "place_by": "rows"}
-    with Engine(settings, keep_results=False) as engine:
+    with Engine(settings | {"sharing": "off"}, keep_results=False) as engine:
         engine.execute(STREAM.declaration + script)
         engine.push("S", STREAM.page(0, page_rows))
         engine.run_until_idle()

@@ -204,6 +204,8 @@ class Engine:
     def _keep_to_budget(self) -> None:
         self.budget.limit_bytes = self.settings.budget_bytes
         self.store.cached_bytes = cached_bytes(self.settings.budget_bytes)
+        if self.has_runtime:
+            self.runtime.hold_states(self.settings.budget_bytes)
 
     # -- functions of the user -------------------------------------------------------------
 
@@ -365,7 +367,10 @@ class Engine:
             has_news = self.arrivals.deliver(feed, is_idle)
             if self.is_closed:
                 return False
-            self._room.make()
+        self._room.make()
+        with self.lock:
+            if self.is_closed:
+                return False
             if not self.queries.outputs:
                 self.journal.flush()
                 return has_news

@@ -252,7 +252,7 @@ class Queries:
         cores = engine.lazy_spark.cores(engine.settings, engine.store)
         limits = Limits(seed=engine.settings.seed, buckets=cores)
         _set(limits, engine.settings)
-        return SparkRuntime(
+        runtime = SparkRuntime(
             lambda: engine.spark,
             self.graph,
             engine.inputs.queues,
@@ -263,6 +263,8 @@ class Queries:
             lambda: engine.lazy_spark.is_started,
             self.groups.members,
         )
+        runtime.hold_states(engine.settings.budget_bytes)
+        return runtime
 
     def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
         runtime.start(identities, self._engine.inputs.since, BEGINNING - 1)

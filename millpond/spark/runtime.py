@@ -51,6 +51,9 @@ MOST_REPETITIONS = 3
 STATE_BYTES = 2**30
 """How much state the driver holds in memory; the rest it reads again when a step needs it."""
 
+LEAST_STATE_BYTES = 2**20
+"""But so much in any case."""
+
 AT_ONCE_SECONDS = 0.02
 """A step expected to be over by then is done by the loop itself: a thread would cost as much."""
 
@@ -229,6 +232,15 @@ class SparkRuntime:
     def _count_backlog(self, queues: Iterable[str]) -> None:
         for name in queues:
             self.backlog.count(self.queues[name])
+
+    def state_bytes(self) -> int:
+        """How large is what operators keep by key."""
+        states = (running.state for running in self.running.values())
+        return sum(state.bytes for state in states if state is not None)
+
+    def hold_states(self, limit_bytes: int) -> None:
+        """Has the driver hold no more of it than a budget, beside the store."""
+        self._states.limit_bytes = min(STATE_BYTES, max(LEAST_STATE_BYTES, limit_bytes))
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""

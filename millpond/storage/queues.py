@@ -259,8 +259,8 @@ class Queue:
 
     # -- memory ----------------------------------------------------------------------------
 
-    def spill(self, wanted: int) -> None:
-        """Has pages leave memory until so many bytes have, those needed last first.
+    def to_spill(self, wanted: int) -> list[Page]:
+        """Pages of at least so many bytes that could leave memory, those needed last first.
 
         That is what all readers have passed, which is retained, the latest first: it leaves windows
         last. Then it is what came last of the backlog.
@@ -269,13 +269,18 @@ class Queue:
         retained = [page for page in self.pages if page.last <= passed]
         waiting = [page for page in self.pages if page.last > passed]
         base = [self.base] if self.base else []
-        freed = 0
+        found: list[Page] = []
         for page in chain(reversed(retained), base, reversed(waiting)):
-            if freed >= wanted:
-                return
-            if page.spill():
-                freed += page.bytes
-                self.spilled_bytes += page.bytes
+            if wanted <= 0:
+                break
+            if page.can_spill:
+                found.append(page)
+                wanted -= page.bytes
+        return found
+
+    def count_spilled(self) -> None:
+        """Pages have left memory."""
+        self.spilled_bytes = sum(page.bytes for page in self.all_pages if page.is_spilled)
 
     # -- readers ---------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@ executors, while all of these change at random and queues are put in and taken o
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass
 from itertools import product
@@ -20,8 +21,8 @@ from tests.ways import drawn_parts
 
 MODES = ("free", "di", "gts", "ots", "hmts")
 PROCESSORS = (1, 2, 3, 4)
-DRIVER_ROWS = (0, 50_000)
-"""All steps on the executors, or none."""
+DRIVER_ROWS = (50_000, 0)
+"""No step on the executors, or all of them."""
 SCRIPT = STREAM + LINEAR + COUNTED + CHAIN + LATER + JOINED
 QUERIES = ("few", "last", "many", "sampled", "chain", "later", "joined", "all_now")
 RUN_TURNS = 20
@@ -82,17 +83,32 @@ def expected():
 def combinations() -> list[Turn]:
     """Every pair of a strategy, a mode, a number of processors and a place; where examples are
     drawn, all there are of the four."""
-    threaded = [(name, "free") for name in driving_spark() if name in THREADED]
     plain = [name for name in driving_spark() if name not in THREADED]
-    pairs = [*product(plain, MODES), *threaded]
+    threaded = [name for name in driving_spark() if name in THREADED]
     if TIMES:
-        found = [(*pair, *more) for pair in pairs for more in product(PROCESSORS, DRIVER_ROWS)]
+        every = list(product(PROCESSORS, DRIVER_ROWS))
+        found = [(*pair, *more) for pair in product(plain, MODES) for more in every]
+        found += [(name, "free", *more) for name in threaded for more in every]
     else:
         found = [
-            (name, mode, PROCESSORS[(n // 5 + n) % 4], DRIVER_ROWS[(n // 3) % 2 * (n % 5 == 0)])
-            for n, (name, mode) in enumerate(pairs)
+            (name, mode, PROCESSORS[(s + m) % 4], DRIVER_ROWS[(s + m) % 5 == 0])
+            for (s, name), (m, mode) in product(enumerate(plain), enumerate(MODES))
+        ]
+        found += [
+            (name, "free", processors, DRIVER_ROWS[(s + p) % 4 == 0])
+            for (s, name), (p, processors) in product(enumerate(threaded), enumerate(PROCESSORS))
         ]
     return [Turn(*each, queues_seed=n) for n, each in enumerate(found)]
+
+
+def test_every_pair_is_met():
+    sides = (driving_spark(), MODES, PROCESSORS, DRIVER_ROWS)
+    names = ("strategy", "mode", "processors", "driver_rows")
+    turns = combinations()
+    for (one, ones), (other, others) in itertools.combinations(zip(names, sides, strict=True), 2):
+        met = {(getattr(turn, one), getattr(turn, other)) for turn in turns}
+        missing = set(product(ones, others)) - met
+        assert all(a in THREADED and b in MODES[1:] for a, b in missing), missing
 
 
 @pytest.mark.slow

@@ -32,6 +32,12 @@ def elements(*rows: tuple[int, int, int]) -> pa.Table:
     return pa.table([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
 
 
+def spill(queue: Queue, wanted: int) -> None:
+    for page in queue.to_spill(wanted):
+        page.spill()
+    queue.count_spilled()
+
+
 def times(found: list[Span] | list[Page]) -> list[int]:
     return concatenated(found, SCHEMA)["_ts"].to_pylist()
 
@@ -291,7 +297,7 @@ def test_what_is_spilled_is_read_again_and_the_earliest_of_the_backlog_stays(
     reader.cursor = 20
     one = queue.pages[0].bytes
     for pages, left in [(1, [0, 2, 3]), (2, [2]), (9, [])]:
-        queue.spill(pages * one)
+        spill(queue, pages * one)
         in_memory = [n for n, page in enumerate(queue.pages) if not page.is_spilled]
         assert in_memory == left
         assert queue.spilled_bytes == (4 - len(left)) * one
@@ -309,10 +315,10 @@ def test_a_page_that_a_step_reads_is_not_spilled(queue: Queue) -> None:
     page = queue.append(elements((1, FOREVER, 1)))
     assert page is not None
     page.pin()
-    queue.spill(1)
+    spill(queue, 1)
     assert (page.is_spilled, queue.spilled_bytes) == (False, 0)
     page.unpin()
-    queue.spill(1)
+    spill(queue, 1)
     assert page.is_spilled
 
 

@@ -93,7 +93,7 @@ class Case:
 
 def cases(rows: int) -> list[Case]:
     """The three of them."""
-    cheap = {"driver_rows": 10**12, "linear": "apart"}
+    cheap = {"driver_rows": 10**12, "linear": "apart", "sharing": "off"}
     return [
         Case("one slow operator", SLOW, rows, 20_000, {"driver_rows": 0}),
         Case("a cheap chain", CHAIN, rows, 1_000, cheap),
