@@ -7,7 +7,7 @@ EXAMPLES ?= 10
 KILLS ?= 50
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
-  virtual_operators profiling live_burst live_hmts
+  virtual_operators profiling live_burst live_hmts prediction deciding many_queries serve_load
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
@@ -56,6 +56,7 @@ format: $(STAMP) ## put all files into the agreed form
 
 fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries and KILLS=50 kills
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
+	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py
 	$(BIN)/python -m tests.fuzz --n $(N)
 	$(BIN)/python -m tests.kills --n $(KILLS)
 

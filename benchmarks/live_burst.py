@@ -1,173 +1,28 @@
-"""Bursts by the wall clock through cheap selective filters into expensive functions, live.
+"""Strategies on wall-clock bursts, live: peak and mean backlog, latencies from arrival to output,
+and how long it took.
 
     python -m benchmarks.live_burst [--quick] [--out DIR] [--rows A_SECOND]
 
-Three queries, each over a stream of its own: a filter with a queue behind it, and a function that
-burns CPU. Rows come for a second and pause for two, almost twice as fast as this machine is found
-to work on them. Every strategy gets the same rows on one processor, after a warm-up from which it
-knows what operators cost: peak and mean backlog, latencies from arrival to output, and how long it
-took. Steps run in the driver: at these sizes that is where an engine places them. Goals are for the
-medians of three runs of all strategies; ``--quick`` runs five strategies once.
+The bursts are those of `millpond/lab/live/bursts.py`. Goals are for the medians of three runs of
+all strategies; ``--quick`` runs five strategies once.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
 from matplotlib.figure import Figure
 
 from benchmarks.reporting import Report, note, options, progress
-from millpond import Engine
-from millpond.latency import LatencyRecord
-from millpond.storage.backlog import Backlog
-
-MEMORY_BYTES = 64 * 2**20
-"""What memory suffices: the budget of the strategies that have one."""
-
-STRATEGIES = {
-    "fifo": "fifo(max_tuples = 1)",
-    "round-robin": "round-robin(max_tuples = 1)",
-    "greedy": "greedy(max_tuples = 1)",
-    "chain": "chain(max_tuples = 1)",
-    "path-capacity": "path-capacity(max_tuples = 1)",
-    "segment": "segment(max_tuples = 1)",
-    "simplified-segment": "simplified-segment(max_tuples = 1)",
-    "threshold": f"threshold(memory_bytes = {MEMORY_BYTES}, max_tuples = 1)",
-    "component-based latency": "component-based(objective = latency, max_tuples = 1)",
-    "component-based memory": "component-based(objective = memory, max_tuples = 1)",
-    "maximum-slope-segment": "maximum-slope-segment",
-    "auto": f"auto(memory_bytes = {MEMORY_BYTES}, max_tuples = 1)",
-}
-QUICK = ("fifo", "chain", "path-capacity", "threshold", "auto")
-
-FUNCTIONS = {"light": 1_000, "middle": 2_000, "heavy": 4_000}
-"""The functions, with how many sines they take of a value."""
-
-BURST_LOAD = 1.8
-"""In a burst rows mean so many seconds of work a second."""
-
-OTHER_SECONDS = 3e-6
-"""What a row takes beside the functions, about."""
-
-START_TICKS = 10_000_000
-WARM_SECONDS, WARM_ROWS = 3.0, 2_000
-COLUMNS = ("k", "v", "a", "b", "c", "d", "ts")
-KEYS, KEPT = 100, 15
-"""Columns but the time hold one of so many values, and filters keep so many of them."""
-
-
-def script(rows_per_second: float, seconds: float) -> str:
-    """The streams and the queries; filters are operators of their own."""
-    return "SET pace = 'wall'; SET linear = 'apart';" + "".join(
-        f"""
-        CREATE STREAM {name}_rows ({", ".join(f"{column} BIGINT" for column in COLUMNS)})
-          TIMESTAMP BY ts FROM burst('onoff', on_arrivals_per_second = {rows_per_second},
-            on_seconds = 1, off_seconds = 2, seconds = {seconds}, keys = {KEYS},
-            start = {START_TICKS}, seed = {seed});
-        CREATE QUERY {name}_scores AS
-          SELECT {name}(v) AS score FROM {name}_rows WHERE k < {KEPT};
-        """
-        for seed, name in enumerate(FUNCTIONS)
-    )
-
-
-def burning(sines: int) -> Callable[[pa.Array], pa.Array]:
-    """A function that takes so many sines of each value."""
-    factors = np.linspace(0.0, 1.0, sines)
-
-    def score(values: pa.Array) -> pa.Array:
-        numbers = np.asarray(values).astype(float)
-        parts = np.array_split(numbers, max(1, len(numbers) // 64))
-        return pa.array(np.concatenate([np.sin(part[:, None] * factors).sum(1) for part in parts]))
-
-    return score
-
-
-def overloading_rows() -> float:
-    """How many rows a second, of all streams, are the load of a burst on this machine."""
-    values = pa.array(np.arange(500))
-    costs = []
-    for sines in FUNCTIONS.values():
-        score, spent = burning(sines), []
-        for _ in range(7):
-            began = time.perf_counter()
-            score(values)
-            spent.append(time.perf_counter() - began)
-        costs.append(statistics.median(spent) / len(values))
-    return BURST_LOAD / (OTHER_SECONDS + KEPT / KEYS * statistics.mean(costs))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a strategy came to."""
-
-    peak_bytes: float
-    mean_bytes: float
-    mean_seconds: float
-    p50_seconds: float
-    p95_seconds: float
-    p99_seconds: float
-    total_seconds: float
-
-    @staticmethod
-    def median(outcomes: list[Outcome]) -> Outcome:
-        """Each figure's median."""
-        return Outcome(
-            *map(statistics.median, zip(*(vars(o).values() for o in outcomes), strict=True))
-        )
-
-
-def measured(strategy: str, rows_per_second: float, seconds: float) -> Outcome:
-    """One run of a strategy."""
-    settings = {"strategy": strategy, "processors": 1, "driver_rows": 10**9, "place_by": "rows"}
-    with Engine(settings, keep_results=False) as engine:
-        for name, sines in FUNCTIONS.items():
-            engine.register_function(name, burning(sines), ["BIGINT"], "DOUBLE")
-        engine.execute(script(rows_per_second, seconds))
-        for name, operator in engine.graph.operators.items():
-            if operator.label().startswith("Filter"):
-                engine.execute(f"ALTER PLAN QUEUE AFTER {name}")
-        warm(engine)
-        backlog = engine.runtime.backlog = forgetful(engine)
-        logs = [engine.deliveries.of(f"{name}_scores") for name in FUNCTIONS]
-        began = time.monotonic()
-        for log in logs:
-            log.latency = LatencyRecord(began)
-        engine.finish()
-        total = time.monotonic() - began
-        known = [log.latency.known() for log in logs]
-        results = sum(each.results for each in known)
-        latencies = [
-            sum(getattr(each, name) * each.results for each in known) / results
-            for name in ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")
-        ]
-        return Outcome(backlog.peak_bytes, backlog.mean_bytes(), *latencies, total)
-
-
-def warm(engine: Engine) -> None:
-    """Has every operator make steps of several sizes before the bursts, and the strategy know."""
-    generator, first, until = np.random.default_rng(1), 0, time.monotonic() + WARM_SECONDS
-    while time.monotonic() < until:
-        rows = int(generator.integers(1, WARM_ROWS))
-        numbers = [*generator.integers(0, KEYS, (len(COLUMNS) - 1, rows)), np.arange(rows) + first]
-        first += rows
-        for name in FUNCTIONS:
-            engine.push(f"{name}_rows", pa.table(dict(zip(COLUMNS, numbers, strict=True))))
-        engine.run_until_idle()
-    assert first < START_TICKS
-
-
-def forgetful(engine: Engine) -> Backlog:
-    """The backlog, counted from now on."""
-    backlog = Backlog()
-    for queue in engine.inputs.queues.values():
-        backlog.count(queue)
-    return backlog
+from millpond.lab.live.bursts import (
+    FUNCTIONS,
+    QUICK,
+    STRATEGIES,
+    Outcome,
+    goals,
+    measured,
+    overloading_rows,
+)
 
 
 def table(outcomes: dict[str, Outcome]) -> str:
@@ -186,27 +41,8 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 def judge(report: Report, outcomes: dict[str, Outcome]) -> None:
     """The goals, for those strategies that were run."""
-    fifo, chain, path = (outcomes[name] for name in ("fifo", "chain", "path-capacity"))
-    report.ratio("chain's peak to fifo's", chain.peak_bytes / fifo.peak_bytes, 1 / 3, at_most=True)
-    quickest = min(outcome.mean_seconds for outcome in outcomes.values())
-    report.ratio(
-        "path-capacity's mean latency to the lowest", path.mean_seconds / quickest, 1.05, True
-    )
-    for name in ("threshold", "auto"):
-        mine = outcomes[name]
-        report.ratio(
-            f"{name}'s mean latency to the better of chain and path-capacity",
-            mine.mean_seconds / min(chain.mean_seconds, path.mean_seconds),
-            1.1,
-            at_most=True,
-        )
-        report.ratio(
-            f"{name}'s peak to that of path-capacity, memory sufficing",
-            mine.peak_bytes / path.peak_bytes,
-            1.1,
-            at_most=True,
-        )
-    report.ratio("auto's peak to its budget", outcomes["auto"].peak_bytes / MEMORY_BYTES, 1, True)
+    for goal in goals(outcomes):
+        report.ratio(goal.what, goal.ratio, goal.at_most, at_most=True)
 
 
 def plane(outcomes: dict[str, Outcome]) -> Callable[[Figure], None]:
@@ -235,9 +71,8 @@ def main() -> None:
         for _ in range(runs):
             for name in names:
                 working_on(name)
-                found[name].append(
-                    measured(STRATEGIES[name], rows_per_second / len(FUNCTIONS), seconds)
-                )
+                run = measured(STRATEGIES[name], rows_per_second / len(FUNCTIONS), seconds)
+                found[name].append(run.outcome)
     outcomes = {name: Outcome.median(each) for name, each in found.items()}
     report = Report("live_burst", chosen.out)
     report.value("rows in a burst", rows_per_second, "rows a second")

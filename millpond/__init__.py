@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from millpond.errors import MillpondError
 
 if TYPE_CHECKING:
+    from millpond.client import connect
     from millpond.display import Plan, Query
     from millpond.engine import Engine
 
 __version__ = "0.1.0"
 
-__all__ = ["Engine", "MillpondError", "Plan", "Query", "__version__"]
+__all__ = ["Engine", "MillpondError", "Plan", "Query", "__version__", "connect"]
 
-_HOMES = {"Engine": "engine", "Plan": "display", "Query": "display"}
+_HOMES = {"Engine": "engine", "Plan": "display", "Query": "display", "connect": "client"}
 
 
 def __getattr__(name: str) -> Any:

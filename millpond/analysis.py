@@ -29,7 +29,7 @@ def analysed(engine: Engine, query: str) -> str:
         list(_units(engine, wanted)),
     ]
     number = number_of(output)
-    paths = list(islice(_paths(plan, number), MOST_PATHS + 1))
+    paths = list(islice(paths_to(plan, number), MOST_PATHS + 1))
     parts += [list(_chart(plan, path)) for path in paths[:MOST_PATHS]]
     if len(paths) > MOST_PATHS:
         parts.append([f"more than {MOST_PATHS} ways lead to the output; these are the first"])
@@ -75,7 +75,7 @@ def _units(engine: Engine, wanted: set[str]) -> Iterator[str]:
             yield f"    {name}: {waiting.rows:,} rows wait, {waiting.bytes:,} bytes"
 
 
-def _paths(plan: PlanSnapshot, output: int) -> Iterator[OperatorPath]:
+def paths_to(plan: PlanSnapshot, output: int) -> Iterator[OperatorPath]:
     """The ways from streams to an operator, found one by one: there may be very many."""
     stack: list[tuple[int, ...]] = [(output,)]
     while stack:

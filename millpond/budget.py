@@ -1,17 +1,20 @@
 """The budget: memory for what waits in queues and what windows retain, together.
 
-What does not fit is spilled to disk, windows first, as they are needed last. Sources that can wait,
-and pushes, are held back once the backlog alone has reached the budget; those that cannot (a pipe,
-the wall clock) once it is several times that. A source is not held back while nobody has anything
-of it to work on: whoever waits for it would wait for ever.
+What does not fit is spilled to disk, windows first, as they are needed last; what operators keep by
+key is written there as long as it would not fit beside the rest. Sources that can wait, and pushes,
+are held back once the backlog alone has reached the budget; those that cannot (a pipe, the wall
+clock) once it is several times that. A source is not held back while nobody has anything of it to
+work on: whoever waits for it would wait for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 
 from millpond.settings import format_bytes
 from millpond.storage.backlog import Backlog
+from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.store import CACHED_BYTES
 
@@ -49,30 +52,46 @@ class Budget:
             is_full = is_full or backlog.memory_bytes >= self.limit_bytes
         return not is_full or all(queue.is_caught_up() for queue in queues)
 
-    def keep(self, backlog: Backlog, queues: Mapping[str, Queue]) -> str | None:
-        """Has pages leave memory that there is no room for.
+    def keep(
+        self,
+        backlog: Backlog,
+        queues: Mapping[str, Queue],
+        lock: AbstractContextManager[object],
+    ) -> str | None:
+        """Has pages leave memory that there is no room for; they are written without the lock.
 
         If that fails, the name of the queue whose windows alone leave no room for anything else.
         """
-        if backlog.memory_bytes <= self.limit_bytes:
-            self.fault = None
-            return None
-        try:
-            self._spill(backlog, queues)
-        except OSError as error:
-            self.fault = error
-        else:
-            self.fault = None
-        is_crowded = backlog.memory_bytes - backlog.bytes > self.limit_bytes
-        return backlog.most_retaining() if self.fault and is_crowded else None
-
-    def _spill(self, backlog: Backlog, queues: Mapping[str, Queue]) -> None:
-        goal = int(SPILLED_TO * self.limit_bytes)
-        for name in backlog.largest():
-            excess = backlog.memory_bytes - goal
-            if excess <= 0:
-                return
-            try:
-                queues[name].spill(excess)
-            finally:
+        with lock:
+            if backlog.memory_bytes <= self.limit_bytes:
+                self.fault = None
+                return None
+            chosen = self._chosen(backlog, queues)
+        self.fault = _spilled(page for pages in chosen.values() for page in pages)
+        with lock:
+            for name in chosen.keys() & queues.keys():
+                queues[name].count_spilled()
                 backlog.count(queues[name])
+            is_crowded = backlog.memory_bytes - backlog.bytes > self.limit_bytes
+            return backlog.most_retaining() if self.fault and is_crowded else None
+
+    def _chosen(self, backlog: Backlog, queues: Mapping[str, Queue]) -> dict[str, list[Page]]:
+        """The pages that are to leave memory, by queue."""
+        excess = backlog.memory_bytes - int(SPILLED_TO * self.limit_bytes)
+        chosen: dict[str, list[Page]] = {}
+        for name in backlog.largest():
+            if excess <= 0:
+                break
+            chosen[name] = queues[name].to_spill(excess)
+            excess -= sum(page.bytes for page in chosen[name])
+        return chosen
+
+
+def _spilled(pages: Iterable[Page]) -> OSError | None:
+    """Has pages leave memory; why one could not."""
+    try:
+        for page in pages:
+            page.spill()
+    except OSError as error:
+        return error
+    return None

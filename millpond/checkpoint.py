@@ -44,6 +44,8 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *needs(functions_in_use(engine.catalog)),
         *_views_and_queries(engine, declared),
         *_inputs(engine),
+        *({"kind": "cut", **asdict(cut)} for cut in engine.runtime.cutting.history),
+        {"kind": "pushed", "keys": list(engine.inputs.keys)},
         *_queues(engine),
         *_operators(engine),
         {"kind": "queues", "by_hand": _by_hand(engine)},
@@ -188,7 +190,9 @@ def _operators(engine: Engine) -> Iterator[Record]:
 def _by_hand(engine: Engine) -> dict[str, bool]:
     """Where a user has put queues in, or taken them out, of what is still there."""
     said = engine.runtime.placement.by_hand
-    return {name: said[name] for name in sorted(said.keys() & engine.graph.operators)}
+    is_part = engine.runtime.cutting.cuts.is_part
+    kept = [name for name in sorted(said) if name in engine.graph.operators or is_part(name)]
+    return {name: said[name] for name in kept}
 
 
 def _results(engine: Engine) -> Iterator[Record]:

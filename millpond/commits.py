@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE
 from millpond.failures import Failure
 from millpond.group_results import GroupLog
+from millpond.planning.parts import Cut
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
@@ -59,6 +61,10 @@ class Commits:
                 replaced=[name for page in change.replaced for name in page.names],
                 until=change.content_until,
             )
+
+    def cut(self, cut: Cut) -> None:
+        """A part of an operator is about to be one itself, or to be a part again."""
+        self._engine.journal.note("cut", **asdict(cut))
 
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 from millpond.latency import in_unit
+from millpond.planning.physical import number_of
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -81,7 +82,7 @@ def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
         yield {
             "operator": identity,
             "does": engine.graph.operators[identity].label(),
-            "queries": ", ".join(engine.runtime.picture.queries(identity)),
+            "queries": engine.queries.groups.told(engine.runtime.picture.queries(identity)),
             "steps": tally.steps,
             "rows in": tally.rows_in,
             "rows out": tally.rows_out,
@@ -112,6 +113,30 @@ def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
                 "retained rows": queue.rows - waiting.rows,
                 "retained bytes": queue.bytes - waiting.bytes,
                 "spilled bytes": queue.spilled_bytes,
+            }
+
+
+def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
+    """Which queries run as one, and which operators several queries or groups read."""
+    graph, groups = engine.graph, engine.queries.groups
+    for group in groups:
+        own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
+        yield {
+            "shared": group.name,
+            "by": len(group.queries),
+            "queries": groups.told([group.name]),
+            "operators": ", ".join(sorted(own, key=number_of)),
+            "does": graph.operators[group.output].label(),
+        }
+    for identity, operator in graph.operators.items():
+        if graph.serves(identity) > 1:
+            names = graph.queries(identity)
+            yield {
+                "shared": identity,
+                "by": len(groups.expanded(names)),
+                "queries": groups.told(names),
+                "operators": identity,
+                "does": operator.label(),
             }
 
 
@@ -214,6 +239,7 @@ _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
     "statistics": _statistics,
     "latency": _latency,
     "functions": _functions,
+    "sharing": _sharing,
 }
 """What SHOW answers by itself, not from the catalog."""
 

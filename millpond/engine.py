@@ -24,7 +24,9 @@ from millpond.connectors.claims import Claims
 from millpond.cql.text.split import split_statements
 from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
-from millpond.errors import StateError
+from millpond.entities import Entities
+from millpond.entities.whole import entities
+from millpond.errors import Position, StateError
 from millpond.failures import Failure
 from millpond.function_registry import FunctionGiven, register, register_all
 from millpond.inputs import Inputs, Report
@@ -85,7 +87,7 @@ class Engine:
         self.settings = settings or Settings()
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
-        self.catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
+        self.catalog: Catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
         register_all(self.catalog, functions)
         self.directory = Path(directory or ".")
         self.lazy_spark = LazySpark(spark)
@@ -97,7 +99,7 @@ class Engine:
         self.commits = Commits(self)
         self.statements = Statements(self)
         self._room = Room(self)
-        self.budget = Budget(self.settings.budget_bytes)
+        self.budget: Budget = Budget(self.settings.budget_bytes)
         self._open_store(self.settings.store)
         self.operation = Operation(
             self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
@@ -114,7 +116,7 @@ class Engine:
         self.journal = Journal(self.store)
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self.journal)
-        self.inputs = Inputs(self.catalog, self.store, self.journal, self._arrived)
+        self.inputs: Inputs = Inputs(self.catalog, self.store, self.journal, self._arrived)
         self.arrivals = Arrivals(
             self.inputs,
             self.graph,
@@ -151,6 +153,10 @@ class Engine:
         script = as_text(script, "a script")
         answers = [self.statements.execute(*each) for each in split_statements(script)]
         return [answer for answer in answers if answer is not None]
+
+    def execute_anew(self, text: str) -> Any:
+        """Executes one statement, whether or not an earlier run with this store has."""
+        return self.statements.execute(as_text(text, "a statement"), Position(1, 1), is_anew=True)
 
     @property
     def settings_now(self) -> Settings:
@@ -198,6 +204,8 @@ class Engine:
     def _keep_to_budget(self) -> None:
         self.budget.limit_bytes = self.settings.budget_bytes
         self.store.cached_bytes = cached_bytes(self.settings.budget_bytes)
+        if self.has_runtime:
+            self.runtime.hold_states(self.settings.budget_bytes)
 
     # -- functions of the user -------------------------------------------------------------
 
@@ -220,16 +228,19 @@ class Engine:
 
     # -- input -----------------------------------------------------------------------------
 
-    def push(self, name: str, rows: Any) -> None:
+    def push(self, name: str, rows: Any, key: str | None = None) -> None:
         """Adds tuples to a stream, or rows to a relation at the current time.
 
-        ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame.
+        ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. A
+        ``key`` is remembered: what is pushed again with the same one is passed over.
         """
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
             self.check_open()
-            self.inputs.push(name, rows)
-            self.journal.flush()
+            if key is None or self.inputs.is_new(key):
+                self.inputs.push(name, rows)
+                self.inputs.remember(key)
+                self.journal.flush()
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -356,7 +367,10 @@ class Engine:
             has_news = self.arrivals.deliver(feed, is_idle)
             if self.is_closed:
                 return False
-            self._room.make()
+        self._room.make()
+        with self.lock:
+            if self.is_closed:
+                return False
             if not self.queries.outputs:
                 self.journal.flush()
                 return has_news
@@ -448,6 +462,15 @@ class Engine:
     def held(self) -> AbstractContextManager[object]:
         """Has nothing change while one looks at several things."""
         return self.lock
+
+    def entities(self) -> Entities:
+        """Everything that runs, each with its control table."""
+        return entities(self)
+
+    @property
+    def present_strategy(self) -> Strategy | None:
+        """The strategy in charge, once there is work."""
+        return None if self._loop is None else self._loop.strategy
 
     def statistics(self) -> dict[str, Any]:
         """The running plan as it was measured, as plain data, for `millpond simulate`."""

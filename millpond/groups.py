@@ -8,6 +8,7 @@ are constants like others.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ from millpond.kernels.expressions import can_lower
 from millpond.planning.shapes import Lifted, lift
 from millpond.schema import BEGINNING
 from millpond.storage.members import Members
+
+MOST_TOLD = 3
+"""So many queries of a group are named."""
 
 LATE = "late"
 """What a group is called whose queries began at different times."""
@@ -47,6 +51,10 @@ class Group:
     weight: float = 0.0
     """How much its queries matter together."""
     next_number: int = 0
+
+    def number_of(self, query: str) -> int:
+        """Which of its queries one is."""
+        return next(n for n, name in self.queries.items() if name.lower() == query.lower())
 
 
 class Membership(TypedDict):
@@ -109,7 +117,7 @@ class Groups:
 
     def shapes(self, plan: Node, epoch: int, inputs: Inputs) -> Shapes:
         """The shapes of a plan for a query that begins now."""
-        is_late = epoch > 0 and _has_relations_behind(plan, inputs.since.get(epoch, {}), inputs)
+        is_late = epoch > 0 and _has_relations_behind(plan, inputs.since_of(epoch), inputs)
         late = lift(plan, can_lower, is_late=True) if is_late else None
         return Shapes(epoch, lift(plan, can_lower), late)
 
@@ -206,6 +214,18 @@ class Groups:
             group = self._groups.get(name)
             found |= dict.fromkeys([name] if group is None else group.queries.values())
         return list(found)
+
+    def told(self, names: list[str]) -> str:
+        """Names of queries as people read them: of a group the number and some of its queries."""
+        return ", ".join(self._told(name) for name in names)
+
+    def _told(self, name: str) -> str:
+        group = self._groups.get(name)
+        if group is None:
+            return name
+        some = list(itertools.islice(group.queries.values(), MOST_TOLD))
+        rest = len(group.queries) - len(some)
+        return f"{', '.join(some)}{f' and {rest:,} more' if rest else ''}"
 
     # -- after a restart -------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ from millpond.storage.store import Store
 
 ONE_ROW_QUEUE = f"relation:{ONE_ROW.name}"
 """The queues of the relation of one row begin with this; they are made anew in every run."""
+
+MOST_KEYS = 10_000
+"""So many keys of pushes are remembered."""
 
 ROW_BYTES = 64
 """A row of a text file has about so many bytes, as long as none was read."""
@@ -128,6 +132,8 @@ class Inputs:
         """How many rows of each source earlier runs have taken, until a run has counted them."""
         self.held: set[str] = set()
         """The sources that are held back, as there is no room for what they have."""
+        self.keys: dict[str, None] = {}
+        """The keys of the last pushes that had one, oldest first."""
         self._epoch = 0
         self._moved = False
 
@@ -207,10 +213,14 @@ class Inputs:
         if self._moved:
             self._moved = False
             self._epoch += 1
-            self.since[self._epoch] = {
-                intake.queue.name: intake.queue.heartbeat for intake in self.streams.values()
-            }
+            self.since[self._epoch] = self.since_of(self._epoch)
         return self._epoch
+
+    def since_of(self, epoch: int) -> dict[str, int]:
+        """After which times the queries of an epoch read the streams, of one to come too."""
+        if epoch == 0 or epoch in self.since:
+            return self.since.get(epoch, {})
+        return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
 
     def provide(self, queues: Iterable[str]) -> None:
         """Has queues of relations that operators of the present epoch read."""
@@ -312,6 +322,22 @@ class Inputs:
         refuse_ended(relation.entry.name, relation.queue)
         table = to_arrow(rows, relation.entry.schema, relation.entry.name)
         self.change(relation, table, self.change_time(relation), 1)
+
+    def is_new(self, key: str) -> bool:
+        """Whether nothing was pushed with a key, as far as that is remembered."""
+        return key not in self.keys
+
+    def remember(self, key: str | None) -> None:
+        """Something was pushed with a key: in the log that is together with the rows."""
+        if key is not None:
+            self.restore_keys([key])
+            self._journal.note("pushed", keys=[key])
+
+    def restore_keys(self, keys: Iterable[str]) -> None:
+        """Takes keys; the oldest are forgotten when there are too many."""
+        self.keys.update(dict.fromkeys(keys))
+        for key in list(islice(self.keys, max(0, len(self.keys) - MOST_KEYS))):
+            del self.keys[key]
 
     def _accept(self, key: str, intake: StreamIntake, table: pa.Table) -> None:
         late, name = intake.late_count, None

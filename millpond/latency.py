@@ -60,6 +60,27 @@ class LatencyRecord:
             self._total += seconds * count * share
             self._largest = max(self._largest, seconds)
 
+    def copy(self) -> LatencyRecord:
+        """What was recorded so far, to be compared with later."""
+        other = LatencyRecord(self._began)
+        other._rows, other._without, other._total = self._rows, self._without, self._total
+        other._largest, other._buckets = self._largest, dict(self._buckets)
+        return other
+
+    def since(self, before: LatencyRecord) -> Latencies:
+        """What was recorded since a copy was made; the largest is that of all."""
+        other = self.copy()
+        other._rows -= before._rows
+        other._without -= before._without
+        other._total -= before._total
+        for bucket, rows in before._buckets.items():
+            left = other._buckets.get(bucket, 0.0) - rows
+            if left > 1e-9 * rows:
+                other._buckets[bucket] = left
+            else:
+                other._buckets.pop(bucket, None)
+        return other.known()
+
     def known(self) -> Latencies:
         """What was recorded so far."""
         mean = self._total / self._rows if self._rows else math.nan

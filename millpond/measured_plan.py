@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from millpond.catalog import QueryEntry
 from millpond.errors import StateError
+from millpond.planning.physical import name_of
 from millpond.snapshot import InputSnapshot, OperatorSnapshot
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def measured_plan(engine: Engine) -> dict[str, Any]:
         "form": FORM,
         "strategy": engine.settings.strategy,
         "processors": engine.runtime.limits.processors,
+        "clock": engine.settings.clock,
+        "queues": _queues(engine, plan.operators),
         "streams": _streams(engine, plan.operators),
         "operators": [_operator(plan.by_id[identity]) for identity in plan.upstream_first],
         "backlog": {"peak_bytes": backlog.peak_bytes, "mean_bytes": backlog.mean_bytes()},
@@ -49,6 +52,18 @@ def _streams(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> dict[st
         }
         for name, each in read.items()
     }
+
+
+def _queues(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> list[list[Any]]:
+    """The edges on which queues stand: those from streams, and between virtual operators."""
+    unit_of = engine.runtime.units.of
+    return [
+        [each.source, operator.id]
+        for operator in operators
+        for each in operator.inputs
+        if isinstance(each.source, str)
+        or unit_of[name_of(each.source)] is not unit_of[name_of(operator.id)]
+    ]
 
 
 def _operator(operator: OperatorSnapshot) -> dict[str, Any]:

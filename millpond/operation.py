@@ -148,6 +148,16 @@ class Operation:
             raise error
 
     @property
+    def is_started(self) -> bool:
+        """Whether the loop runs in a thread of its own."""
+        return self._background is not None
+
+    def take_error(self) -> BaseException | None:
+        """Why the loop in the background has ended by itself, if it has; told once."""
+        error, self._error = self._error, None
+        return error
+
+    @property
     def is_stopping(self) -> bool:
         """Whether the loop in the background should end at once."""
         return self._is_stopping and not self._drains

@@ -252,7 +252,7 @@ class Queries:
         cores = engine.lazy_spark.cores(engine.settings, engine.store)
         limits = Limits(seed=engine.settings.seed, buckets=cores)
         _set(limits, engine.settings)
-        return SparkRuntime(
+        runtime = SparkRuntime(
             lambda: engine.spark,
             self.graph,
             engine.inputs.queues,
@@ -263,6 +263,8 @@ class Queries:
             lambda: engine.lazy_spark.is_started,
             self.groups.members,
         )
+        runtime.hold_states(engine.settings.budget_bytes)
+        return runtime
 
     def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
         runtime.start(identities, self._engine.inputs.since, BEGINNING - 1)
@@ -275,10 +277,13 @@ class Queries:
 
     def place_queues(self, operator: str, has_queue: bool) -> None:
         """Has a queue stand behind an operator, or none, whatever a strategy wants."""
-        if operator not in self.graph.operators:
+        runtime = self.runtime
+        if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
             known = ", ".join(self.graph.operators) or "none"
             raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
-        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+        runtime.placement = runtime.placement.say(operator, has_queue)
+        if not self._engine.journal.is_replaying:
+            runtime.move_queues()
 
     # -- which there are -------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from millpond.catalog import ASIDE, QueryEntry
 from millpond.cql.node import Node
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
+from millpond.planning.parts import Cuts
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -43,10 +44,41 @@ def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
         return str(plan)
     output = engine.queries.outputs.get(entry.name.lower())
     if output is None:
-        return engine.graph.explain(entry.name, plan, engine.inputs.next_epoch)
+        return _before_registering(engine, entry, plan)
     wanted = engine.graph.upstream(output)
-    groups = engine.runtime.groups() if engine.has_runtime else []
-    return "\n".join([engine.graph.describe(wanted), *_fused(groups, wanted)])
+    units = engine.runtime.groups() if engine.has_runtime else []
+    cuts = engine.runtime.cutting.cuts if engine.has_runtime else Cuts(engine.graph)
+    lines = [engine.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
+    group = engine.queries.groups.of(entry.name)
+    if group is not None:
+        constants = group.members.told(group.number_of(entry.name))
+        lines.append(
+            f"one of {len(group.queries):,} queries of {group.name}, with its own constants: "
+            f"{constants}"
+        )
+    return "\n".join(lines)
+
+
+def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
+    """What a query would run, and what of that runs already."""
+    groups, epoch = engine.queries.groups, engine.inputs.next_epoch
+    if entry.on_error == "skip":
+        return engine.graph.explain(entry.name, plan, epoch)
+    shapes = groups.shapes(plan, epoch, engine.inputs)
+    name = groups.choose(shapes, engine.settings.sharing)
+    if name is None:
+        return engine.graph.explain(entry.name, plan, epoch)
+    lifted, group = shapes.lifted(name), groups.get(name)
+    constants = ", ".join(map(str, lifted.constants))
+    if group is None:
+        told = f"the second query of its shape: a group is founded, with the constants {constants}"
+        return f"{engine.graph.explain(name, lifted.plan, epoch)}\n{told}"
+    there = engine.graph.upstream(group.output)
+    told = (
+        f"adds no operator: {len(group.queries):,} queries of this shape run already, as "
+        f"{group.name}; it is one row of constants more: {constants}"
+    )
+    return f"{engine.graph.describe(there, there)}\n{told}"
 
 
 def _fused(groups: Iterable[tuple[str, ...]], wanted: set[str]) -> Iterator[str]:

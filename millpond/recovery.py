@@ -17,6 +17,7 @@ from millpond.failures import Failure
 from millpond.group_results import GroupLog, Tags
 from millpond.groups import Membership
 from millpond.memory import Declaration
+from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
@@ -201,6 +202,9 @@ class Replay:
     def _skip(self, operator: str, until: int) -> None:
         self._engine.runtime.replay(operator, until, None, None)
 
+    def _cut(self, part: str, is_cut: bool, at: int) -> None:
+        self._engine.runtime.cut(Cut(part, is_cut, at))
+
     def _compact(
         self, queue: str, page: dict[str, Any] | None, replaced: list[str], until: int | None
     ) -> None:
@@ -219,6 +223,9 @@ class Replay:
 
     def _came(self, query: str, elements: int) -> None:
         self._engine.deliveries.of(query).came = elements
+
+    def _pushed(self, keys: list[str]) -> None:
+        self._engine.inputs.restore_keys(keys)
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]

@@ -263,6 +263,16 @@ class ResultLog:
         """A page is not needed here any more."""
         page.free()
 
+    def trim(self, most_rows: int) -> list[Page]:
+        """Keeps no more than so many rows, but the last page; what goes is to be let go of."""
+        rows, keeps = 0, 0
+        for page in reversed(self.kept):
+            if keeps and rows + page.rows > most_rows:
+                break
+            rows, keeps = rows + page.rows, keeps + 1
+        gone, self.kept = self.kept[: len(self.kept) - keeps], self.kept[len(self.kept) - keeps :]
+        return gone
+
     # -- tables ----------------------------------------------------------------------------
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:

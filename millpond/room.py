@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE
@@ -10,6 +11,10 @@ from millpond.failures import Failure
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
+    from millpond.spark.runtime import SparkRuntime
+
+LOOK_SECONDS = 2.0
+"""How often is counted what operators keep."""
 
 
 class Room:
@@ -17,6 +22,7 @@ class Room:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._look_again = 0.0
 
     def is_there(self, name: str, is_live: bool = False) -> bool:
         """Whether an input may have more."""
@@ -44,13 +50,34 @@ class Room:
         engine.operation.wait_for(lambda: engine.is_closed or self.is_there(name))
 
     def make(self) -> None:
-        """Spills what memory has no room for, or fails the queries that need too much of it."""
+        """Spills what memory has no room for, or fails the queries that need too much of it.
+
+        The lock is not held while pages are written.
+        """
         engine = self._engine
         if not engine.has_runtime:
             return
         runtime = engine.runtime
-        crowded = engine.budget.keep(runtime.backlog, runtime.queues)
-        if crowded is None:
+        self._place_states(runtime)
+        crowded = engine.budget.keep(runtime.backlog, runtime.queues, engine.lock)
+        if crowded is not None:
+            with engine.lock:
+                self._fail(runtime, crowded)
+
+    def _place_states(self, runtime: SparkRuntime) -> None:
+        """Has what operators keep by key written to disk while there is no room for it."""
+        engine, now = self._engine, time.monotonic()
+        if now < self._look_again:
+            return
+        self._look_again = now + LOOK_SECONDS
+        with engine.lock:
+            needed = runtime.backlog.memory_bytes + runtime.state_bytes()
+            engine.store.states_to_disk = needed > engine.budget.limit_bytes
+
+    def _fail(self, runtime: SparkRuntime, crowded: str) -> None:
+        """Fails the queries whose windows leave no room."""
+        engine = self._engine
+        if crowded not in runtime.queues:
             return
         retaining = engine.queries.groups.expanded(runtime.retaining(crowded))
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)

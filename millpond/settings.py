@@ -287,10 +287,10 @@ class Settings:
     )
     linear: str = _option(
         "linear",
-        "fused",
+        "functions",
         _one_of("fused", "functions", "apart"),
-        "which selections and projections are operators of their own, behind which a queue can "
-        "stand: none, those next to functions of the user, or all",
+        "which selections and projections are operators from the start, for modes to put queues "
+        "behind: none, those next to functions of the user, or all",
         change=Change.BEFORE_QUERIES,
     )
     sharing: str = _option(

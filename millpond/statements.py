@@ -45,12 +45,16 @@ class Statements:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def execute(self, text: str, position: Position) -> Any:
-        """Executes one statement; the answer of SHOW and EXPLAIN."""
+    def execute(self, text: str, position: Position, is_anew: bool = False) -> Any:
+        """Executes one statement; the answer of SHOW and EXPLAIN.
+
+        One that an earlier run with this store has executed is passed over, unless it is meant
+        anew.
+        """
         engine = self._engine
         with engine.lock:
             engine.check_open()
-            if engine.memory.passes_over(text):
+            if engine.memory.passes_over(text) and not is_anew:
                 return None
             statement = check_statement(text, position, engine.catalog)
         try:
@@ -65,6 +69,11 @@ class Statements:
         statement = check_statement(text, position, self._engine.catalog)
         self._apply(statement.action)
         self._engine.memory.done(statement)
+
+    def declare(self, entry: StreamEntry | RelationEntry | QueryEntry) -> None:
+        """Declares something that has no text; for engines whose store does not last."""
+        with self._engine.lock:
+            self._create(Create(entry))
 
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses.

@@ -12,11 +12,12 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.text.split import split_statements
 from millpond.errors import MillpondError, Position
 from tests import reference
-from tests.cases import Drop, Register
+from tests.cases import Drop, Register, literal
 from tests.generator import MOST_WORK, random_case
-from tests.query_generator import STRINGS
+from tests.query_generator import DATES, STRINGS, TIMESTAMPS
 from tests.reference_values import AggregateOverflowError
 
+COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
 WINDOW = re.compile(r"\[[^\]]*\]")
 
@@ -25,7 +26,57 @@ def sharing_case(seed, most=50):
     """A case with up to so many queries of a few shapes, registered and dropped at any time."""
     rng = random.Random(seed)
     case = random_case(rng, rng.randint(1, 4), title=f"sharing, seed {seed}")
+    if rng.random() < 0.5:
+        case = with_plain_queries(rng, case)
     return with_siblings(rng, case, rng.choice([1, 3, 6, 6, 12, most]))
+
+
+def with_plain_queries(rng, case):
+    """The case with alerts instead of its queries: what most people register by the thousand."""
+    texts = {name: plain_query(rng, case) for name in case.queries}
+    schedule = tuple(action for action in case.schedule if not hasattr(action, "query"))
+    return replace(case, queries=texts, schedule=schedule, skipping=frozenset())
+
+
+def plain_query(rng, case):
+    """A selection, a count by key, or a join, each with constants."""
+    stream = rng.choice(case.streams)
+    name, type_ = rng.choice(stream.schema)
+    where = f"s.{name} {rng.choice(COMPARISONS)} {constant_of(rng, type_)}"
+    window = rng.choice(["", "[NOW]", "[RANGE 4]", "[RANGE 9 SLIDE 2]", "[ROWS 3]"])
+    key, key_type = rng.choice(stream.schema)
+    others = [
+        (entry, column)
+        for entry in case.streams + case.relations
+        for column, other_type in entry.schema
+        if other_type == key_type
+    ]
+    other, column = rng.choice(others)
+    inside = rng.choice(["[NOW]", "[RANGE 5]"]) if other in case.streams else ""
+    return rng.choice(
+        [
+            f"SELECT s.{key}, s.{name} FROM {stream.name} s {window} WHERE {where}",
+            (
+                f"SELECT s.{key}, count(*) AS n FROM {stream.name} s {window} WHERE {where} "
+                f"GROUP BY s.{key} HAVING count(*) > {rng.randint(0, 2)}"
+            ),
+            f"SELECT DISTINCT s.{key} FROM {stream.name} s {window} WHERE {where}",
+            f"SELECT count(*) AS n FROM {stream.name} s {window} WHERE {where}",
+            (
+                f"SELECT s.{name}, o.{column} "
+                f"FROM {stream.name} s [RANGE 4], {other.name} o {inside} "
+                f"WHERE s.{key} = o.{column} AND {where}"
+            ),
+        ]
+    )
+
+
+def constant_of(rng, type_):
+    """A constant to compare with."""
+    domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
+    if type_ in domains:
+        return literal(rng.choice(domains[type_]))
+    return other_constant(rng, "1.5" if type_ == "DOUBLE" else "1")
 
 
 def with_siblings(rng, case, count):

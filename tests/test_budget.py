@@ -18,7 +18,8 @@ from millpond.connectors import Progress
 from millpond.errors import MillpondError, StateError
 from millpond.scheduling.strategy_text import driving_spark
 from millpond.spark.operators.running import RunningOperator
-from millpond.storage.store import Store
+from millpond.storage.pages import Page
+from millpond.storage.store import SPILLED, Store
 from tests.cluster.standalone import wait_until
 from tests.drawn_examples import examples
 
@@ -241,6 +242,52 @@ def test_queries_fail_aloud_whose_windows_find_no_room(monkeypatch: pytest.Monke
         assert [failure.query for failure in engine.failures()] == ["n"]
         engine.finish()
         assert engine.results("q").num_rows == 80
+
+
+@pytest.mark.parametrize("driver_rows", [50_000, 0])
+def test_what_is_kept_by_key_goes_to_disk_when_memory_is_short(
+    spark: Any, driver_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millpond.room.LOOK_SECONDS", 0.0)
+    answers = []
+    for budget in ("1 GB", "1 KB"):
+        with Engine({"budget": budget, "driver_rows": driver_rows}, spark) as engine:
+            engine.execute(PUSHED + "CREATE QUERY n AS SELECT a, count(*) AS n FROM S GROUP BY a")
+            for first in range(0, 400, 100):
+                engine.push("S", [(n % 150, n) for n in range(first, first + 100)])
+                engine.run_until_idle()
+            states = [running.state for running in engine.runtime.running.values()]
+            names = {name for state in states if state is not None for name in state.names}
+            assert engine.runtime.state_bytes() > 1_000
+            assert any(name.startswith(SPILLED) for name in names) == (budget == "1 KB")
+            engine.finish()
+            answers.append(sorted(map(str, engine.results("n").to_pylist())))
+    assert answers[0] == answers[1]
+
+
+def test_others_may_push_while_pages_are_written_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_writing, may_go, spill = threading.Event(), threading.Event(), Page.spill
+
+    def slow(self: Page) -> None:
+        is_writing.set()
+        assert may_go.wait(60)
+        spill(self)
+
+    monkeypatch.setattr(Page, "spill", slow)
+    with Engine({"budget": "1 KB"}) as engine:
+        engine.execute(PUSHED + "CREATE STREAM T (a INT, ts BIGINT) TIMESTAMP BY ts;")
+        engine.execute("CREATE QUERY n AS SELECT count(*) AS n FROM S [RANGE 1000]")
+        engine.execute("CREATE QUERY u AS SELECT a FROM T")
+        engine.start()
+        engine.push("S", [(i, i) for i in range(80)])
+        engine.advance("S", 80)
+        assert is_writing.wait(60)
+        engine.push("T", [(1, 1)])  # would wait for ever if the lock were held
+        engine.execute("SHOW QUEUES")
+        may_go.set()
+        engine.stop()
+        engine.finish()
+        assert (engine.results("n").num_rows > 0, engine.results("u").num_rows) == (True, 1)
 
 
 # And no answer changes.

@@ -162,3 +162,14 @@ def test_times_print_as_counts_or_as_moments(log):
     log.in_timestamps, log.tick_microseconds = True, 1_000_000
     assert log.format_time(61) == "1970-01-01T00:01:01"
     assert log.format_time(None) is None
+
+
+def test_what_is_more_than_is_kept_goes_but_not_the_last_page(log, page):
+    pages = [page((t, 1, t), (t, 1, t + 1)) for t in range(4)]
+    for t, each in enumerate(pages):
+        log.add(each, t)
+    assert log.trim(5) == pages[:2]
+    assert log.kept == pages[2:]
+    assert log.trim(5) == []
+    assert log.trim(0) == pages[2:3]
+    assert (log.rows, log.kept) == (8, pages[3:])

@@ -120,9 +120,19 @@ def moving_queues(rng, share):
         part = rng.choice((0.0, 0.5, 0.9, 1.0))
         found = sorted(edges(runtime._graph))
         queues = {edge for edge in found if rng.random() > part}
-        runtime.placement = runtime.placement.choose(runtime._graph, queues)
+        placement = runtime.placement.choose(runtime._graph, queues)
+        for name in drawn_parts(rng, runtime):
+            placement = placement.say(name, rng.random() < 0.6)
+        runtime.placement = placement
 
     return before_steps(rng, share, move)
+
+
+def drawn_parts(rng, runtime):
+    """Some of the parts of operators that can be cut off."""
+    operators = sorted(runtime._graph.operators)
+    parts = [name for each in operators for name in runtime.cutting.cuts.named(each)]
+    return [name for name in parts if rng.random() < 0.5]
 
 
 def switching_places(rng, share):

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from enum import StrEnum
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import millpond
+from millpond.cli import remote
 from millpond.cli.checking import checked
 from millpond.cli.explain import explain_json, explain_text, query_of
 from millpond.cli.faults import STDIN_SCRIPT, Script, report
@@ -100,7 +101,23 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="print the version", callback=_print_version)
     ] = False,
-) -> None: ...
+    url: Annotated[
+        str,
+        typer.Option(
+            envvar="MILLPOND_URL",
+            help="the server that query, entity, plan, tail, push, execute and ask speak to; "
+            "its token is taken from MILLPOND_TOKEN",
+        ),
+    ] = "http://127.0.0.1:8080",
+) -> None:
+    remote.address.url = url
+
+
+app.add_typer(remote.query, name="query")
+app.add_typer(remote.entity, name="entity")
+app.add_typer(remote.plan, name="plan")
+for _command in (remote.tail, remote.push, remote.execute, remote.ask):
+    app.command()(_command)
 
 
 @app.command()
@@ -190,6 +207,93 @@ def shell(
     """Type statements and see their results."""
     with _reporting(None):
         start_shell(settings_of(options, strategy, store))
+
+
+HostName = Annotated[str, typer.Option(help="the address to listen at")]
+PortNumber = Annotated[int, typer.Option(min=1, max=65_535, help="the port to listen at")]
+
+
+@app.command()
+def serve(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="SCRIPT.cql…", help="executed first")
+    ] = None,
+    host: HostName = "127.0.0.1",
+    port: PortNumber = 8080,
+    store: StoreName = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.xml", help="load the plan from here, and mirror it here"),
+    ] = None,
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="clients may name files in here; may repeat"),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="who may do what: see `millpond token`")
+    ] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="reachable by others without TLS all the same")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="another name of this server; may repeat"),
+    ] = None,
+    keep: Annotated[
+        int, typer.Option(min=1, metavar="ROWS", help="results kept of a query without a store")
+    ] = 10_000,
+    strategy: StrategyName = None,
+    options: SetOptions = None,
+) -> None:
+    """Serve queries over HTTP, with a page to look at them."""
+    with _reporting(None):
+        scripts = [read_script(file) for file in files or []]
+        serving = _serving()
+        asked = serving.ServeOptions(
+            host,
+            port,
+            tuple(root or ()),
+            tokens,
+            tls_certificate,
+            tls_key,
+            insecure,
+            tuple(name or ()),
+            plan,
+            serving.Limits(kept_rows=keep),
+        )
+        serving.serve(scripts, settings_of(options, strategy, store), asked)
+
+
+@app.command()
+def demo(
+    host: HostName = "127.0.0.1",
+    port: PortNumber = 8080,
+    text: Annotated[
+        bool | None, typer.Option("--text/--page", help="as text, or as a page in a browser")
+    ] = None,
+) -> None:
+    """Show live queries on bursty traffic in a browser, or as text where there is none."""
+    with _reporting(None):
+        serving = _serving()
+        serving.demonstrate(serving.ServeOptions(host=host, port=port), text)
+
+
+@app.command()
+def token(
+    role: Annotated[str, typer.Argument(help="read, write or admin")],
+    name: Annotated[str, typer.Option(help="who it is for")] = "",
+) -> None:
+    """Make a token: printed once, and the line that goes into the token file."""
+    with _reporting(None):
+        secret, line = _serving().made_token(role, name)
+        typer.echo(f"token (shown once): {secret}\nline for the token file: {line}")
+
+
+def _serving() -> Any:
+    # Loaded only when called: the web framework takes longer to load than most commands to run.
+    return EntryPoint("serving", "millpond.cli.serving", "").load()
 
 
 @app.command(

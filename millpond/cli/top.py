@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from millpond.bottleneck import OperatorView, bottleneck, operator_views
 from millpond.catalog import QueryEntry
 from millpond.cli.faults import STDIN_SCRIPT, Script
 from millpond.cli.notices import say_what_it_took, warn_of_late_tuples
 from millpond.cli.results import text_table
 from millpond.engine import Engine
-from millpond.latency import in_unit
 from millpond.reading import ReadLimits
 from millpond.settings import Settings
 
@@ -25,21 +24,6 @@ LIVE_SECONDS, PLAIN_SECONDS = 0.5, 5.0
 """How often the view is made anew, on a terminal and elsewhere."""
 
 MOST_OPERATORS, MOST_QUERIES = 20, 10
-BUSY, IDLE = 0.7, 0.3
-"""Loads from which on an operator is a bottleneck, and below which nobody is."""
-
-
-@dataclass(frozen=True)
-class OperatorView:
-    """One operator of late."""
-
-    name: str
-    does: str
-    rows_in: float
-    rows_out: float
-    load: float
-    waiting_rows: int
-    waiting_bytes: float
 
 
 def run_top(script: Script, settings: Settings, limits: ReadLimits) -> None:
@@ -96,27 +80,9 @@ class _Working:
 def view(engine: Engine) -> str:
     """How a running engine goes, as text."""
     with engine.held():
-        operators = list(_operators(engine))
+        operators = list(operator_views(engine))
         lines = [_summary(engine, operators), "", _table(operators), "", *_queries(engine)]
-    return "\n".join([*lines, "", bottleneck(operators)])
-
-
-def _operators(engine: Engine) -> Iterator[OperatorView]:
-    if not engine.has_runtime:
-        return
-    runtime = engine.runtime
-    for identity, measured in runtime.statistics.items():
-        running = runtime.running[identity]
-        rows = running.waiting(running.claimed, running.horizon)
-        yield OperatorView(
-            identity,
-            engine.graph.operators[identity].label(),
-            measured.inputs.per_second(),
-            measured.outputs.per_second(),
-            measured.busy.per_second(),
-            rows,
-            rows * measured.input_bytes,
-        )
+    return "\n".join([*lines, "", f"bottleneck: {bottleneck(operators)}"])
 
 
 def _summary(engine: Engine, operators: list[OperatorView]) -> str:
@@ -156,25 +122,3 @@ def _queries(engine: Engine) -> Iterator[str]:
         yield f"{entry.name}: {count:,} results, latency {engine.latency(entry.name)}"
     if len(queries) > MOST_QUERIES:
         yield f"… and {len(queries) - MOST_QUERIES} queries more"
-
-
-def bottleneck(operators: list[OperatorView]) -> str:
-    """Who holds the others up, in words.
-
-    >>> bottleneck([OperatorView("op1", "Join", 10.0, 5.0, 0.9, 1200, 9600.0)])
-    'bottleneck: op1 (Join) is busy 90% of the time and 1,200 rows wait for it, 120 s of input'
-    """
-    if not operators:
-        return "bottleneck: nobody, nothing runs"
-    busiest = max(operators, key=lambda each: (each.load, each.waiting_bytes))
-    if busiest.load < IDLE:
-        return "bottleneck: nobody; the inputs set the pace"
-    name = f"{busiest.name} ({busiest.does})"
-    if busiest.load < BUSY and not busiest.waiting_rows:
-        return f"bottleneck: nobody yet; {name} is busiest, {busiest.load:.0%} of the time"
-    ahead = busiest.waiting_rows / busiest.rows_in if busiest.rows_in else 0.0
-    behind = f", {in_unit(ahead)} of input" if ahead else ""
-    return (
-        f"bottleneck: {name} is busy {busiest.load:.0%} of the time and "
-        f"{busiest.waiting_rows:,} rows wait for it{behind}"
-    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -109,7 +109,7 @@ class Node:
         return f"<{self.label()} {self.digest[:8]}>"
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(lines_of(self))
 
 
 def inputs_first(
@@ -212,8 +212,9 @@ def _line_count(node: Node) -> int:
     return 1 + sum(map(_line_count, node.inputs))
 
 
-def _lines(plan: Node) -> Iterator[str]:
-    """One line a node, indented; what is long and read more than once is referred to by number."""
+def lines_of(plan: Node, names: Mapping[Node, str] | None = None) -> Iterator[str]:
+    """One line a node, indented, with the name it has if any; what is long and read more than once
+    is referred to by number."""
     readers: dict[Node, int] = {}
     for node in dict.fromkeys(plan.walk()):
         for below in node.inputs:
@@ -229,5 +230,6 @@ def _lines(plan: Node) -> Iterator[str]:
         if readers.get(node, 0) > 1 and _line_count(node) > REPEATED_LINES:
             numbers[node] = len(numbers) + 1
             mark = f"[{numbers[node]}] "
-        yield f"{'  ' * depth}{mark}{node.label()}"
+        name = f"{names[node]}: " if names and node in names else ""
+        yield f"{'  ' * depth}{mark}{name}{node.label()}"
         stack += [(below, depth + 1) for below in reversed(node.inputs)]

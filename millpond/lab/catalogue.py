@@ -17,7 +17,7 @@ _ORDER = ("Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers")
 
 
 @cache
-def experiments() -> Mapping[str, Experiment]:
+def everything() -> Mapping[str, Experiment]:
     """All experiments by name, in the order of the papers."""
     found: list[Experiment] = []
     for module in pkgutil.walk_packages(lab.__path__, f"{lab.__name__}."):
@@ -29,10 +29,19 @@ def experiments() -> Mapping[str, Experiment]:
     return MappingProxyType({each.name: each for each in found})
 
 
+@cache
+def experiments() -> Mapping[str, Experiment]:
+    """Those whose verdicts are the same on every machine."""
+    found = {name: each for name, each in everything().items() if not each.group}
+    return MappingProxyType(found)
+
+
 def choose(names: Sequence[str]) -> list[Experiment]:
-    """The experiments of these names, or all when none is given."""
-    known = experiments()
+    """The experiments of these names or groups; without any, those that are in no group."""
+    known = everything()
+    groups = {each.group for each in known.values() if each.group}
     for name in names:
-        if name not in known:
-            raise StateError(f'no experiment "{name}"{suggestion(name, known)}')
-    return [known[name] for name in names] if names else list(known.values())
+        if name not in known and name not in groups:
+            raise StateError(f'no experiment "{name}"{suggestion(name, [*known, *groups])}')
+    chosen = [each for name in names for each in known.values() if name in (each.name, each.group)]
+    return chosen if names else list(experiments().values())

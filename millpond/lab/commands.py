@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 
 from millpond.errors import MillpondError
 from millpond.lab import report, telling
-from millpond.lab.catalogue import choose, experiments
+from millpond.lab.catalogue import choose, everything, experiments
 from millpond.lab.experiment import Experiment
 from millpond.lab.record import RECORD, Change, changes, read, write
 from millpond.lab.running import Outcome, run_all
@@ -37,7 +37,8 @@ def list_experiments(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Every table, figure and theorem, with its claim in words."""
-    chosen = _chosen(None)
+    with _told():
+        chosen = list(everything().values())
     if as_json:
         typer.echo(json.dumps([_described(each) for each in chosen], indent=2))
         return

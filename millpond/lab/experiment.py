@@ -59,7 +59,7 @@ class Experiment:
     `run` gets the seeds to average or check over and returns tables; `plot` draws them on an empty
     figure; `check` returns the claims with their measured numbers. What takes `long` is begun
     first, so that the others run beside it; those of one name in `together` share what they ran,
-    and so run in one process.
+    and so run in one process. Those of a `group` are run only if they, or it, are named.
     """
 
     name: str
@@ -73,6 +73,7 @@ class Experiment:
     note: str = ""
     long: bool = False
     together: str = ""
+    group: str = ""
 
     def __post_init__(self) -> None:
         if not self.name.replace("-", "").isalnum() or self.name != self.name.lower():

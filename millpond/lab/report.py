@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from millpond.errors import StateError
-from millpond.lab.catalogue import experiments
+from millpond.lab.catalogue import everything
 from millpond.lab.drawing import draw
 from millpond.lab.experiment import Claim, Table
 from millpond.lab.running import Outcome
@@ -59,7 +59,7 @@ def write_files(outcome: Outcome, folder: Path) -> None:
     for name, table in outcome.tables.items():
         suffix = "" if len(outcome.tables) == 1 else f"-{name.replace(' ', '-')}"
         _write_csv(table, folder / f"{outcome.name}{suffix}.csv")
-    draw(experiments()[outcome.name], outcome.tables, folder)
+    draw(everything()[outcome.name], outcome.tables, folder)
 
 
 def _write_csv(table: Table, path: Path) -> None:
@@ -81,7 +81,7 @@ def html(outcomes: Sequence[Outcome]) -> str:
 
 
 def _section(outcome: Outcome) -> str:
-    experiment = experiments()[outcome.name]
+    experiment = everything()[outcome.name]
     note = f'<p class="note">{escape(experiment.note)}</p>' if experiment.note else ""
     rows = "".join(_row(claim) for claim in outcome.claims)
     name = escape(outcome.name)

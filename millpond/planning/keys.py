@@ -16,6 +16,7 @@ from millpond.planning.physical import (
     DifferenceOperator,
     JoinOperator,
     LinearOperator,
+    MatchOperator,
     MomentsOperator,
     Operator,
     OutputOperator,
@@ -39,7 +40,7 @@ def keys_of(operator: Operator) -> tuple[Expression, ...] | None:
             return all_columns(operator.inputs[0])
         case OutputOperator():
             return all_columns(operator.inputs[0]) if operator.is_summed else ()
-        case LinearOperator() | ArrivalsOperator():
+        case LinearOperator() | MatchOperator() | ArrivalsOperator():
             return ()
     return None
 

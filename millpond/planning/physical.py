@@ -2,13 +2,15 @@
 
 An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow, Combine)
 whose leaves are queues. Nothing is materialised inside a fragment: it is fused into the operator
-that reads it. Everything stateful is an operator of its own and writes one queue. So are, in a
-graph that has linear nodes *apart*, selections and projections: a queue can stand behind them.
+that reads it. Everything stateful is an operator of its own and writes one queue. So are selections
+and projections next to functions of the user, or all in a graph that has linear nodes *apart*, and
+those that are cut off (`parts.py`): a queue can stand behind them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -30,11 +32,14 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.needed_functions import functions_of
-from millpond.cql.node import Node, canonical
+from millpond.cql.node import Node, canonical, lines_of
 from millpond.errors import MillpondError, StateError
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
+
+PARTS = 64
+"""Between the numbers of two operators there is room for the numbers of the second one's parts."""
 
 SELF = "self"
 """The queue name by which a fragment after a join refers to the join's pairs."""
@@ -59,6 +64,12 @@ class QueueRead(Node):
 
     def label(self) -> str:
         return f"Read {self.queue}"
+
+
+def queues_in(fragments: Iterable[Node]) -> tuple[str, ...]:
+    """The names of the queues that fragments read, without repetition."""
+    nodes = (node for fragment in fragments for node in fragment.walk())
+    return tuple(dict.fromkeys(node.queue for node in nodes if isinstance(node, QueueRead)))
 
 
 @dataclass(frozen=True)
@@ -87,8 +98,7 @@ class Operator:
 
     @cached_property
     def _queues(self) -> tuple[str, ...]:
-        nodes = (node for fragment in self.inputs for node in fragment.walk())
-        return tuple(dict.fromkeys(node.queue for node in nodes if isinstance(node, QueueRead)))
+        return queues_in(self.inputs)
 
     def queues(self) -> tuple[str, ...]:
         """The names of the queues it reads, without repetition."""
@@ -311,6 +321,8 @@ class Graph:
     _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
     _readers: dict[str, list[str]] = field(default_factory=dict)
     _next: int = 1
+    fragments: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    """What operators read of which parts are cut off: queues in place of these."""
     _added: list[str] = field(default_factory=list)
     _numbers: dict[str, str] | None = None
     """The ids that operators had in an earlier run, by their form, until they all are back."""
@@ -339,11 +351,11 @@ class Graph:
                 raise StateError(f"no earlier run has planned this: {operator.label()}")
             return identity
         self._next += 1
-        return name_of(self._next - 1)
+        return f"op{self._next - 1}"
 
     def numbers(self) -> dict[str, Any]:
         """Which id each operator has, by its form, and the next one."""
-        ids = {form(self.operators[i], self.epochs[i]): i for i in self.operators}
+        ids = {form(operator, epoch): i for (operator, epoch), i in self._ids.items()}
         return {"operators": ids, "next": self._next}
 
     def restore_numbers(self, operators: dict[str, str], next_: int) -> None:
@@ -376,32 +388,89 @@ class Graph:
         removed, stack = [], [identity]
         while stack:
             removed.append(stack.pop())
-            queues = self._forget(removed[-1]).queues()
+            queues = self._forget(removed[-1])
             stack += [q for q in queues if q in self.operators and not self.readers(q)]
         return removed
 
-    def _forget(self, identity: str) -> Operator:
-        operator = self.operators.pop(identity)
-        del self._ids[operator, self.epochs.pop(identity)]
-        for queue in operator.queues():
+    def _forget(self, identity: str) -> tuple[str, ...]:
+        queues = self.queues_of(identity)
+        for queue in queues:
             self._readers[queue].remove(identity)
-        return operator
+        self.fragments.pop(identity, None)
+        self._ids.pop((self.operators.pop(identity), self.epochs.pop(identity)), None)
+        return queues
+
+    # -- parts of operators that are cut off -----------------------------------------------
+
+    def fragments_of(self, identity: str) -> tuple[Node, ...]:
+        """What an operator reads."""
+        return self.fragments.get(identity) or self.operators[identity].inputs
+
+    def queues_of(self, identity: str) -> tuple[str, ...]:
+        """The names of the queues an operator reads, without repetition."""
+        if identity not in self.fragments:
+            return self.operators[identity].queues()
+        return queues_in(self.fragments[identity])
+
+    def insert(self, identity: str, part: Operator, epoch: int) -> None:
+        """A part of an operator becomes one itself; nobody reads it yet."""
+        self.operators[identity], self.epochs[identity] = part, epoch
+        for queue in part.queues():
+            self._readers.setdefault(queue, []).append(identity)
+
+    def rewire(self, identity: str, fragments: tuple[Node, ...]) -> None:
+        """An operator reads other fragments from now on, with the same meaning."""
+        for queue in self.queues_of(identity):
+            self._readers[queue].remove(identity)
+        self.fragments[identity] = fragments
+        if fragments == self.operators[identity].inputs:
+            del self.fragments[identity]
+        for queue in self.queues_of(identity):
+            self._readers.setdefault(queue, []).append(identity)
+
+    def take_out(self, identity: str) -> None:
+        """What was inserted, and nobody reads any more, is gone."""
+        self._forget(identity)
 
     def readers(self, queue: str) -> list[str]:
         """The operators that read a queue."""
         return self._readers.get(queue, [])
 
-    def describe(self, wanted: set[str] | None = None, running: set[str] | None = None) -> str:
-        """The operators as text, sources first."""
+    def queries(self, identity: str) -> list[str]:
+        """The queries, or groups of them, that depend on an operator."""
+        found: dict[str, None] = {}
+        seen, waiting = {identity}, [identity]
+        while waiting:
+            operator = self.operators[waiting[-1]]
+            readers = self.readers(waiting.pop())
+            if isinstance(operator, OutputOperator):
+                found[operator.query] = None
+            waiting += [each for each in reversed(readers) if each not in seen]
+            seen.update(readers)
+        return list(found)
+
+    def serves(self, identity: str) -> int:
+        """How many queries, or groups of them, depend on an operator."""
+        return len(self.queries(identity))
+
+    def describe(
+        self,
+        wanted: set[str] | None = None,
+        running: set[str] | None = None,
+        parts: Callable[[str], Mapping[Node, str]] = lambda identity: {},
+    ) -> str:
+        """The operators as text, sources first, with the names that parts of them have."""
         lines = []
         for identity, operator in self.operators.items():
             if wanted is not None and identity not in wanted:
                 continue
             shared = " (already running)" if running and identity in running else ""
             lines.append(f"{identity}: {operator.label()}{shared}")
+            fragments = self.fragments_of(identity)
             is_linear = isinstance(operator, LinearOperator)
-            for fragment in operator.inputs[0].inputs if is_linear else operator.inputs:
-                lines += ["    " + line for line in str(fragment).splitlines()]
+            for fragment in fragments[0].inputs if is_linear else fragments:
+                names = parts(identity)
+                lines += ["    " + line for line in lines_of(fragment, names)]
             if isinstance(operator, JoinOperator) and not isinstance(operator.post, QueueRead):
                 lines.append("    then " + " over ".join(n.label() for n in _path(operator.post)))
         return "\n".join(lines)
@@ -410,7 +479,8 @@ class Graph:
         """What adding a query would run, and which parts of it run already."""
         readers = {queue: list(operators) for queue, operators in self._readers.items()}
         operators, epochs, ids = dict(self.operators), dict(self.epochs), dict(self._ids)
-        trial = Graph(operators, epochs, self.linear, ids, readers, self._next)
+        fragments = dict(self.fragments)
+        trial = Graph(operators, epochs, self.linear, ids, readers, self._next, fragments)
         output = trial.add_query(name, plan, epoch)
         return trial.describe(trial.upstream(output), set(self.operators))
 
@@ -418,24 +488,26 @@ class Graph:
         """The operator and all it depends on."""
         found, stack = {identity}, [identity]
         while stack:
-            queues = set(self.operators[stack.pop()].queues()) & self.operators.keys() - found
+            queues = set(self.queues_of(stack.pop())) & self.operators.keys() - found
             found |= queues
             stack += queues
         return found
 
 
 def name_of(number: int) -> str:
-    """What an operator is called in graphs and texts; strategies know it by its number.
+    """What an operator or a part of one is called; strategies know it by its number.
 
-    >>> name_of(12), number_of("op12")
-    ('op12', 12)
+    >>> name_of(768), name_of(705), number_of("op12"), number_of("op12_1")
+    ('op12', 'op12_1', 768, 705)
     """
-    return f"op{number}"
+    whole, part = divmod(number, PARTS)
+    return f"op{whole + 1}_{part}" if part else f"op{whole}"
 
 
 def number_of(name: str) -> int:
-    """The number of an operator; a larger one was added later."""
-    return int(name.removeprefix("op"))
+    """The number of an operator; those that read it have larger ones."""
+    whole, _, part = name.removeprefix("op").partition("_")
+    return (int(whole) - 1) * PARTS + int(part) if part else int(whole) * PARTS
 
 
 def form(operator: Operator, epoch: int) -> str:
@@ -508,8 +580,15 @@ class _Build:
             return False
         if self._graph.linear == "apart":
             return True
-        near = (node, *self._parents.get(node, ()))
+        near = (node, *self._above(node))
         return any(functions_of(each) for each in near if isinstance(each, Filter | Project))
+
+    def _above(self, node: Node) -> Iterator[Node]:
+        """What reads a node, behind windows too."""
+        for parent in self._parents.get(node, ()):
+            yield parent
+            if isinstance(parent, RangeWindow):
+                yield from self._above(parent)
 
     def _read(self, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.planning.keys import stays_divided
-from millpond.planning.physical import Graph, LinearOperator, OutputOperator
+from millpond.planning.physical import Graph, LinearOperator, MatchOperator, OutputOperator
 
 Edge = tuple[str, str]
 """An operator and one that reads it."""
@@ -53,8 +53,10 @@ def _are_one(graph: Graph, edge: Edge) -> bool:
     producer, reader = (graph.operators[each] for each in edge)
     if isinstance(producer, LinearOperator):
         return True
-    is_chain = graph.readers(edge[0]) == [edge[1]] and reader.queues() == (edge[0],)
-    return is_chain and (isinstance(reader, OutputOperator) or stays_divided(producer, reader))
+    if graph.readers(edge[0]) != [edge[1]] or reader.queues() != (edge[0],):
+        return False
+    is_quick = isinstance(producer, MatchOperator) or isinstance(reader, OutputOperator)
+    return is_quick or stays_divided(producer, reader)
 
 
 def edges(graph: Graph) -> frozenset[Edge]:

@@ -225,7 +225,7 @@ class _Lifting:
             case Literal() if expression.value is not None and expression.type is not Type.BOOLEAN:
                 self.constants.append(expression)
                 used.append(len(self.constants) - 1)
-                return Column(width + len(used) - 1, expression.type)
+                return Column(width + len(used) - 1, expression.type, f"?{len(self.constants)}")
             case Call() if expression.function in _LIFTED_UNDER:
                 most = 2 if expression.function == "like" else len(expression.arguments)
                 arguments = tuple(
@@ -377,7 +377,10 @@ def _in_one(
     places = (
         *lower.expressions,
         Column(width, Type.BIGINT),  # the tag, which no expression reads
-        *(Column(width + count + i, type_) for i, type_ in enumerate(types)),
+        *(
+            Column(width + count + i, type_, f"?{constants[i] + 1}")
+            for i, type_ in enumerate(types)
+        ),
     )
     parts = [substitute(part, places) for part in conjuncts(predicate)]
     return Match(

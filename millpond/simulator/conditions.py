@@ -19,6 +19,7 @@ class Conditions:
     - `on_demand_timestamps`: a join learns that an empty input cannot hold older tuples.
     - `clairvoyant`: strategies see the cost and the outputs of every waiting tuple.
     - `measure_seconds`: tell strategies the averages of the last such window, not the true ones.
+    - `commits`: what a step puts out is there when the step ends, not tuple by tuple.
     - `trace`: keep a list of all steps.
     """
 
@@ -35,6 +36,7 @@ class Conditions:
     clairvoyant: bool = False
     measure_seconds: float | None = None
     until_seconds: float = math.inf
+    commits: bool = False
     trace: bool = False
 
     def __post_init__(self) -> None:

@@ -1,11 +1,14 @@
 """What each strategy would have done with a plan that was measured on Spark.
 
 Tuples are fluid: one of the simulator stands for a block of rows that came in one slot of time.
-Operators wait for no quiet input, as Spark's do: heartbeats tell them.
+Queues stand where they stood, batches are as large as Spark's, and what a step puts out is there at
+its end. Operators wait for the others of their inputs as Spark's do: until what came last tells how
+far an input is or, with the wall clock, not at all.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
@@ -13,16 +16,25 @@ from typing import Any
 
 import numpy as np
 
+from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import InputError, StrategyError
+from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import find, make
+from millpond.scheduling.strategy_text import parse_strategy
 from millpond.simulator.conditions import Conditions
+from millpond.simulator.inlets import Inlet
 from millpond.simulator.plan import SimulatedInput, SimulatedPlan
-from millpond.simulator.simulation import simulate
+from millpond.simulator.record import StepFunction
+from millpond.simulator.simulation import Simulation
+from millpond.simulator.virtual import VirtualStep
 from millpond.snapshot import Producer
 from millpond.workloads import SizedArrivals
 
 BLOCKS = 2_000
 """About so many tuples stand for all rows of a stream."""
+
+FIXED_SHARE = 0.1
+"""What the fixed part of a step may be of it, where enough waits: as on Spark."""
 
 CLAIRVOYANT = ("maximum-slope-segment", "per-tuple-greedy")
 """The strategies that must know what each tuple will cost."""
@@ -38,6 +50,8 @@ class Prediction:
     mean_latency_seconds: float
     p95_latency_seconds: float
     finished_seconds: float
+    backlog: StepFunction
+    """Bytes that wait, over time."""
 
 
 @dataclass(frozen=True)
@@ -51,48 +65,104 @@ class Refusal:
 def predicted(
     measured: Mapping[str, Any], strategies: Iterable[str], budget_bytes: float
 ) -> list[Prediction | Refusal]:
-    """What strategies would have done with a measured plan; data that do not fit are refused."""
+    """What strategies, with settings or without, would have done with a measured plan.
+
+    Data that do not fit are refused.
+    """
     try:
-        plan, arrivals = _plan(measured), _arrivals(measured)
-        processors = int(measured["processors"])
+        known = _Known.of(measured)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"these are no statistics of an engine ({type(error).__name__}: {error}); "
             "`millpond run --statistics FILE` writes some"
         ) from None
-    return [_one(name, plan, arrivals, processors, budget_bytes) for name in strategies]
+    return [_one(text, known, budget_bytes) for text in strategies]
 
 
-def _one(
-    name: str,
-    plan: SimulatedPlan,
-    arrivals: Mapping[str, SizedArrivals],
-    processors: int,
-    budget_bytes: float,
-) -> Prediction | Refusal:
-    knows = signature(find(name)).parameters
-    settings = {"memory_bytes": budget_bytes} if "memory_bytes" in knows else {}
+@dataclass(frozen=True)
+class _Known:
+    """What was measured, as the simulator wants it."""
+
+    plan: SimulatedPlan
+    arrivals: dict[str, SizedArrivals]
+    processors: int
+    edges: frozenset[tuple[Producer, int]] | None
+    """Where queues stood, if that is known."""
+    is_timed: bool
+    """Whether the wall clock tells operators how far a quiet input is."""
+
+    @staticmethod
+    def of(measured: Mapping[str, Any]) -> _Known:
+        plan, places = _plan(measured)
+        edges = measured.get("queues")
+        queues = None
+        if edges is not None:
+            queues = frozenset((_source(one, places), places[other]) for one, other in edges)
+        is_timed = measured.get("clock", "wall") == "wall"
+        return _Known(plan, _arrivals(measured), int(measured["processors"]), queues, is_timed)
+
+
+class _Batches(Simulation):
+    """A simulation in which a step is as large as on Spark: where a decision limits the tuples and
+    enough wait, the fixed part is a tenth of it."""
+
+    def perform(self, decision: Decision) -> None:
+        """Begin a step."""
+        if isinstance(decision, RunOperator) and decision.max_tuples is not None:
+            decision = decision._replace(max_tuples=self._blocks(decision))
+        super().perform(decision)
+
+    def _blocks(self, decision: RunOperator) -> int:
+        """How many blocks have as many rows as a step is to have."""
+        unit = self.wiring.units[decision.operator]
+        members = unit.members if isinstance(unit, VirtualStep) else [unit]
+        fixed = sum(self.wiring.plan.operators[each.id].step_cost_seconds for each in members)
+        row = sum(each.mean_cost for each in members)
+        rows = max(decision.max_tuples or 1, fixed * (1 / FIXED_SHARE - 1) / row if row else 1)
+        inlets = [inlet for each in members for inlet in each.inlets if not inlet.is_pipe]
+        return max(1, *(_blocks_of(inlet, rows) for inlet in inlets))
+
+
+def _blocks_of(inlet: Inlet, rows: float) -> int:
+    buffer, cursor = inlet.buffer, inlet.buffer.cursors[inlet.reader]
+    masses = buffer.masses(cursor, buffer.tail)
+    if masses is None:
+        return math.ceil(rows)
+    return int(np.searchsorted(np.cumsum(masses), rows)) + 1
+
+
+def _one(text: str, known: _Known, budget_bytes: float) -> Prediction | Refusal:
+    name, settings = parse_strategy(text)
+    if "memory_bytes" in signature(find(name)).parameters:
+        settings.setdefault("memory_bytes", budget_bytes)
     conditions = Conditions(
         tuples="fluid",
-        processors=processors,
-        on_demand_timestamps=True,
+        processors=known.processors,
+        on_demand_timestamps=known.is_timed,
         clairvoyant=name in CLAIRVOYANT,
+        preemptive=False,
+        commits=True,
     )
     try:
-        record = simulate(plan, make(name, **settings), arrivals, conditions)
+        simulation = _Batches(known.plan, known.arrivals, conditions)
+        if known.edges is not None:
+            simulation.perform(PlaceQueues(known.edges))
+        SchedulingLoop(simulation, make(name, **settings)).run()
     except StrategyError as error:
-        return Refusal(name, str(error))
+        return Refusal(text, str(error))
+    record = simulation.recorder.close(simulation.now_seconds)
     return Prediction(
-        name,
+        text,
         record.peak_bytes,
         record.mean_bytes,
         record.mean_latency_seconds,
         record.latency_percentile_seconds(95),
         record.finished_seconds,
+        record.memory,
     )
 
 
-def _plan(measured: Mapping[str, Any]) -> SimulatedPlan:
+def _plan(measured: Mapping[str, Any]) -> tuple[SimulatedPlan, dict[int, int]]:
     plan = SimulatedPlan()
     for name, facts in measured["streams"].items():
         plan.stream(name, float(facts["tuple_bytes"]))
@@ -116,7 +186,7 @@ def _plan(measured: Mapping[str, Any]) -> SimulatedPlan:
         if facts["delivers"]:
             for query, weight in facts["queries"].items():
                 plan.query(query, place, float(weight))
-    return plan
+    return plan, places
 
 
 def _source(source: Any, places: Mapping[int, int]) -> Producer:

@@ -248,7 +248,10 @@ class Simulation:
         """Hand on what an operator made; returns the bytes that enter queues and pipes."""
         wiring, producer = self.wiring, made.producer
         if producer in wiring.delivers:
-            self.recorder.output(producer, start_seconds + made.ends, made.arrival, made.mass)
+            ends = start_seconds + made.ends
+            if self.conditions.commits:
+                ends = np.full(len(ends), self.now_seconds)
+            self.recorder.output(producer, ends, made.arrival, made.mass)
         copies, pipes = wiring.copies[producer], len(wiring.pipes[producer])
         if copies:
             wiring.buffers[producer].append(made.arrival, made.mass)

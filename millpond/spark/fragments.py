@@ -22,7 +22,7 @@ from millpond.planning.attempts import may_fail, success
 from millpond.planning.branches import Branch, Outputs, branches
 from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
-from millpond.schema import BEGINNING
+from millpond.schema import BEGINNING, FOREVER
 from millpond.spark.branch_columns import BranchColumns
 from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
@@ -40,7 +40,13 @@ class Fragment:
 
     def __init__(self, node: Node, around: Surroundings, outputs: Outputs) -> None:
         self.node = node
-        self._branches = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
+        self._around = around
+        self._outputs = outputs
+        self._open = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
+        self._past: list[tuple[_ReadBranch, Reader]] = []
+        """Queues that are read up to a time, for what windows still need of before."""
+        self._branches = list(self._open)
+        self.subscriptions: list[tuple[Queue, Reader]] = []
 
     @property
     def is_local(self) -> bool:
@@ -54,17 +60,61 @@ class Fragment:
             {mode: [b.spans(mode, after, until) for b in self._branches] for mode in modes},
         )
 
-    def subscribe(self, cursor: int, needs: frozenset[str]) -> list[tuple[Queue, Reader]]:
+    @property
+    def past(self) -> list[tuple[Queue, Reader]]:
+        """The queues that are read up to a time only."""
+        return [(branch.queue, reader) for branch, reader in self._past]
+
+    def subscribe(self, cursor: int, needs: frozenset[str]) -> None:
         """Registers this fragment with its queues, stating what it will need again."""
-        found = []
-        for branch in self._branches:
-            queue = branch.queue
-            content = ALIVE in needs and not queue.is_stream
-            scans = ALIVE in needs and queue.is_stream
-            kept = retention(queue, branch.window, needs)
-            reader = queue.subscribe(Reader(cursor, kept, needs_content=content, scans=scans))
-            found.append((queue, reader))
-        return found
+        self.subscriptions = [branch.subscribe(cursor, needs) for branch in self._open]
+
+    # -- reading other queues from a time on -----------------------------------------------
+
+    def can_reread(self, node: Node, at: int) -> bool:
+        """Whether what it reads can be told by pages into what is up to a time and what follows."""
+        gone, _ = self._changed(node)
+        queues = [self._open[index].queue for index in gone]
+        return all(queue.is_stream or not queue.is_cut_by(at) for queue in queues)
+
+    def reread(self, node: Node, at: int, needs: frozenset[str]) -> None:
+        """Reads another fragment of the same meaning, for what is later than a time; its operator
+        has come just there."""
+        gone, new = self._changed(node)
+        added = [_ReadBranch(branch, self._around, self._outputs, at) for branch in new]
+        subscribed = [branch.subscribe(at, needs) for branch in added]
+        for index in gone:
+            (queue, reader), branch = self.subscriptions[index], self._open[index]
+            branch.through = at
+            self._past.append((branch, queue.bound(reader, at)))
+        kept = [index for index in range(len(self._open)) if index not in gone]
+        self._open = [self._open[index] for index in kept] + added
+        self.subscriptions = [self.subscriptions[index] for index in kept] + subscribed
+        self.node = node
+        self._branches = [*self._open, *(branch for branch, _ in self._past)]
+
+    def _changed(self, node: Node) -> tuple[list[int], list[Branch]]:
+        """Which branches another fragment has not, and which it has that are new."""
+        new, gone = branches(node), []
+        for index, branch in enumerate(self._open):
+            if branch.branch in new:
+                new.remove(branch.branch)
+            else:
+                gone.append(index)
+        return gone, new
+
+    def let_go(self) -> list[str]:
+        """Forgets what is read up to a time and needed no more; the names of those queues."""
+        over = []
+        for branch, reader in self._past:
+            branch.queue.free()
+            if not branch.queue.is_held_by(reader):
+                over.append((branch, reader))
+        for branch, reader in over:
+            branch.queue.unsubscribe(reader)
+            self._past.remove((branch, reader))
+        self._branches = [*self._open, *(branch for branch, _ in self._past)]
+        return [branch.queue.name for branch, _ in over]
 
     def waiting(self, cursor: int, until: int) -> int:
         """About how many rows a step up to ``until`` would start with."""
@@ -160,13 +210,19 @@ class Reading:
 
 
 class _ReadBranch:
-    """A branch bound to its queue, with its selections prepared."""
+    """A branch bound to its queue, with its selections prepared; it reads what is later than
+    ``since`` and not later than ``through``."""
 
-    def __init__(self, branch: Branch, around: Surroundings, outputs: Outputs) -> None:
+    def __init__(
+        self, branch: Branch, around: Surroundings, outputs: Outputs, since: int | None = None
+    ) -> None:
         self.queue = around.queues[branch.leaf.queue]
         self.window = branch.window
-        self._branch = branch
-        self._since = around.since.get(self.queue.name)
+        self.through = FOREVER
+        self.branch = branch
+        began = around.since.get(self.queue.name) if self.queue.is_stream else None
+        known = [time for time in (since, began) if time is not None]
+        self._since = max(known, default=None)
         self._outputs = outputs
         self._seed = around.limits.seed
         columns = BranchColumns(branch, outputs, self._seed)
@@ -189,6 +245,13 @@ class _ReadBranch:
         """Whether its expressions can be evaluated without Spark."""
         return self._here is not None
 
+    def subscribe(self, cursor: int, needs: frozenset[str]) -> tuple[Queue, Reader]:
+        """Registers it with its queue."""
+        queue = self.queue
+        content, scans = ALIVE in needs and not queue.is_stream, ALIVE in needs and queue.is_stream
+        kept = retention(queue, self.window, needs)
+        return queue, queue.subscribe(Reader(cursor, kept, needs_content=content, scans=scans))
+
     def spans(self, mode: str, after: int, until: int) -> list[Span]:
         """The parts of the queue's pages that a mode asks for."""
         queue = self.queue
@@ -200,8 +263,17 @@ class _ReadBranch:
                 return queue.between(low, high)
             return queue.covering(low, high, BEGINNING - 1 if self._since is None else self._since)
         if mode == STARTED:
-            return queue.between(after, until)
-        return queue.content(after) if mode == ALIVE else queue.ending(after, until)
+            low, high = self._starting(after, until)
+            return queue.between(low, high) if low < high else []
+        return queue.content(after) if mode == ALIVE else self._ending(after, until)
+
+    def _ending(self, after: int, until: int) -> list[Span]:
+        """The elements that end, of those it reads; no page lies on both sides of its bounds."""
+        found = self.queue.ending(after, until)
+        if self._since is None and self.through == FOREVER:
+            return found
+        since = BEGINNING - 1 if self._since is None else self._since
+        return [s for s in found if s.page.first > since and s.page.last <= self.through]
 
     def limited(self, mode: str, span: Span, after: int, until: int) -> Span:
         """A part of a page for a step that goes less far."""
@@ -213,7 +285,7 @@ class _ReadBranch:
     def fresh_spans(self, page: Page | None, after: int, until: int) -> list[Span]:
         """What of a page that comes into the queue starts within the step."""
         low, high = self._starting(after, until)
-        if page is None or page.last <= low or page.first > high:
+        if page is None or low >= high or page.last <= low or page.first > high:
             return []
         return [Span(page, low, high)]
 
@@ -223,15 +295,17 @@ class _ReadBranch:
         if low >= high:
             return []
         part = Part("", low, high, ends=False, is_whole=False)
-        return [Portion(self._branch, self._outputs, self._seed, False, (part,))]
+        return [Portion(self.branch, self._outputs, self._seed, False, (part,))]
 
     def _starting(self, after: int, until: int) -> tuple[int, int]:
-        return self._tuple_times(STARTED, after, until) if self.queue.is_stream else (after, until)
+        if self.queue.is_stream:
+            return self._tuple_times(STARTED, after, until)
+        return (after if self._since is None else max(after, self._since)), min(until, self.through)
 
     def columns(self) -> dict[str, Expression]:
         """What an operator wants of the queue's columns, by name."""
         return {
-            name: substitute(expression, self._branch.expressions)
+            name: substitute(expression, self.branch.expressions)
             for expression, name in self._outputs.expressions
         }
 
@@ -244,23 +318,24 @@ class _ReadBranch:
         low, high = (
             (after, until) if self.window is None else tuple_times(self.window, mode, after, until)
         )
-        return (low if self._since is None else max(low, self._since)), high
+        return (low if self._since is None else max(low, self._since)), min(high, self.through)
 
     def waiting(self, cursor: int, until: int) -> int:
-        return self.queue.waiting(*self._starting(cursor, until))
+        low, high = self._starting(cursor, until)
+        return self.queue.waiting(low, high) if low < high else 0
 
     def ending(self, after: int, until: int) -> int:
         if self.window is not None:
             low, high = self._tuple_times(ENDED, after, until)
             return self.queue.waiting(low, high) if low < high else 0
-        return 0 if self.queue.is_stream else self.queue.count_ending(after, until)
+        return 0 if self.queue.is_stream else total_rows(self._ending(after, until))
 
     def portion(self, mode: str, spans: list[Span]) -> Portion | None:
         """The same for whoever has the files."""
         if self._here is None:
             return None
         parts = tuple(part for span in spans for part in Part.of(span))
-        return Portion(self._branch, self._outputs, self._seed, mode == ENDED, parts)
+        return Portion(self.branch, self._outputs, self._seed, mode == ENDED, parts)
 
     def offending(self, spans: list[Span]) -> Frame | None:
         """The rows on which an expression fails, written as text."""

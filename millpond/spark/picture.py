@@ -18,6 +18,7 @@ from millpond.snapshot import (
 )
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.statistics import Statistics
+from millpond.spark.turns import Turns
 from millpond.spark.units import Unit, Units
 from millpond.storage.queues import Queue
 
@@ -33,6 +34,8 @@ class Picture:
         self.units = Units(queues)
         self.statistics: dict[str, Statistics] = {}
         self.weights: dict[str, float] = {}
+        self.turns = Turns()
+        """What a step costs beside its execution."""
         self.began = time.monotonic()
         self._graph = graph
         self._queues = queues
@@ -81,22 +84,13 @@ class Picture:
             tuple(map(number_of, self._graph.readers(identity))),
             tuple(QueryShare(query, self.weights.get(query, 1.0)) for query in queries),
             measured.output_bytes,
-            measured.step_seconds,
+            measured.step_seconds + self.turns.seconds,
             isinstance(operator, OutputOperator),
         )
 
     def queries(self, identity: str) -> list[str]:
         """The queries that depend on an operator."""
-        found: dict[str, None] = {}
-        seen, waiting = {identity}, [identity]
-        while waiting:
-            operator = self._graph.operators[waiting[-1]]
-            readers = self._graph.readers(waiting.pop())
-            if isinstance(operator, OutputOperator):
-                found[operator.query] = None
-            waiting += [each for each in reversed(readers) if each not in seen]
-            seen.update(readers)
-        return list(found)
+        return self._graph.queries(identity)
 
     def states(
         self, units: Iterable[Unit], under_way: Container[str], is_held: Callable[[Unit], bool]

@@ -18,11 +18,13 @@ from pyspark.sql import SparkSession
 from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
+from millpond.planning.parts import Cut, owner_of
 from millpond.planning.physical import Graph, OutputOperator, name_of, number_of
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
+from millpond.spark.cutting import Cutting
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
@@ -49,14 +51,18 @@ MOST_REPETITIONS = 3
 STATE_BYTES = 2**30
 """How much state the driver holds in memory; the rest it reads again when a step needs it."""
 
+LEAST_STATE_BYTES = 2**20
+"""But so much in any case."""
+
 AT_ONCE_SECONDS = 0.02
 """A step expected to be over by then is done by the loop itself: a thread would cost as much."""
 
 AT_ONCE = "at once"
 """The tag of such a step, which starts no jobs."""
 
-STATISTICS_SECONDS = 1.0
-"""How often strategies are told the measured costs and selectivities."""
+STATISTICS_SECONDS, TELLING_SHARE = 1.0, 0.005
+"""How often strategies are told the measured costs and selectivities: but seldom enough for them to
+take no more than such a part of the time to learn it."""
 
 
 class Listener(Protocol):
@@ -80,6 +86,10 @@ class Listener(Protocol):
 
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done; ``error`` names the place and the thing."""
+        ...
+
+    def cut(self, cut: Cut) -> None:
+        """A part of an operator is about to be one itself, or to be a part again."""
         ...
 
     def lost_spark(self) -> None:
@@ -113,6 +123,8 @@ class SparkRuntime:
         """What waits in the queues."""
         self.tally = Tally()
         """All steps of this run."""
+        self.cutting = Cutting(graph, queues, store, self.picture, self.backlog)
+        """The parts of operators that are operators themselves."""
         self._graph = graph
         self._groups = {} if groups is None else groups
         self._store = store
@@ -139,6 +151,9 @@ class SparkRuntime:
         """The units of the plan that the strategy has seen."""
         self._shown_version = 0
         self._told = time.monotonic()
+        self._telling_since: float | None = None
+        self._telling_seconds = 0.0
+        """How long it took the strategy to learn the plan, and what it was made of."""
 
     @property
     def running(self) -> dict[str, RunningOperator]:
@@ -208,6 +223,7 @@ class SparkRuntime:
             self.backlog.forget(identity)
             del self.statistics[identity]
             self._changed.discard(identity)
+        self.cutting.forget()
         for queue in self.queues.values():
             queue.free()
             self.backlog.count(queue)
@@ -216,6 +232,15 @@ class SparkRuntime:
     def _count_backlog(self, queues: Iterable[str]) -> None:
         for name in queues:
             self.backlog.count(self.queues[name])
+
+    def state_bytes(self) -> int:
+        """How large is what operators keep by key."""
+        states = (running.state for running in self.running.values())
+        return sum(state.bytes for state in states if state is not None)
+
+    def hold_states(self, limit_bytes: int) -> None:
+        """Has the driver hold no more of it than a budget, beside the store."""
+        self._states.limit_bytes = min(STATE_BYTES, max(LEAST_STATE_BYTES, limit_bytes))
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""
@@ -226,7 +251,8 @@ class SparkRuntime:
         """The queries that read pages of a queue again after they have passed them."""
         found: dict[str, None] = {}
         for identity in self._graph.readers(queue):
-            mine = [r for q, r in self.running[identity].subscriptions if q.name == queue]
+            running = self.running[identity]
+            mine = [r for q, r in (*running.subscriptions, *running.past) if q.name == queue]
             if any(reader.comes_back for reader in mine):
                 found |= dict.fromkeys(self.picture.queries(identity))
         return list(found)
@@ -240,6 +266,7 @@ class SparkRuntime:
 
     def plan(self) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
+        self._telling_since = time.monotonic()
         with self._lock:
             self._regroup()
             self._shown = {unit.identity for unit in self.units}
@@ -286,8 +313,18 @@ class SparkRuntime:
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         return [tuple(map(name_of, sorted(group))) for group in found]
 
+    def move_queues(self) -> None:
+        """Puts queues where they are wanted, as far as nobody concerned is at work."""
+        with self._lock:
+            self._regroup()
+
     def _regroup(self) -> None:
         """Has the units be as the placement says, once those concerned are not at work."""
+        if not self._is_regrouped:
+            self.cutting.want(self._placement.by_hand)
+        while (cut := self.cutting.due(self._is_at_work)) is not None:
+            self._listener.cut(cut)
+            self.cut(cut)
         if not self._is_regrouped:
             self._is_regrouped = True
             groups = self.groups()
@@ -296,11 +333,21 @@ class SparkRuntime:
             self._version += 1
             self._changed |= self.running.keys()
 
+    def cut(self, cut: Cut) -> None:
+        """Cuts a part off an operator, or fuses it again; nobody concerned is at work."""
+        self.cutting.do(cut)
+        self._changed &= self.running.keys()
+        self._changed |= {each for each in self.running if owner_of(each) == owner_of(cut.part)}
+        for queue in self.queues.values():
+            self.backlog.count(queue)
+        self._graph_changed()
+
     def _is_at_work(self, unit: Unit) -> bool:
         return unit.identity in self._under_way or self._is_orphaned(unit)
 
     def _is_held(self, unit: Unit) -> bool:
-        return self.units.is_held(unit) or self._is_orphaned(unit)
+        is_to_change = self.units.is_held(unit) or self.cutting.holds(unit)
+        return is_to_change or self._is_orphaned(unit)
 
     def _is_orphaned(self, unit: Unit) -> bool:
         """Whether a step that nobody wants any more is still executed with some of its members."""
@@ -310,6 +357,9 @@ class SparkRuntime:
 
     def has_free_processor(self) -> bool:
         """Whether fewer steps are under way than there are processors."""
+        if self._telling_since is not None:
+            self._telling_seconds = time.monotonic() - self._telling_since
+            self._telling_since = None
         return sum(map(len, self._under_way.values())) < self.limits.processors
 
     def perform(self, decision: Decision) -> None:
@@ -333,6 +383,7 @@ class SparkRuntime:
                 measured.input_bytes = self._row_bytes(member, unit) or measured.input_bytes
             self._under_way.setdefault(identity, deque()).append(step)
             if step.seconds_here(self.statistics) > AT_ONCE_SECONDS:
+                self.picture.turns.interrupted()
                 self._submit(step)
                 return
             step.tag = AT_ONCE
@@ -347,7 +398,8 @@ class SparkRuntime:
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for Spark a tuple is a batch."""
         most = self.limits.step_rows
-        return batch_rows(decision, unit.experience(min(unit.waiting(unit.horizon), most)), most)
+        known = unit.experience(min(unit.waiting(unit.horizon), most))
+        return batch_rows(decision, known.beside(self.picture.turns.seconds), most)
 
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
@@ -375,6 +427,7 @@ class SparkRuntime:
             step.is_executed = True
             self._finished.append(step)
             self._commit_finished()
+            self.picture.turns.over(step.seconds)
 
     def _submit(self, step: UnitStep) -> None:
         step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
@@ -400,6 +453,7 @@ class SparkRuntime:
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
         with self._lock:
+            self.picture.turns.interrupted()
             if self._shown_version != self._version:
                 return True  # there are others than the strategy has decided on
             while not self._finished and not self._is_woken:
@@ -492,7 +546,7 @@ class SparkRuntime:
         self.statistics[identity].record(step.rows, outcome)
         self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
-        if now - self._told > STATISTICS_SECONDS:
+        if now - self._told > max(STATISTICS_SECONDS, self._telling_seconds / TELLING_SHARE):
             self._told = now
             self._version += 1
         self._touch(identity)
@@ -524,14 +578,17 @@ class SparkRuntime:
                 self._processors.cancel(self._frames.started, step.tag)
 
     def _touch(self, identity: str) -> None:
-        for name in self.running[identity].inputs:
+        past = {queue.name for queue, _ in self.running[identity].past}
+        for name in (*self.running[identity].inputs, *past):
             queue = self.queues[name]
             compaction = queue.compaction()
             if compaction is not None:
                 self._listener.compacted(name, compaction)
                 queue.compact(compaction)
             queue.free()
-        self._count_backlog([*self.running[identity].inputs, identity])
+        self._count_backlog([*self.running[identity].inputs, *past, identity])
+        if past:
+            self.cutting.let_go(identity)
         self._changed |= {identity, *self._graph.readers(identity)}
 
     def arrived(self, queue: str) -> None:
@@ -585,9 +642,10 @@ class SparkRuntime:
             running.state.restore(state)
         running.skip(until)
         queue.advance(until)
-        for name in running.inputs:
+        for name in (*running.inputs, *(queue.name for queue, _ in running.past)):
             self.queues[name].free()
         self._count_backlog([*running.inputs, identity])
+        self.cutting.let_go(identity)
         self._changed |= {identity, *self._graph.readers(identity)}
 
     # -- end -------------------------------------------------------------------------------

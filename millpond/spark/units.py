@@ -149,6 +149,11 @@ class Units:
         for each in left:
             self._form((each,))
 
+    def take_apart(self, identity: str) -> None:
+        """The members of a unit stand alone until they are wanted together."""
+        for each in self.of[identity].members:
+            self._form((each,))
+
     def want(self, groups: Iterable[tuple[RunningOperator, ...]]) -> None:
         """From now on these are to be units."""
         self._wanted = {each.identity: group for group in groups for each in group}
@@ -211,6 +216,11 @@ class UnitStep:
     def is_finished(self) -> bool:
         """Whether it was executed, with or without success."""
         return self.is_executed or self.error is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long its members have worked."""
+        return sum(step.outcome.seconds for step in self.steps if step.outcome is not None)
 
     def seconds_here(self, statistics: Mapping[str, Statistics]) -> float:
         """How long it takes in the driver without Spark; infinity if that is not known."""

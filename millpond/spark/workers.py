@@ -70,7 +70,7 @@ class Place:
     @staticmethod
     def of(store: Store) -> Place:
         """Names in a store that nobody else uses."""
-        return Place(str(store.directory), store.new_name("pages"), store.new_name("state"))
+        return Place(str(store.directory), store.new_name("pages"), store.new_state_name())
 
     def path(self, name: str) -> Path:
         """Where a file of the store lies."""

@@ -46,6 +46,11 @@ class KeptState(Protocol):
         """The files of the present version."""
         ...
 
+    @property
+    def bytes(self) -> int:
+        """How large these are."""
+        ...
+
     def close(self) -> None:
         """Gives everything up."""
         ...
@@ -102,7 +107,7 @@ class BucketedState:
         return version
 
     def _write(self, bucket: int, rows: pa.Table, until: int) -> Delta:
-        name = self._store.new_name("state")
+        name = self._store.new_state_name()
         return self._cache.write(self._name(bucket), self.form, self.version, rows, name, until)
 
     def at(self, bucket: int) -> Any:
@@ -151,6 +156,11 @@ class BucketedState:
     def names(self) -> set[str]:
         """The files of the present version."""
         return set(self.version.paths)
+
+    @property
+    def bytes(self) -> int:
+        """How large these are."""
+        return sum(delta.bytes for deltas in self.version.buckets for delta in deltas)
 
     def close(self) -> None:
         """Gives everything up."""
@@ -212,6 +222,11 @@ class PairedState:
     def names(self) -> set[str]:
         """The files of the present versions."""
         return self.left.names | self.right.names
+
+    @property
+    def bytes(self) -> int:
+        """How large these are."""
+        return self.left.bytes + self.right.bytes
 
     def close(self) -> None:
         """Gives everything up."""

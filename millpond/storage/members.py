@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
@@ -55,10 +56,16 @@ class Members:
         with self._guard:
             self._going.append(number)
 
-    def constants(self) -> Constants:
-        """What steps see that begin now."""
+    def told(self, number: int) -> str:
+        """The constants of a query, as people read them."""
         with self._guard:
-            return self._now()
+            table = self._now().table
+        (row,) = table.filter(pc.equal(table[QUERY], number)).to_pylist()
+        del row[QUERY]
+        columns = [*(f"?{i + 1} =" for i in range(len(row) - len(self._streams)))]
+        columns += [f"{stream} after" for stream in self._streams]
+        pairs = zip(columns, row.values(), strict=True)
+        return ", ".join(f"{name} {value}" for name, value in pairs)
 
     def matcher(self, matching: Matching) -> Matcher:
         """A matching with the constants of this moment."""

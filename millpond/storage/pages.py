@@ -112,19 +112,30 @@ class Page:
         """The Parquet files."""
         return [str(self._store.path(name)) for name in self.names]
 
-    def spill(self) -> bool:
-        """Leaves memory for the disk, unless a step needs it now; whether it did."""
+    @property
+    def can_spill(self) -> bool:
+        """Whether it could leave memory: no step needs it now."""
+        return not (self._pins or self.is_free or self.is_spilled)
+
+    def spill(self) -> None:
+        """Leaves memory for the disk, if it can; others may give it up meanwhile."""
         with self._writing:
-            if self._pins or self.is_free or self.is_spilled:
-                return False
+            if not self.can_spill:
+                return
             if not (self._names and self._store.is_durable):
                 name = self._store.new_spilled_name()
-                self._store.write(self.table, name)
+                try:
+                    self._store.write(self.table, name)
+                except OSError:
+                    if self.is_free:
+                        return
+                    raise
                 before, self._names = self._names, (name,)
                 self._store.remove(before)
             self._table = self._times = self._ends = None
             self.is_spilled = True
-            return True
+            if self.is_free:
+                self._drop()
 
     def row_time(self, row: int) -> int:
         """The time of the page's n-th row in order of time; about, if only files are left."""

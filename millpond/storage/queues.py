@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 
 import pyarrow as pa
@@ -66,7 +66,9 @@ class Queue:
     _amounts: list[tuple[int, int]] = field(default_factory=list)
     """For each page the rows and bytes up to and with it, free ones included."""
     _freed: int = 0
-    _kinds: dict[tuple[Retention, bool, bool, bool], ReaderKind] = field(default_factory=dict)
+    freed_until: int = BEGINNING - 1
+    """All that ever came after this time is still there."""
+    _kinds: dict[tuple[Retention, bool, bool, bool, int], ReaderKind] = field(default_factory=dict)
     arrivals: Rate = field(default_factory=Rate)
     """Rows that come in a second."""
     course: Course = field(default_factory=Course)
@@ -104,7 +106,7 @@ class Queue:
         for page, floor in placed:
             self._place(page, floor)
             self._offer(page)
-        self.heartbeat = heartbeat
+        self.heartbeat = self.freed_until = heartbeat
         self.compact(Compaction(base, (), base_time))
 
     def append(self, table: pa.Table, is_sorted: bool = False) -> Page | None:
@@ -137,7 +139,7 @@ class Queue:
     def _offer(self, page: Page) -> None:
         for kind in self._kinds.values():
             kind.hold(page)
-        if not self._kinds:
+        if not page.holders:
             self._unread.append(page)
 
     def _grows(self, page: Page) -> bool:
@@ -248,10 +250,6 @@ class Queue:
                 bytes_ += page.bytes * count // page.rows
         return rows, bytes_
 
-    def count_ending(self, after: int, until: int) -> int:
-        """How many elements ``ending`` would answer, at most."""
-        return sum(span.rows for span in self.ending(after, until))
-
     def oldest_arrival(self, cursor: int) -> float:
         """When the oldest page behind a cursor arrived; infinity if none waits."""
         for page in self._pages[bisect_right(self._lasts, cursor) :]:
@@ -261,8 +259,8 @@ class Queue:
 
     # -- memory ----------------------------------------------------------------------------
 
-    def spill(self, wanted: int) -> None:
-        """Has pages leave memory until so many bytes have, those needed last first.
+    def to_spill(self, wanted: int) -> list[Page]:
+        """Pages of at least so many bytes that could leave memory, those needed last first.
 
         That is what all readers have passed, which is retained, the latest first: it leaves windows
         last. Then it is what came last of the backlog.
@@ -271,13 +269,18 @@ class Queue:
         retained = [page for page in self.pages if page.last <= passed]
         waiting = [page for page in self.pages if page.last > passed]
         base = [self.base] if self.base else []
-        freed = 0
+        found: list[Page] = []
         for page in chain(reversed(retained), base, reversed(waiting)):
-            if freed >= wanted:
-                return
-            if page.spill():
-                freed += page.bytes
-                self.spilled_bytes += page.bytes
+            if wanted <= 0:
+                break
+            if page.can_spill:
+                found.append(page)
+                wanted -= page.bytes
+        return found
+
+    def count_spilled(self) -> None:
+        """Pages have left memory."""
+        self.spilled_bytes = sum(page.bytes for page in self.all_pages if page.is_spilled)
 
     # -- readers ---------------------------------------------------------------------------
 
@@ -288,7 +291,7 @@ class Queue:
 
     def subscribe(self, reader: Reader) -> Reader:
         """A new reader, which holds the pages there are."""
-        key = (reader.retention, reader.needs_content, reader.scans, reader.works)
+        key = reader.kind
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = ReaderKind(*key)
@@ -296,25 +299,40 @@ class Queue:
                 kind.hold(page)
             if reader.needs_content:
                 kind.summed(self.base_time)
-            self._unread = []
+        elif reader.cursor < kind.least_cursor:
+            kind.hold_again(self.pages, reader.cursor)
+        self._unread = [page for page in self._unread if not page.holders]
         kind.add(reader)
         return reader
 
     def remains(self, known: set[Reader]) -> Remains:
-        """What is needed of a page that these readers have passed; others may need all of it."""
-        kinds = self._kinds.values()
+        """What is needed of a new page once these readers have passed it; others may need all."""
+        kinds = [kind for kind in self._kinds.values() if kind.through == FOREVER]
         if any(k.needs_content or k.scans or not k.readers <= known for k in kinds):
             return Remains.ALL
         return max((k.retention.remains for k in kinds), default=Remains.ALL, key=lambda r: r.value)
 
     def unsubscribe(self, reader: Reader) -> None:
         """A reader leaves."""
-        key = (reader.retention, reader.needs_content, reader.scans, reader.works)
-        kind = self._kinds[key]
+        kind = self._kinds[reader.kind]
         kind.readers.discard(reader)
         if not kind.readers:
-            del self._kinds[key]
+            del self._kinds[reader.kind]
             self._unread += kind.let_go_all()
+
+    def bound(self, reader: Reader, through: int) -> Reader:
+        """From now on a reader needs only what is not later than a time it has reached."""
+        bounded = self.subscribe(replace(reader, works=False, through=through))
+        self.unsubscribe(reader)
+        return bounded
+
+    def is_held_by(self, reader: Reader) -> bool:
+        """Whether any page is still needed by a reader, or by one like it."""
+        return self._kinds[reader.kind].is_holding
+
+    def is_cut_by(self, time: int) -> bool:
+        """Whether a page has rows both up to a time and after it."""
+        return any(page.first <= time < page.last for page in self.pages)
 
     # -- letting pages go ------------------------------------------------------------------
 
@@ -332,6 +350,7 @@ class Queue:
                 page.free()
                 self._count(page, -1)
                 self._freed += 1
+                self.freed_until = max(self.freed_until, page.last)
         if self._freed > len(self._pages) // 2:
             self._index()
 
@@ -409,10 +428,12 @@ class Queue:
         if len(self._pages) < MERGE_PAGES or not (scans or ends):
             return None
         passed = min(kind.least_cursor for kind in kinds)
+        bound = max((kind.through for kind in kinds if kind.through < FOREVER), default=None)
         old = [
             p
             for p in self._pages[: bisect_right(self._floors, passed)]
             if p.last <= passed and not p.is_free and p.is_in_driver
+            if bound is None or p.first > bound
         ]
         old = [p for p in old if p.rows < MERGE_ROWS] if scans else self._levelled(old)
         if len(old) < (MERGE_PAGES if scans else 2):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -72,6 +73,7 @@ class Reader:
 
     ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
     pages there are, so few large ones are better. ``works``: what it has not read is backlog.
+    ``through``: it reads nothing that is later.
     """
 
     cursor: int
@@ -79,6 +81,12 @@ class Reader:
     needs_content: bool = False
     scans: bool = False
     works: bool = True
+    through: int = FOREVER
+
+    @property
+    def kind(self) -> tuple[Retention, bool, bool, bool, int]:
+        """What it has in common with others that need pages equally long."""
+        return self.retention, self.needs_content, self.scans, self.works, self.through
 
     @property
     def comes_back(self) -> bool:
@@ -94,6 +102,7 @@ class ReaderKind:
     needs_content: bool
     scans: bool = False
     works: bool = True
+    through: int = FOREVER
     readers: set[Reader] = field(default_factory=set)
     unsummed: list[Page] = field(default_factory=list)
     """Pages whose changes are not yet summed up, where readers need the content."""
@@ -120,11 +129,20 @@ class ReaderKind:
 
     def hold(self, page: Page) -> None:
         """Keeps a page until the slowest reader has passed it."""
+        if page.first > self.through:
+            return
         page.holders += 1
         if self.needs_content:
             self.unsummed.append(page)
         else:
             self._push(page)
+
+    def hold_again(self, pages: Iterable[Page], cursor: int) -> None:
+        """Keeps what a reader needs that comes later and is less far than all others."""
+        held = {id(page) for page in self.unsummed} | {id(page) for _, _, page in self._held}
+        for page in pages:
+            if id(page) not in held and self.retention.until(page) > cursor:
+                self.hold(page)
 
     def summed(self, until: int) -> None:
         """The changes up to a time are summed up: their pages are needed like others' now."""
@@ -135,6 +153,11 @@ class ReaderKind:
 
     def _push(self, page: Page) -> None:
         heapq.heappush(self._held, (self.retention.until(page), next(self._numbers), page))
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether it needs any page."""
+        return bool(self._held or self.unsummed)
 
     def let_go(self) -> list[Page]:
         """The pages that this kind was the last to hold and needs no more."""

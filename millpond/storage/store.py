@@ -67,6 +67,8 @@ class Store:
         """The bytes of all pages that are not free."""
         self.cached_bytes = CACHED_BYTES
         """How much of what was read back from files is remembered."""
+        self.states_to_disk = False
+        """Whether there is no room in memory for what operators keep by key."""
         self._disk: Path | None = None
         self._disk_lock: int | None = None
         self._numbers = itertools.count()
@@ -85,17 +87,26 @@ class Store:
         """A name within the store that no file had before."""
         return f"{folder}/{self.run}-{next(self._numbers)}{suffix}"
 
+    def new_state_name(self) -> str:
+        """A name for what an operator keeps, on disk if memory has no room for it."""
+        if self.is_durable or not self.states_to_disk:
+            return self.new_name("state")
+        return self._new_name_on_disk()
+
     def new_spilled_name(self) -> str:
         """A name on disk, for a page that memory has no room for."""
         if self.is_durable:
             return self.new_name("pages", ".parquet")
+        return self._new_name_on_disk(".parquet")
+
+    def _new_name_on_disk(self, suffix: str = "") -> str:
         if self._disk is None:
             parent = Path(tempfile.gettempdir())
             _remove_abandoned(parent)
             self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
             self._disk_lock = _locked(self._disk)
             (self.directory / SPILLED).symlink_to(self._disk)
-        return self.new_name(SPILLED, ".parquet")
+        return self.new_name(SPILLED, suffix)
 
     def new_slot(self) -> Path:
         """An empty directory for links to pages."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from millpond import Engine
-from millpond.cli.top import OperatorView, bottleneck, view
+from millpond.bottleneck import OperatorView, bottleneck
+from millpond.cli.top import view
 from tests.cli.test_run import code_of
 
 SCRIPT = """\
@@ -32,11 +33,11 @@ def busy(load: float, waiting: int = 0) -> OperatorView:
 
 def test_the_bottleneck_is_said_in_words() -> None:
     light = OperatorView("op1", "Output q (arrivals)", 9.0, 9.0, 0.1, 0, 0.0)
-    assert bottleneck([]) == "bottleneck: nobody, nothing runs"
-    assert bottleneck([light]) == "bottleneck: nobody; the inputs set the pace"
-    assert bottleneck([light, busy(0.5)]).startswith("bottleneck: nobody yet; op2 (Join)")
+    assert bottleneck([]) == "nobody: nothing runs"
+    assert bottleneck([light]) == "nobody; the inputs set the pace"
+    assert bottleneck([light, busy(0.5)]).startswith("nobody yet; op2 (Join)")
     assert bottleneck([light, busy(0.95, 3_000)]) == (
-        "bottleneck: op2 (Join) is busy 95% of the time and 3,000 rows wait for it, 300 s of input"
+        "op2 (Join) takes 95% of the time; 3,000 rows wait for it, 300 s of input"
     )
 
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from examples import demo
 from millpond.cli.checking import checked
+from millpond.demo import text as demo
 from millpond.settings import Settings
 
-EXAMPLES = sorted(Path(demo.__file__).parent.glob("*.cql"))
+EXAMPLES = sorted(Path(__file__).parents[2].joinpath("examples").glob("*.cql"))
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
@@ -30,3 +30,8 @@ def test_the_dashboard_collects_urls_and_fits_one_line() -> None:
     assert list(dashboard.urls) == ["http://x/"]
     assert "shopping URLs:     1" in dashboard.line()
     assert "\n" not in dashboard.line()
+
+
+def test_the_demo_brings_the_example_along() -> None:
+    shown = (Path(__file__).parents[2] / "examples/stream_examples.cql").read_text()
+    assert demo.SCRIPT.read_text() == shown

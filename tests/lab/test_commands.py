@@ -28,6 +28,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
         "sows": experiment("sows", HOLDS, FAILS),
     }
     for place in ("catalogue", "report", "commands"):
+        monkeypatch.setattr(f"millpond.lab.{place}.everything", lambda: made)
+    for place in ("catalogue", "commands"):
         monkeypatch.setattr(f"millpond.lab.{place}.experiments", lambda: made)
     return made
 

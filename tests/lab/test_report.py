@@ -23,7 +23,7 @@ def test_the_same_run_writes_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_report_shows_all_verdicts_and_escapes_text(monkeypatch: pytest.MonkeyPatch) -> None:
     pigs = experiment("pigs", HOLDS, DIFFERS, FAILS)
-    monkeypatch.setattr("millpond.lab.report.experiments", lambda: {"pigs": pigs})
+    monkeypatch.setattr("millpond.lab.report.everything", lambda: {"pigs": pigs})
     page = report.html([run_one(pigs)])
     assert "3 claims: 1 hold, 1 differ, 1 fail" in page
     for verdict in ("holds", "differs", "fails"):

@@ -96,7 +96,7 @@ def test_a_row_is_tagged_where_the_first_constant_is_needed(shape):
     """The aggregate below is the same for all queries, and runs once."""
     text = "SELECT k, count(*) AS c FROM S [RANGE 5] GROUP BY k HAVING count(*) > 3"
     assert str(shape(text).plan).splitlines() == [
-        "Match queries ON (count(*) > #2)",
+        "Match queries ON (count(*) > ?1)",
         "  Aggregate count(*) BY k",
         "    Window RANGE 5",
         "      Stream S",

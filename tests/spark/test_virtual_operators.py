@@ -296,7 +296,9 @@ def test_queues_by_hand_are_shown_and_found_again(tmp_path):
         first = next(row for row in rows if row["after"] == "op1")
         named = {name: first[name] for name in ("after", "before", "queue", "by hand")}
         assert named == {"after": "op1", "before": "op2", "queue": "yes", "by hand": "queue"}
-    with pytest.raises(StateError, match="linear = apart, now with linear = fused; set the same"):
+    with pytest.raises(
+        StateError, match=r"with linear = apart, now with linear = functions; set the same"
+    ):
         Engine(store=store)
     for _ in range(2):  # from the log, then from one that begins with a checkpoint
         with Engine({"linear": "apart"}, store=store) as engine:

@@ -18,7 +18,7 @@ from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER
 from millpond.storage import queues
 from millpond.storage import store as stores
-from millpond.storage.pages import Page, Span, concatenated
+from millpond.storage.pages import Page, Span, concatenated, total_rows
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 from millpond.storage.store import Store
@@ -30,6 +30,12 @@ def elements(*rows: tuple[int, int, int]) -> pa.Table:
     """Elements (start, end, value) of weight one."""
     columns = zip(*((start, end, 1, value) for start, end, value in rows), strict=True)
     return pa.table([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
+
+
+def spill(queue: Queue, wanted: int) -> None:
+    for page in queue.to_spill(wanted):
+        page.spill()
+    queue.count_spilled()
 
 
 def times(found: list[Span] | list[Page]) -> list[int]:
@@ -108,14 +114,14 @@ def test_a_long_page_does_not_grow(queue: Queue, monkeypatch: pytest.MonkeyPatch
 def test_what_ends_is_found_by_its_end_whatever_its_start(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (2, 5, 1), (3, FOREVER, 2), (4, 6, 3)))
     assert concatenated(queue.ending(4, 8), SCHEMA)["c0"].to_pylist() == [1, 3]
-    assert queue.count_ending(4, 8) == 2
-    assert queue.count_ending(9, 20) == 0
+    assert total_rows(queue.ending(4, 8)) == 2
+    assert total_rows(queue.ending(9, 20)) == 0
 
 
 def test_what_has_not_begun_does_not_end(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (7, 8, 1)))
     assert concatenated(queue.ending(5, 9), SCHEMA)["c0"].to_pylist() == [0]
-    assert queue.count_ending(5, 9) == 1
+    assert total_rows(queue.ending(5, 9)) == 1
 
 
 def test_a_page_goes_when_every_reader_has_passed_it(queue: Queue, store: Store) -> None:
@@ -291,7 +297,7 @@ def test_what_is_spilled_is_read_again_and_the_earliest_of_the_backlog_stays(
     reader.cursor = 20
     one = queue.pages[0].bytes
     for pages, left in [(1, [0, 2, 3]), (2, [2]), (9, [])]:
-        queue.spill(pages * one)
+        spill(queue, pages * one)
         in_memory = [n for n, page in enumerate(queue.pages) if not page.is_spilled]
         assert in_memory == left
         assert queue.spilled_bytes == (4 - len(left)) * one
@@ -309,8 +315,43 @@ def test_a_page_that_a_step_reads_is_not_spilled(queue: Queue) -> None:
     page = queue.append(elements((1, FOREVER, 1)))
     assert page is not None
     page.pin()
-    queue.spill(1)
+    spill(queue, 1)
     assert (page.is_spilled, queue.spilled_bytes) == (False, 0)
     page.unpin()
-    queue.spill(1)
+    spill(queue, 1)
     assert page.is_spilled
+
+
+def test_who_comes_later_and_is_less_far_finds_what_others_have_let_go(queue: Queue) -> None:
+    ahead = queue.subscribe(Reader(0))
+    behind = queue.subscribe(Reader(0, Retention(ends=True)))
+    queue.append(elements((1, 9, 1), (2, 9, 2)))
+    queue.advance(5)
+    ahead.cursor = 5
+    queue.free()
+    late = queue.subscribe(Reader(0))
+    queue.unsubscribe(behind)
+    queue.free()
+    assert times(queue.between(0, 5)) == [1, 2]
+    late.cursor = 5
+    queue.free()
+    assert queue.pages == []
+
+
+def test_a_bounded_reader_holds_nothing_later(queue: Queue) -> None:
+    reader = queue.subscribe(Reader(0, Retention(ends=True)))
+    queue.append(elements((1, 9, 1)))
+    queue.advance(5)
+    reader.cursor = 5
+    bounded = queue.bound(reader, 5)
+    assert not queue.is_cut_by(5)
+    assert queue.backlog() == (0, 0)
+    queue.append(elements((6, 20, 2)))
+    queue.advance(7)
+    queue.free()
+    assert times(queue.pages) == [1]
+    assert queue.is_held_by(bounded)
+    bounded.cursor = 9
+    queue.free()
+    assert queue.pages == []
+    assert not queue.is_held_by(bounded)

@@ -55,6 +55,7 @@ SHOWN = (
     "queues",
     "statistics",
     "latency",
+    "sharing",
     "settings",
     "all",
 )

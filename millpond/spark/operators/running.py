@@ -17,10 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import Outputs
 from millpond.planning.keys import key_positions
-from millpond.planning.physical import Operator
+from millpond.planning.physical import Operator, queues_in
 from millpond.schema import Schema
 from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
@@ -94,8 +95,38 @@ class RunningOperator:
             for index, node in enumerate(operator.inputs)
         ]
         self.subscriptions: list[tuple[Queue, Reader]] = []
+        """The queues it reads on and on."""
+        self.past: list[tuple[Queue, Reader]] = []
+        """The queues it read before, for what windows still need of them."""
         for index, fragment in enumerate(self.fragments):
-            self.subscriptions += fragment.subscribe(cursor, self.needs_of(index))
+            fragment.subscribe(cursor, self.needs_of(index))
+        self._subscribed()
+
+    def _subscribed(self) -> None:
+        self.subscriptions = [each for f in self.fragments for each in f.subscriptions]
+        self.past = [each for f in self.fragments for each in f.past]
+
+    # -- reading other queues from a time on -----------------------------------------------
+
+    def can_reread(self, nodes: Sequence[Node], at: int) -> bool:
+        """Whether it can read these fragments from a time on."""
+        pairs = zip(self.fragments, nodes, strict=True)
+        return all(fragment.can_reread(node, at) for fragment, node in pairs)
+
+    def reread(self, nodes: Sequence[Node], at: int) -> None:
+        """From where it has come, reads fragments of the same meaning that have other queues."""
+        for index, (fragment, node) in enumerate(zip(self.fragments, nodes, strict=True)):
+            if node != fragment.node:
+                fragment.reread(node, at, self.needs_of(index))
+        self.inputs = queues_in(nodes)
+        self.__dict__.pop("is_local", None)
+        self._subscribed()
+
+    def let_go(self) -> list[str]:
+        """Forgets the queues of before that nothing is needed of any more; their names."""
+        names = [name for fragment in self.fragments for name in fragment.let_go()]
+        self._subscribed()
+        return names
 
     def needs_of(self, index: int) -> frozenset[str]:
         """What the operator asks of its n-th fragment."""
@@ -334,12 +365,12 @@ class RunningOperator:
         """Moves the cursor over a step, or over a time in which nothing happens."""
         self.cursor = until
         self.claimed = max(self.claimed, until)
-        for _, reader in self.subscriptions:
+        for _, reader in (*self.subscriptions, *self.past):
             reader.cursor = until
 
     def close(self) -> None:
         """Leaves its queues and gives its slots up."""
-        for queue, reader in self.subscriptions:
+        for queue, reader in (*self.subscriptions, *self.past):
             queue.unsubscribe(reader)
         self.plans.close()
         if self.state is not None:

@@ -1,0 +1,216 @@
+"""A server under load: many queries, many readers, tuples by POST; and what a slow reader does.
+
+    python -m benchmarks.serve_load [--quick] [--out DIR] [--rows TUPLES_A_SECOND]
+
+1,000 registered queries, 200 readers of server-sent events, 10,000 tuples a second by POST from
+this process, all on one machine. Delivery lag is from before the POST until a reader has the row.
+Goals: /ping p95 below 100 ms, delivery p95 below 2 s; neighbours of readers that never read keep
+their p95 within 10 %.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+from matplotlib.figure import Figure
+
+from benchmarks.reporting import Report, options, progress
+
+QUERIES, READERS, TUPLES = 1_000, 200, 10_000
+POSTS_A_SECOND = 10
+PING_GOAL_SECONDS, LAG_GOAL_SECONDS, HARM_GOAL = 0.1, 2.0, 1.1
+SLOW_READERS = 5
+STREAM = "CREATE STREAM S (k INT, sent DOUBLE);"
+
+
+@dataclass
+class Load:
+    """What was seen in one run."""
+
+    lags: list[float] = field(default_factory=list)
+    pings: list[float] = field(default_factory=list)
+    posts: list[float] = field(default_factory=list)
+    sent: int = 0
+    is_over: bool = False
+
+    def p95(self, values: list[float]) -> float:
+        return float(np.percentile(values, 95)) if values else float("nan")
+
+
+def main() -> None:
+    parser = options(__doc__ or "", "tuples a second")
+    asked = parser.parse_args()
+    report = Report("serve_load", asked.out)
+    seconds = 15.0 if asked.quick else 60.0
+    rate = asked.rows or TUPLES
+    with tempfile.TemporaryDirectory() as directory:
+        script = Path(directory) / "load.cql"
+        script.write_text(STREAM)
+        port = _free_port()
+        command = [sys.executable, "-m", "millpond", "serve", str(script), "--port", str(port)]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            _measure(report, f"http://127.0.0.1:{port}", server.pid, seconds, rate)
+        finally:
+            server.terminate()
+            server.wait(60)
+    report.close()
+
+
+def _measure(report: Report, url: str, pid: int, seconds: float, rate: int) -> None:
+    _wait_until_ready(url)
+    registration = _register(url)
+    with progress(3) as work:
+        work("warming up")
+        _ = asyncio.run(_run(url, 5.0, rate, 0))
+        work("all readers read")
+        calm = asyncio.run(_run(url, seconds, rate, 0))
+        work(f"{SLOW_READERS} readers never read")
+        slow = asyncio.run(_run(url, seconds, rate, SLOW_READERS))
+    rss = psutil.Process(pid).memory_info().rss
+    about = {"queries": QUERIES, "readers": READERS, "tuples_per_second": calm.sent / seconds}
+    report.value("registration of a query", 1e3 * registration / QUERIES, "ms")
+    report.value("tuples taken", calm.sent / seconds, "tuples/s", **about)
+    report.value("events delivered", len(calm.lags) / seconds, "events/s", **about)
+    _goal(report, "delivery lag p95", calm.p95(calm.lags), LAG_GOAL_SECONDS, about)
+    _goal(report, "/ping p95", calm.p95(calm.pings), PING_GOAL_SECONDS, about)
+    report.value("POST p95", 1e3 * calm.p95(calm.posts), "ms")
+    report.value("RSS of the server", rss / 2**20, "MB")
+    harm = slow.p95(slow.lags) / calm.p95(calm.lags)
+    report.ratio(
+        "neighbours of slow readers, p95",
+        harm,
+        HARM_GOAL,
+        at_most=True,
+        millpond=slow.p95(slow.lags),
+        peer=calm.p95(calm.lags),
+    )
+    report.draw("lag", lambda figure: _plot(figure, calm, slow))
+
+
+def _goal(report: Report, case: str, seconds: float, goal: float, about: dict[str, Any]) -> None:
+    report.value(case, 1e3 * seconds, "ms", **about, goal=1e3 * goal, met=seconds < goal)
+
+
+def _plot(figure: Figure, calm: Load, slow: Load) -> None:
+    axes = figure.subplots()
+    for name, load in (("all read", calm), (f"{SLOW_READERS} never read", slow)):
+        lags = np.sort(load.lags)
+        axes.plot(lags, np.linspace(0, 1, len(lags)), label=name)
+    axes.set_xlabel("delivery lag in seconds")
+    axes.set_ylabel("share of events")
+    axes.legend()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_ready(url: str) -> None:
+    for _ in range(600):
+        try:
+            if httpx.get(url + "/ready", timeout=1).status_code == 200:
+                return
+        except httpx.HTTPError:
+            time.sleep(0.1)
+    raise SystemExit("the server never came up")
+
+
+def _register(url: str) -> float:
+    began = time.perf_counter()
+    for first in range(0, QUERIES, 100):
+        text = ";".join(
+            f"CREATE QUERY q{n} AS SELECT k, sent FROM S WHERE k = {n}"
+            for n in range(first, first + 100)
+        )
+        httpx.post(url + "/api/execute", json={"text": text}, timeout=120).raise_for_status()
+    return time.perf_counter() - began
+
+
+async def _run(url: str, seconds: float, rate: int, slow: int) -> Load:
+    load = Load()
+    host, port = url.removeprefix("http://").split(":")
+    readers = [
+        asyncio.create_task(_read(load, host, int(port), number)) for number in range(READERS)
+    ]
+    idle = [await _open(host, int(port), number) for number in range(slow)]
+    await asyncio.sleep(1.0)
+    async with httpx.AsyncClient(base_url=url, timeout=30) as http:
+        await asyncio.gather(
+            _every(1 / POSTS_A_SECOND, seconds, lambda: _post(load, http, rate // POSTS_A_SECOND)),
+            _every(0.1, seconds, lambda: _ping(load, http)),
+        )
+    await asyncio.sleep(2.0)
+    load.is_over = True
+    for task in readers:
+        task.cancel()
+    await asyncio.gather(*readers, return_exceptions=True)
+    for _, writer in idle:
+        writer.close()
+    return load
+
+
+async def _every(pause: float, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
+    """Begins an action again and again, whether or not the one before is over."""
+    loop = asyncio.get_running_loop()
+    began, tasks = loop.time(), []
+    for number in range(int(seconds / pause)):
+        await asyncio.sleep(max(0.0, began + number * pause - loop.time()))
+        tasks.append(asyncio.ensure_future(action()))
+    await asyncio.gather(*tasks)
+
+
+async def _post(load: Load, http: httpx.AsyncClient, rows: int) -> None:
+    began = time.time()
+    first = load.sent
+    load.sent += rows
+    lines = [f'{{"k":{(first + n) % QUERIES},"sent":{began!r}}}' for n in range(rows)]
+    answer = await http.post("/api/streams/S/tuples", content="\n".join(lines))
+    answer.raise_for_status()
+    load.posts.append(time.time() - began)
+
+
+async def _ping(load: Load, http: httpx.AsyncClient) -> None:
+    began = time.time()
+    (await http.get("/ping")).raise_for_status()
+    load.pings.append(time.time() - began)
+
+
+async def _open(
+    host: str, port: int, query: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(host, port, limit=2**22)
+    path = f"/api/queries/q{query}/results?format=sse"
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    await writer.drain()
+    return reader, writer
+
+
+async def _read(load: Load, host: str, port: int, query: int) -> None:
+    reader, writer = await _open(host, port, query)
+    try:
+        while line := await reader.readline():
+            if line.startswith(b"data: [{"):
+                now = time.time()
+                load.lags += [now - row["row"]["sent"] for row in json.loads(line[6:])]
+    finally:
+        writer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""The control tables of what is declared: queries, streams, relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors.python_values import moment
+from millpond.entities.attributes import Attribute, Read, knob, statistic
+from millpond.entities.control_tables import Kind
+from millpond.errors import StateError
+from millpond.intake import END
+from millpond.schema import BEGINNING, Type
+from millpond.settings import format_duration
+from millpond.storage.queues import Queue
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+
+
+def quoted(name: str) -> str:
+    """A name as CQL reads it, whatever is in it.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _names(kind: type[Any]) -> Callable[[Engine], list[str]]:
+    return lambda engine: [entry.name for entry in engine.catalog.of_kind(kind)]
+
+
+# -- queries -------------------------------------------------------------------------------
+
+
+def _state(engine: Engine, name: str) -> str:
+    if any(failure.query == name for failure in engine.failures()):
+        return "failed"
+    return "active" if engine.query_entry(name).active else "inactive"
+
+
+def _error(engine: Engine, name: str) -> str:
+    return next((f.error for f in engine.failures() if f.query == name), "")
+
+
+def _set_weight(engine: Engine, name: str, value: float) -> None:
+    engine.execute_anew(f"ALTER QUERY {quoted(name)} SET WEIGHT {value!r}")
+
+
+def _set_active(engine: Engine, name: str, value: bool) -> None:
+    engine.execute_anew(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
+
+
+def _latency(part: str) -> Read:
+    return lambda engine, name: getattr(engine.latency(name), f"{part}_seconds")
+
+
+def _complete_until(engine: Engine, name: str) -> str:
+    log = engine.deliveries.of(name)
+    return _time(log.complete_until, log.format_time)
+
+
+def _time(ticks: int, format_time: Callable[[int], Any]) -> str:
+    if ticks <= BEGINNING:
+        return ""
+    return "the end" if ticks >= END else str(format_time(ticks))
+
+
+def _operators(engine: Engine, name: str) -> str:
+    try:
+        return ", ".join(sorted(engine.graph.upstream(engine.queries.output_of(name))))
+    except StateError:  # it does not run
+        return ""
+
+
+QUERY = Kind(
+    "query",
+    "a continuous query",
+    _names(QueryEntry),
+    (
+        statistic("state", "text", "active, inactive or failed", _state),
+        knob(
+            "weight",
+            "number",
+            "how much it matters to strategies",
+            lambda e, q: e.query_entry(q).weight,
+            _set_weight,
+            above=0,
+        ),
+        knob(
+            "active",
+            "boolean",
+            "whether its answer is kept up to date",
+            lambda e, q: e.query_entry(q).active,
+            _set_active,
+        ),
+        statistic(
+            "on_error",
+            "text",
+            "what a row does on which an expression fails: stop the query, or be skipped",
+            lambda e, q: e.query_entry(q).on_error,
+        ),
+        statistic("error", "text", "why it stands still", _error),
+        statistic("results", "integer", "elements put out so far", lambda e, q: e.result_count(q)),
+        statistic(
+            "left_out",
+            "integer",
+            "elements left out by ON ERROR SKIP",
+            lambda e, q: e.left_out_count(q),
+        ),
+        statistic("complete_until", "text", "up to when its answer is complete", _complete_until),
+        *(
+            statistic(
+                f"latency_{part}_seconds",
+                "number",
+                f"from arrival to output, {part}",
+                _latency(part),
+                "s",
+            )
+            for part in ("mean", "p50", "p95", "p99")
+        ),
+        statistic("text", "text", "the query in CQL", lambda e, q: e.query_entry(q).text),
+        statistic("operators", "text", "the operators that work for it", _operators),
+    ),
+)
+
+
+# -- streams and relations -----------------------------------------------------------------
+
+
+def _queue(engine: Engine, name: str) -> Queue:
+    return engine.inputs.queues_of(name)[0]
+
+
+def _backlog_bytes(engine: Engine, name: str) -> int:
+    return engine.runtime.backlog.of(_queue(engine, name).name).bytes if engine.has_runtime else 0
+
+
+def _promised(engine: Engine, name: str) -> str:
+    entry, tick = engine.catalog.get(name), engine.catalog.tick_microseconds
+    column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
+    counts = (
+        isinstance(entry, StreamEntry)
+        and column is not None
+        and entry.schema[column].type is not Type.TIMESTAMP
+    )
+    heartbeat = _queue(engine, name).heartbeat
+    return _time(heartbeat, lambda ticks: ticks if counts else moment(ticks, tick))
+
+
+def _schema(engine: Engine, name: str) -> str:
+    return str(getattr(engine.catalog.get(name), "schema", ""))
+
+
+def _source(engine: Engine, name: str) -> str:
+    return str(getattr(engine.catalog.get(name), "source", ""))
+
+
+def _shared() -> tuple[Attribute, ...]:
+    """What streams and relations have in common."""
+    return (
+        statistic("columns", "text", "its columns", _schema),
+        statistic("source", "text", "where its rows come from", _source),
+        statistic(
+            "rate",
+            "number",
+            "rows that come in a second, of late",
+            lambda e, s: _queue(e, s).arrivals.per_second(),
+            "rows/s",
+        ),
+        statistic("backlog_bytes", "integer", "what waits in its queue", _backlog_bytes, "bytes"),
+        statistic("promised", "text", "nothing at or before this time will follow", _promised),
+        statistic(
+            "held_back",
+            "boolean",
+            "whether its source waits, as there is no room",
+            lambda e, s: s.lower() in e.inputs.held,
+        ),
+    )
+
+
+def _delay(engine: Engine, name: str) -> str:
+    entry = engine.catalog.get(name)
+    ticks = entry.delay_ticks if isinstance(entry, StreamEntry) else 0
+    return format_duration(ticks * engine.catalog.tick_microseconds) if ticks else "none"
+
+
+STREAM = Kind(
+    "stream",
+    "a growing sequence of tuples",
+    _names(StreamEntry),
+    (
+        *_shared(),
+        statistic(
+            "arrived",
+            "integer",
+            "tuples that came so far",
+            lambda e, s: e.inputs.streams[s.lower()].arrived,
+        ),
+        statistic(
+            "late",
+            "integer",
+            "tuples that came too late",
+            lambda e, s: e.inputs.streams[s.lower()].late_count,
+        ),
+        statistic("delay", "text", "how late a tuple may come", _delay),
+    ),
+)
+
+RELATION = Kind(
+    "relation",
+    "a set of rows that changes over time",
+    _names(RelationEntry),
+    (
+        *_shared(),
+        statistic(
+            "changes",
+            "integer",
+            "rows put in or taken out so far",
+            lambda e, r: e.inputs.relation(r).changed_rows,
+        ),
+    ),
+)

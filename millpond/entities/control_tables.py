@@ -1,0 +1,125 @@
+"""Entities of all kinds, found by kind and name; generic get, set and watch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from millpond.entities.attributes import Attribute
+from millpond.errors import StateError
+from millpond.spelling import suggestion
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+
+WATCH_SECONDS = 0.5
+"""How often a watched attribute is looked at."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All entities of one kind: how they are found, and their attributes."""
+
+    name: str
+    meaning: str
+    names: Callable[[Engine], list[str]]
+    attributes: tuple[Attribute, ...]
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute of a name."""
+        for each in self.attributes:
+            if each.name == name.lower():
+                return each
+        known = [each.name for each in self.attributes]
+        raise StateError(f'a {self.name} has no attribute "{name}"{suggestion(name, known)}')
+
+
+@dataclass(frozen=True)
+class Entity:
+    """One thing that runs, with its control table."""
+
+    engine: Engine
+    kind: Kind
+    name: str
+
+    def get(self, attribute: str) -> Any:
+        """The present value of an attribute."""
+        return self._value(self.kind.attribute(attribute))
+
+    def _value(self, attribute: Attribute) -> Any:
+        with self.engine.held():
+            if self.name not in self.kind.names(self.engine):
+                raise StateError(f'{self.kind.name} "{self.name}" is gone')
+            return plain(attribute.read(self.engine, self.name))
+
+    def set(self, attribute: str, value: Any) -> None:
+        """Sets a knob; what is out of its limits, or a statistic, is refused."""
+        found = self.kind.attribute(attribute)
+        if found.write is None:
+            knobs = ", ".join(a.name for a in self.kind.attributes if a.is_knob) or "none"
+            raise StateError(
+                f"{found.name} of a {self.kind.name} is measured, not set; knobs: {knobs}"
+            )
+        found.write(self.engine, self.name, found.checked(value))
+
+    def values(self) -> dict[str, Any]:
+        """All attributes with their present values, of one moment."""
+        with self.engine.held():
+            return {
+                each.name: plain(each.read(self.engine, self.name)) for each in self.kind.attributes
+            }
+
+    def watch(self, attribute: str, seconds: float = WATCH_SECONDS) -> Iterator[Any]:
+        """The value now, and again whenever it has changed; ends when the entity is gone."""
+        last: Any = object()
+        found = self.kind.attribute(attribute)
+        while True:
+            try:
+                value = self._value(found)
+            except StateError:
+                return
+            if value != last:
+                yield value
+                last = value
+            time.sleep(seconds)
+
+
+class Entities:
+    """Everything that runs in an engine."""
+
+    def __init__(self, engine: Engine, kinds: tuple[Kind, ...]) -> None:
+        self._engine = engine
+        self.kinds = {kind.name: kind for kind in kinds}
+
+    def kind(self, name: str) -> Kind:
+        """A kind by its name, such as ``queue``."""
+        found = self.kinds.get(name.lower())
+        if found is None:
+            raise StateError(f'no kind of entity "{name}"{suggestion(name, list(self.kinds))}')
+        return found
+
+    def of_kind(self, kind: str) -> list[Entity]:
+        """All entities of a kind."""
+        found = self.kind(kind)
+        with self._engine.held():
+            return [Entity(self._engine, found, name) for name in found.names(self._engine)]
+
+    def get(self, kind: str, name: str) -> Entity:
+        """One entity; names of queries and inputs in any case."""
+        entities = {entity.name.lower(): entity for entity in self.of_kind(kind)}
+        if name.lower() not in entities:
+            known = [entity.name for entity in entities.values()]
+            raise StateError(f'no {kind.lower()} "{name}"{suggestion(name, known)}')
+        return entities[name.lower()]
+
+    def __iter__(self) -> Iterator[Entity]:
+        for kind in self.kinds:
+            yield from self.of_kind(kind)
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON can hold: no NaN, no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

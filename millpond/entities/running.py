@@ -1,0 +1,335 @@
+"""The control tables of what runs: operators, queues, synopses, units and threads."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from millpond.entities.attributes import Read, knob, statistic
+from millpond.entities.control_tables import Kind
+from millpond.errors import StateError
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+    from millpond.spark.operators.running import RunningOperator
+    from millpond.spark.statistics import Statistics
+    from millpond.spark.units import Unit
+    from millpond.storage.queues import Queue
+
+
+# -- operators -----------------------------------------------------------------------------
+
+
+def _operators(engine: Engine) -> list[str]:
+    return list(engine.runtime.running) if engine.has_runtime else []
+
+
+def _measured(read: Callable[[Statistics], Any]) -> Read:
+    return lambda engine, name: read(engine.runtime.statistics[name])
+
+
+def _running(engine: Engine, name: str) -> RunningOperator:
+    return engine.runtime.running[name]
+
+
+def _waiting(engine: Engine, name: str) -> int:
+    running = _running(engine, name)
+    return running.waiting(running.claimed, running.horizon)
+
+
+OPERATOR = Kind(
+    "operator",
+    "a part of the plan that reads queues and writes one",
+    _operators,
+    (
+        statistic("does", "text", "what it does", lambda e, o: e.graph.operators[o].label()),
+        statistic(
+            "queries",
+            "text",
+            "the queries it works for",
+            lambda e, o: ", ".join(e.runtime.picture.queries(o)),
+        ),
+        statistic("reads", "text", "its queues", lambda e, o: ", ".join(_running(e, o).inputs)),
+        statistic("load", "number", "how busy it is", _measured(lambda m: m.busy.per_second())),
+        statistic(
+            "rows_in_per_second",
+            "number",
+            "rows read of late",
+            _measured(lambda m: m.inputs.per_second()),
+            "rows/s",
+        ),
+        statistic(
+            "rows_out_per_second",
+            "number",
+            "rows put out of late",
+            _measured(lambda m: m.outputs.per_second()),
+            "rows/s",
+        ),
+        statistic("waiting_rows", "integer", "rows that wait for it", _waiting, "rows"),
+        statistic(
+            "selectivity", "number", "rows out for one in", _measured(lambda m: m.selectivity)
+        ),
+        statistic(
+            "cost_seconds",
+            "number",
+            "time for one more tuple",
+            _measured(lambda m: m.cost_seconds),
+            "s",
+        ),
+        statistic(
+            "step_seconds",
+            "number",
+            "the fixed part of a step",
+            _measured(lambda m: m.step_seconds),
+            "s",
+        ),
+        statistic("rows_in", "integer", "rows read so far", _measured(lambda m: m.tally.rows_in)),
+        statistic(
+            "rows_out", "integer", "rows put out so far", _measured(lambda m: m.tally.rows_out)
+        ),
+        statistic(
+            "driver_steps",
+            "integer",
+            "steps in the driver",
+            _measured(lambda m: m.tally.driver_steps),
+        ),
+        statistic(
+            "executor_steps",
+            "integer",
+            "steps on Spark's executors",
+            _measured(lambda m: m.tally.executor_steps),
+        ),
+        statistic(
+            "seconds", "number", "time spent so far", _measured(lambda m: m.tally.seconds), "s"
+        ),
+        statistic(
+            "output_row_bytes",
+            "number",
+            "bytes of a row put out",
+            _measured(lambda m: m.output_bytes),
+            "bytes",
+        ),
+    ),
+)
+
+
+# -- queues --------------------------------------------------------------------------------
+
+
+def _queues(engine: Engine) -> list[str]:
+    return list(engine.inputs.queues)
+
+
+def _queue(engine: Engine, name: str) -> Queue:
+    return engine.inputs.queues[name]
+
+
+def _has_queue(engine: Engine, name: str) -> bool:
+    """Whether tuples wait behind an operator before all its readers take them."""
+    if name not in engine.graph.operators:
+        return True
+    unit = engine.runtime.units.of.get(name)
+    readers = engine.graph.readers(name)
+    return unit is None or not readers or any(r not in unit.identities for r in readers)
+
+
+def _place_queue(engine: Engine, name: str, value: bool) -> None:
+    if name not in engine.graph.operators:
+        raise StateError(f"{name}: behind an input there always is a queue")
+    engine.execute_anew(f"ALTER PLAN {'' if value else 'NO '}QUEUE AFTER {name}")
+
+
+def _backlog(part: str) -> Read:
+    def read(engine: Engine, name: str) -> int:
+        return int(getattr(engine.runtime.backlog.of(name), part)) if engine.has_runtime else 0
+
+    return read
+
+
+def _retained_bytes(engine: Engine, name: str) -> int:
+    return max(0, _queue(engine, name).bytes - int(_backlog("bytes")(engine, name)))
+
+
+def _behind_seconds(engine: Engine, name: str) -> float:
+    """How long the oldest page has waited for the slowest reader that works."""
+    if not engine.has_runtime or not engine.runtime.backlog.of(name).rows:
+        return 0.0
+    running = engine.runtime.running
+    claimed = [running[r].claimed for r in engine.graph.readers(name) if r in running]
+    oldest = _queue(engine, name).oldest_arrival(min(claimed)) if claimed else math.inf
+    return max(0.0, time.monotonic() - oldest) if oldest < math.inf else 0.0
+
+
+QUEUE = Kind(
+    "queue",
+    "pages between a producer and its readers",
+    _queues,
+    (
+        knob(
+            "present",
+            "boolean",
+            "whether a queue stands behind this operator; behind inputs there always is one",
+            _has_queue,
+            _place_queue,
+        ),
+        statistic(
+            "readers",
+            "text",
+            "the operators that read it",
+            lambda e, q: ", ".join(e.graph.readers(q)),
+        ),
+        statistic("backlog_rows", "integer", "rows that wait", _backlog("rows"), "rows"),
+        statistic("backlog_bytes", "integer", "bytes that wait", _backlog("bytes"), "bytes"),
+        statistic(
+            "behind_seconds", "number", "for how long the oldest waits", _behind_seconds, "s"
+        ),
+        statistic(
+            "rate",
+            "number",
+            "rows that come in a second, of late",
+            lambda e, q: _queue(e, q).arrivals.per_second(),
+            "rows/s",
+        ),
+        statistic(
+            "count",
+            "integer",
+            "rows that have passed",
+            lambda e, q: int(sum(_queue(e, q).course.counts)),
+            "rows",
+        ),
+        statistic("retained_bytes", "integer", "what windows still need", _retained_bytes, "bytes"),
+        statistic(
+            "spilled_bytes",
+            "integer",
+            "what is on disk only",
+            lambda e, q: _queue(e, q).spilled_bytes,
+            "bytes",
+        ),
+    ),
+)
+
+
+# -- synopses ------------------------------------------------------------------------------
+
+
+def _synopses(engine: Engine) -> list[str]:
+    return [name for name in _operators(engine) if engine.runtime.running[name].state is not None]
+
+
+def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
+    """Rows and bytes of the files that a state's reference names."""
+    match reference:
+        case dict():
+            for value in reference.values():
+                yield from _deltas(value)
+        case [str(), int(rows), int(bytes_), *_]:
+            yield rows, bytes_
+        case list() | tuple():
+            for value in reference:
+                yield from _deltas(value)
+
+
+def _synopsis(place: int) -> Read:
+    def read(engine: Engine, name: str) -> int:
+        state = engine.runtime.running[name].state
+        return 0 if state is None else sum(each[place] for each in _deltas(state.present()))
+
+    return read
+
+
+SYNOPSIS = Kind(
+    "synopsis",
+    "what an operator remembers",
+    _synopses,
+    (
+        statistic("of", "text", "whose it is", lambda e, s: e.graph.operators[s].label()),
+        statistic("rows", "integer", "rows of state", _synopsis(0), "rows"),
+        statistic(
+            "memory", "integer", "bytes of state; exact, so it is as it is", _synopsis(1), "bytes"
+        ),
+    ),
+)
+
+
+# -- units and threads ---------------------------------------------------------------------
+
+
+def _units(engine: Engine) -> list[str]:
+    return [unit.identity for unit in engine.runtime.units] if engine.has_runtime else []
+
+
+def _unit(engine: Engine, name: str) -> Unit:
+    return engine.runtime.units.of[name]
+
+
+UNIT = Kind(
+    "unit",
+    "operators without a queue between them: a virtual operator",
+    _units,
+    (
+        statistic(
+            "members",
+            "text",
+            "its operators, upstream first",
+            lambda e, u: ", ".join(m.identity for m in _unit(e, u).members),
+        ),
+        statistic(
+            "waiting_rows",
+            "integer",
+            "rows that wait for its members",
+            lambda e, u: _unit(e, u).waiting(_unit(e, u).horizon),
+            "rows",
+        ),
+        statistic(
+            "load",
+            "number",
+            "how busy it is",
+            lambda e, u: sum(
+                e.runtime.statistics[m.identity].busy.per_second() for m in _unit(e, u).members
+            ),
+        ),
+    ),
+)
+
+
+def thread_parts(engine: Engine) -> list[list[str]]:
+    """The operators of each thread of the present strategy; one thread if it has none."""
+    strategy = engine.present_strategy
+    configuration = getattr(strategy, "configuration", None)
+    if configuration is None or not configuration.partitions:
+        return [_operators(engine)]
+    parts: list[list[str]] = [[] for _ in configuration.partitions]
+    running = set(_operators(engine))
+    for number, place in configuration.partition_of.items():
+        if f"op{number}" in running:
+            parts[place].append(f"op{number}")
+    return parts
+
+
+def _threads(engine: Engine) -> list[str]:
+    if not engine.has_runtime:
+        return []
+    return [f"thread{place}" for place in range(len(thread_parts(engine)))]
+
+
+def _part(engine: Engine, name: str) -> list[str]:
+    parts, place = thread_parts(engine), int(name.removeprefix("thread"))
+    return parts[place] if place < len(parts) else []
+
+
+THREAD = Kind(
+    "thread",
+    "operators that are scheduled together",
+    _threads,
+    (
+        statistic("operators", "text", "its operators", lambda e, t: ", ".join(_part(e, t))),
+        statistic(
+            "load",
+            "number",
+            "how busy it is",
+            lambda e, t: sum(e.runtime.statistics[o].busy.per_second() for o in _part(e, t)),
+        ),
+    ),
+)

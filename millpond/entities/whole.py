@@ -1,0 +1,144 @@
+"""The control tables of the engine and its scheduler; their knobs are the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from millpond.catalog import QueryEntry
+from millpond.entities.attributes import Attribute, Read, Write, knob, statistic
+from millpond.entities.catalogued import QUERY, RELATION, STREAM
+from millpond.entities.control_tables import Entities, Kind
+from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
+from millpond.settings import Change, Settings
+
+if TYPE_CHECKING:
+    from millpond.engine import Engine
+    from millpond.spark.runtime import SparkRuntime
+
+OF_SCHEDULER = ("strategy", "mode", "processors")
+"""The settings that are knobs of the scheduler; the others are the engine's."""
+
+
+def _setting(key: str) -> Read:
+    return lambda engine, _: next(v for k, v, *_ in engine.settings_now.listing() if k == key)
+
+
+def _set(key: str) -> Write:
+    def write(engine: Engine, _: str, value: Any) -> None:
+        text = str(value).replace("'", "''")
+        engine.execute_anew(f"SET {key} = '{text}'")
+
+    return write
+
+
+def _settings(of_scheduler: bool) -> tuple[Attribute, ...]:
+    """Settings as attributes: knobs, if they may change at any time."""
+    found = []
+    for key, _, meaning, change in Settings().listing():
+        if (key in OF_SCHEDULER) is not of_scheduler:
+            continue
+        is_knob = change == Change.ANY_TIME.value and key != "store"
+        found.append(
+            knob(key, "text", meaning, _setting(key), _set(key))
+            if is_knob
+            else statistic(key, "text", f"{meaning}; changes {change}", _setting(key))
+        )
+    return tuple(found)
+
+
+def _of_runtime(read: Callable[[SparkRuntime], Any]) -> Read:
+    return lambda engine, _: read(engine.runtime) if engine.has_runtime else 0
+
+
+def _load(runtime: SparkRuntime) -> float:
+    return sum(each.busy.per_second() for each in runtime.statistics.values())
+
+
+ENGINE = Kind(
+    "engine",
+    "the engine as a whole",
+    lambda engine: ["engine"],
+    (
+        statistic(
+            "queries",
+            "integer",
+            "registered queries",
+            lambda e, _: len(list(e.catalog.of_kind(QueryEntry))),
+        ),
+        statistic(
+            "failures", "integer", "queries that have failed", lambda e, _: len(e.failures())
+        ),
+        statistic(
+            "backlog_bytes",
+            "integer",
+            "what waits in queues",
+            _of_runtime(lambda r: r.backlog.bytes),
+            "bytes",
+        ),
+        statistic(
+            "backlog_rows",
+            "integer",
+            "rows that wait",
+            _of_runtime(lambda r: r.backlog.rows),
+            "rows",
+        ),
+        statistic(
+            "peak_backlog_bytes",
+            "integer",
+            "the most that has waited",
+            _of_runtime(lambda r: r.backlog.peak_bytes),
+            "bytes",
+        ),
+        statistic(
+            "memory_bytes",
+            "integer",
+            "what queues hold in memory, windows included",
+            _of_runtime(lambda r: r.backlog.memory_bytes),
+            "bytes",
+        ),
+        statistic(
+            "budget_bytes",
+            "integer",
+            "the memory for what waits and what windows retain",
+            lambda e, _: e.budget.limit_bytes,
+            "bytes",
+        ),
+        statistic("load", "number", "seconds of work in a second", _of_runtime(_load)),
+        statistic(
+            "driver_steps",
+            "integer",
+            "steps in the driver",
+            _of_runtime(lambda r: r.tally.driver_steps),
+        ),
+        statistic(
+            "executor_steps",
+            "integer",
+            "steps on Spark's executors",
+            _of_runtime(lambda r: r.tally.executor_steps),
+        ),
+        *_settings(of_scheduler=False),
+    ),
+)
+
+SCHEDULER = Kind(
+    "scheduler",
+    "what decides which operator works next",
+    lambda engine: ["scheduler"],
+    (
+        *_settings(of_scheduler=True),
+        statistic(
+            "at_once",
+            "integer",
+            "steps that may run at once",
+            _of_runtime(lambda r: r.limits.processors),
+        ),
+    ),
+)
+
+KINDS = (ENGINE, SCHEDULER, QUERY, STREAM, RELATION, OPERATOR, QUEUE, SYNOPSIS, UNIT, THREAD)
+
+
+def entities(engine: Engine) -> Entities:
+    """Everything that runs in an engine."""
+    return Entities(engine, KINDS)

@@ -1,0 +1,71 @@
+"""The HMTS paper's modes on Spark, live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.live.threads import GOALS, MODES, cases, medians
+from millpond.settings import Settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROWS = 320_000
+
+
+def run(seeds: Sequence[int]) -> Tables:
+    """The medians of as many rounds as there are seeds: the input is the same in all of them."""
+    from millpond.spark.session import create_session
+
+    spark = create_session(Settings(spark_master="local[2]"))
+    try:
+        found = {case.name: medians(case, spark, len(seeds)) for case in cases(ROWS)}
+    finally:
+        spark.stop()
+    columns = {mode: [found[case][mode] for case in found] for mode in MODES}
+    return {"seconds": {"case": list(found), **columns}}
+
+
+def plot(tables: Tables, figure: Figure) -> None:
+    """Seconds of each mode, a chart a case."""
+    table = tables["seconds"]
+    axes = np.atleast_1d(figure.subplots(1, len(table["case"])))
+    for place, chart in enumerate(axes):
+        chart.bar(list(MODES), [table[mode][place] for mode in MODES])
+        chart.set(title=table["case"][place], ylabel="seconds")
+
+
+def check(tables: Tables) -> list[Claim]:
+    """Which mode is done sooner than which."""
+    table = tables["seconds"]
+    found = {
+        case: {mode: table[mode][place] for mode in MODES}
+        for place, case in enumerate(table["case"])
+    }
+    return [
+        Claim(
+            f"{goal.case}: {goal.quicker} is done sooner than {goal.slower}",
+            f"at least {goal.at_least:.1f} times",
+            f"{goal.ratio(found):.2f} times",
+            goal.ratio(found) >= goal.at_least,
+        )
+        for goal in GOALS
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="live-hmts",
+    paper="HMTS",
+    title="Direct interoperability, graph, operator and hybrid threads on Spark",
+    claim="With one slow operator hybrid threads are done sooner; cheap chains want no queues",
+    run=run,
+    plot=plot,
+    check=check,
+    note="Wall-clock time on this machine, which is to have nothing else to do; some minutes.",
+    group="live",
+    together="live",
+)

@@ -1,0 +1,1 @@
+"""HTTP and the web page: a third door to the engine, and the only one with a web framework."""

@@ -1,0 +1,369 @@
+"""What queries put out, for any number of readers who come, go and fall behind.
+
+A reader is a place in the result log and nothing else: who is slow reads pages of the log that
+others have long seen, and who is slower than what is kept is told how much was let go. So nobody
+waits for anybody, unless a reader asks that the engine holds back for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.connectors.sinks import unique_names
+from millpond.connectors.times import as_ticks
+from millpond.engine import Engine
+from millpond.errors import MillpondError
+from millpond.group_results import GroupLog, Part
+from millpond.results import ResultLog
+from millpond.server.faults import RequestError
+from millpond.server.limits import Limits
+from millpond.storage.pages import Page
+
+RECENT = 64
+"""So many of the last pages are at hand for readers that keep up."""
+
+CATCH_UP_ROWS = 5_000
+"""A reader that is behind gets about so many results at once."""
+
+HOLD_PAGES, HOLD_SECONDS = 16, 30.0
+"""How far a reader that has the engine hold back may be behind, and for how long."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """How much of a query's output somebody has seen, in rows of its pages."""
+
+    rows: int
+
+    def __str__(self) -> str:
+        return str(self.rows)
+
+    @staticmethod
+    def read(text: str) -> Place:
+        """The place that an event id names."""
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise RequestError(400, f"{text[:40]!r} is no id of an event")
+        return Place(int(text))
+
+
+@dataclass(eq=False)
+class Event:
+    """A page of results as readers see it; ``place``: behind it."""
+
+    place: Place
+    table: pa.Table
+    before: int = 0
+    """Where it begins."""
+    encoded: dict[str, bytes] = field(default_factory=dict)
+    """What it is in the formats that somebody has asked for."""
+
+
+@dataclass(eq=False)
+class Reader:
+    """Somebody who reads an endless response."""
+
+    place: Place
+    holds: bool = False
+    is_gone: bool = False
+    seen: int = 0
+    """How many of the feed's pages it has seen, as far as it keeps up."""
+
+
+def kept_rows(log: ResultLog) -> int:
+    """How many rows of a query's output are kept."""
+    pages = _pages(log)
+    _give_up(log, pages)
+    return sum(page.rows for page in pages)
+
+
+def _pages(log: ResultLog) -> list[Page]:
+    """What is kept of a query's output; to be given up again."""
+    return [*log.kept, *(() if log.share is None else log.share.pages())]
+
+
+def _give_up(log: ResultLog, pages: list[Page]) -> None:
+    for page in pages[len(log.kept) :]:
+        page.free()
+
+
+class Feed:
+    """The readers of one query, and the pages that came since the first of them came."""
+
+    def __init__(self, engine: Engine, log: ResultLog, loop: asyncio.AbstractEventLoop) -> None:
+        self.readers: set[Reader] = set()
+        self.is_over = False
+        self._engine, self._log, self._loop = engine, log, loop
+        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._news = asyncio.Event()
+        self._count = 0
+        """How many pages came so far."""
+        with engine.held():
+            self._place = Place(log.rows)
+            engine.subscribe(log.entry.name, self._put_out)
+
+    # -- in the loop of the engine ---------------------------------------------------------
+
+    def _put_out(self, table: pa.Table) -> None:
+        with self._engine.held():
+            before = self._place.rows
+            self._place = Place(before + self._rows_now(table))
+        named = table.rename_columns(unique_names(table.column_names))
+        event = Event(self._place, named, before)
+        self._loop.call_soon_threadsafe(self._publish, event)
+        self._count += 1
+        self._hold_back()
+
+    def _rows_now(self, table: pa.Table) -> int:
+        """How many rows the page has that is being handed on; equal ones are summed up in it."""
+        log = self._log
+        mine = next((s for s in log.subscribers if s.callback == self._put_out), None)
+        at = -1 if mine is None else mine.position - 1 - log.position + len(log.waiting)
+        return log.waiting[at].rows if 0 <= at < len(log.waiting) else table.num_rows
+
+    def _hold_back(self) -> None:
+        began = time.monotonic()
+        while time.monotonic() - began < HOLD_SECONDS:
+            slow = [r for r in self.readers.copy() if r.holds and not r.is_gone]
+            if self.is_over or all(self._count - r.seen <= HOLD_PAGES for r in slow):
+                return
+            time.sleep(0.01)
+
+    # -- in the loop of the server ---------------------------------------------------------
+
+    def _publish(self, event: Event) -> None:
+        self._recent.append(event)
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def close(self) -> None:
+        """The query is no more."""
+        self.is_over = True
+        self._tell()
+
+    def stop(self) -> None:
+        """Nobody reads any more: the engine need not call."""
+        self.is_over = True
+        with self._engine.held():
+            self._log.subscribers = [
+                each for each in self._log.subscribers if each.callback != self._put_out
+            ]
+
+    def recent_after(self, reader: Reader) -> list[Event] | None:
+        """The events that a reader has not seen, if they are at hand."""
+        place = reader.place.rows
+        if place >= self._place.rows:
+            reader.seen = self._count
+            return []
+        known = [event for event in self._recent if event.place.rows > place]
+        if known and known[0].before <= place:
+            return known
+        return None
+
+    async def wait(self, seconds: float) -> bool:
+        """Waits until something is new; whether it is."""
+        try:
+            await asyncio.wait_for(self._news.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+
+class Feeds:
+    """The results of all queries of an engine."""
+
+    def __init__(self, engine: Engine, limits: Limits) -> None:
+        self._engine, self._limits = engine, limits
+        self._feeds: dict[str, Feed] = {}
+        self._kept: dict[str, pa.Table] = {}
+        """What the results of relations that were let go have come to."""
+        self._lock = threading.Lock()
+        self._readers = 0
+
+    @property
+    def readers(self) -> int:
+        """How many read."""
+        return self._readers
+
+    # -- who reads -------------------------------------------------------------------------
+
+    def enter(self, log: ResultLog, reader: Reader) -> Feed:
+        """Somebody begins to read; called in the loop of the server."""
+        with self._lock:
+            if self._readers >= self._limits.readers:
+                raise RequestError(429, f"{self._limits.readers} readers are the most there can be")
+            self._readers += 1
+        key = log.entry.name.lower()
+        feed = self._feeds.get(key)
+        if feed is None or feed.is_over or feed._log is not log:
+            feed = self._feeds[key] = Feed(self._engine, log, asyncio.get_running_loop())
+        feed.readers.add(reader)
+        return feed
+
+    def leave(self, feed: Feed, reader: Reader) -> None:
+        """Somebody reads no more."""
+        reader.is_gone = True
+        feed.readers.discard(reader)
+        with self._lock:
+            self._readers -= 1
+        if not feed.readers:
+            feed.stop()
+            for key in [key for key, each in self._feeds.items() if each is feed]:
+                del self._feeds[key]
+
+    def dropped(self, query: str) -> None:
+        """A query is no more; its readers are told."""
+        self._kept.pop(query.lower(), None)
+        feed = self._feeds.pop(query.lower(), None)
+        if feed is not None:
+            feed._loop.call_soon_threadsafe(feed.close)
+
+    def end_soon(self) -> None:
+        """The same from any thread, or from the handler of a signal."""
+        for feed in list(self._feeds.values()):
+            feed._loop.call_soon_threadsafe(feed.close)
+
+    def close(self) -> None:
+        """Readers are told that this is the end; called in the loop of the server."""
+        for feed in list(self._feeds.values()):
+            feed.close()
+
+    # -- what is kept ----------------------------------------------------------------------
+
+    def tidy(self) -> None:
+        """Lets old results go where no store keeps them; relations' content is summed up."""
+        if self._engine.store.is_durable:
+            return
+        with self._engine.held():
+            members: dict[int, list[tuple[int, ResultLog]]] = {}
+            for log in self._engine.deliveries:
+                if isinstance(log.share, Part):
+                    members.setdefault(id(log.share.log), []).append((log.share.number, log))
+            for log in list(self._engine.deliveries):
+                self._trim(log, members.get(id(log), []))
+
+    def _trim(self, log: ResultLog, members: list[tuple[int, ResultLog]]) -> None:
+        most = self._limits.kept_rows * max(1, len(members))
+        if sum(page.rows for page in log.kept) <= most + most // 2:
+            return
+        gone = log.trim(most)
+        if not gone:
+            return  # the last page alone is more
+        if not isinstance(log, GroupLog):
+            self._fold(log, log.table(gone))
+        else:
+            for number, member in members:
+                parts = [log.rows_of(page, number) for page in gone]
+                self._fold(member, member.named(pa.concat_tables(parts)))
+        waiting = set(log.waiting)
+        for page in gone:
+            if page not in waiting:
+                log.let_go(page)
+
+    def _fold(self, log: ResultLog, said: pa.Table) -> None:
+        """Remembers what a relation's results that go have come to."""
+        if not log.entry.plan.is_stream and said.num_rows:
+            key, named = log.entry.name.lower(), unique_names(said.column_names)
+            before = self._kept.get(key)
+            self._kept[key] = net_content(_together(before, said.rename_columns(named)))
+
+    def present(self, query: str) -> tuple[pa.Table, Place]:
+        """The content of a relation now, each row once with its number, and up to where that is."""
+        with self._engine.held():
+            log = self._engine.deliveries.of(query)
+            if log.entry.plan.is_stream:
+                raise RequestError(400, f'query "{log.entry.name}" is a stream: it has no content')
+            before, place, pages = self._kept.get(query.lower()), Place(log.rows), _pages(log)
+            said = log.table(pages)
+            _give_up(log, pages)
+        return net_content(_together(before, said)), place
+
+    def after(self, log: ResultLog, place: Place, since: int | None) -> tuple[int, list[Event]]:
+        """What was put out behind a place, as much as is sent at once, and what was let go of it.
+
+        ``since``: only what is of this time or later.
+        """
+        with self._engine.held():
+            pages = _pages(log)
+            at = oldest = log.rows - sum(page.rows for page in pages)
+            taken: list[tuple[Page, int, int]] = []
+            for page in pages:
+                before, at = at, at + page.rows
+                if at <= place.rows:
+                    continue
+                if taken and at - taken[0][1] > CATCH_UP_ROWS:
+                    break
+                taken.append((page, before, at))
+                page.pin()
+        try:
+            events = [Event(Place(at), log.table([page]), before) for page, before, at in taken]
+        finally:
+            with self._engine.held():
+                for page, _, _ in taken:
+                    page.unpin()
+                _give_up(log, pages)
+        if since is not None:
+            events = [Event(e.place, _since(e.table, since), e.before) for e in events]
+        return max(0, oldest - place.rows), events
+
+    def place_of(self, log: ResultLog, start: str) -> tuple[Place, int | None]:
+        """Where ``from=`` begins: now, oldest, behind an id, or at a time."""
+        with self._engine.held():
+            now, oldest = Place(log.rows), Place(log.rows - kept_rows(log))
+        if start == "now":
+            return now, None
+        if start == "oldest":
+            return oldest, None
+        if start.startswith("id:"):
+            place = Place.read(start.removeprefix("id:"))
+            # An id of an earlier life without a store: all there is came after it.
+            return (place if place.rows <= now.rows else oldest), None
+        try:
+            time_ = int(start) if start.lstrip("-").isdigit() else start
+            return oldest, as_ticks(time_, log.tick_microseconds, "from")
+        except (MillpondError, ValueError, OverflowError):
+            raise RequestError(
+                400, f"from={start[:40]}: write now, oldest, present, a time, or ticks"
+            ) from None
+
+
+def _since(table: pa.Table, ticks: int) -> pa.Table:
+    return table.filter(pc.greater_equal(table.column(0), ticks))
+
+
+def _together(content: pa.Table | None, said: pa.Table) -> pa.Table:
+    return said if content is None else pa.concat_tables([content, said.cast(content.schema)])
+
+
+def net_content(changes: pa.Table) -> pa.Table:
+    """The rows that are there after changes, each once: ts of its last change, weight, row.
+
+    >>> table = pa.table({"ts": [1, 2, 3], "weight": [1, 1, -1], "a": [7, 8, 7]})
+    >>> net_content(table).to_pylist()
+    [{'ts': 2, 'weight': 1, 'a': 8}]
+    """
+    names = changes.column_names
+    if len(names) == 2:
+        total = pc.sum(changes.column(1)).as_py() or 0
+        return changes.slice(0, 0) if total <= 0 else _single(changes, total)
+    plain = changes.rename_columns([str(place) for place in range(len(names))])
+    keys = [str(place) for place in range(2, len(names))]
+    summed = plain.group_by(keys, use_threads=False).aggregate([("0", "max"), ("1", "sum")])
+    alive = summed.filter(pc.greater(summed["1_sum"], 0)).select(["0_max", "1_sum", *keys])
+    return alive.rename_columns(names).cast(changes.schema)
+
+
+def _single(changes: pa.Table, total: int) -> pa.Table:
+    times = [pc.max(changes.column(0)).as_py()]
+    return pa.Table.from_arrays(
+        [pa.array(times, pa.int64()), pa.array([total], pa.int64())], schema=changes.schema
+    )

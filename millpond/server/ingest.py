@@ -1,0 +1,114 @@
+"""Bodies of requests as rows: JSON lines, a JSON list, CSV with a header, or Arrow."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from millpond.connectors.arrow import arrow_schema
+from millpond.errors import InputError
+from millpond.schema import Schema
+from millpond.server.faults import RequestError
+
+ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
+JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "text/plain")
+
+
+def rows_of_body(body: bytes, content_type: str, schema: Schema) -> Any:
+    """What `Engine.push` takes; raises ``InputError`` with the line at fault."""
+    kind = content_type.split(";", maxsplit=1)[0].strip().lower()
+    if kind in ARROW:
+        return _arrow(body)
+    if kind == "text/csv":
+        return _csv(body, schema)
+    if kind == "application/json":
+        return _json_list(body)
+    if kind in JSON_LINES or not kind:
+        return _json_lines(body)
+    raise RequestError(
+        415, f"{kind[:60]}: send application/x-ndjson, application/json, text/csv or Arrow"
+    )
+
+
+def _arrow(body: bytes) -> pa.Table:
+    try:
+        if body.startswith(b"ARROW1"):
+            return pa.ipc.open_file(pa.BufferReader(body)).read_all()
+        table = pa.ipc.open_stream(pa.BufferReader(body)).read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise InputError(f"this is no Arrow stream: {error}") from None
+    return table
+
+
+def _csv(body: bytes, schema: Schema) -> pa.Table:
+    types = {field.name: field.type for field in arrow_schema(schema)}
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    if not body.strip():
+        return arrow_schema(schema).empty_table()
+    try:
+        return pyarrow.csv.read_csv(io.BytesIO(body), convert_options=convert)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"CSV: {error}") from None
+
+
+def _json_list(body: bytes) -> list[Any]:
+    rows = _loads(body, "the body")
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list):
+        raise InputError("the body is no list of rows, nor a row")
+    return [_row(row, f"row {number}") for number, row in enumerate(rows, start=1)]
+
+
+def _json_lines(body: bytes) -> list[Any]:
+    return [
+        _row(_loads(line, f"line {number}"), f"line {number}")
+        for number, line in enumerate(body.split(b"\n"), start=1)
+        if line.strip()
+    ]
+
+
+def _loads(text: bytes, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{place}: this is no JSON: {reason}") from None
+
+
+def _row(value: Any, place: str) -> Any:
+    if not isinstance(value, dict | list):
+        raise InputError(f"{place}: a row is an object, or a list of values in order")
+    return value if isinstance(value, dict) else tuple(value)
+
+
+class IdempotencyKeys:
+    """The keys of requests that were done, with what they were about."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._digests: OrderedDict[str, str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def key(self, target: str, key: str, body: bytes) -> str:
+        """The key as the engine remembers it; refused if it was used for something else."""
+        if not 1 <= len(key) <= 200 or not key.isprintable():
+            raise RequestError(400, "Idempotency-Key: 1 to 200 printable characters")
+        whole = f"{target.lower()}/{key}"
+        digest = hashlib.sha256(body).hexdigest()[:32]
+        with self._lock:
+            known = self._digests.setdefault(whole, digest)
+            while len(self._digests) > self._most:
+                self._digests.popitem(last=False)
+        if known != digest:
+            raise RequestError(409, "this Idempotency-Key was used with another body")
+        return f"{whole}/{digest}"

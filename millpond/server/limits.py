@@ -1,0 +1,35 @@
+"""How much one may ask of a server; everything that comes from outside is bounded here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on requests, texts, plans and readers."""
+
+    body_bytes: int = 16 * 2**20
+    """The largest body of a request with tuples."""
+    text_bytes: int = 2**20
+    """The largest body of any other request."""
+    text_characters: int = 100_000
+    """The longest script."""
+    statements: int = 1_000
+    """The most statements in a script."""
+    joins: int = 32
+    """The most joins in one query."""
+    queries: int = 5_000
+    """The most registered queries."""
+    readers: int = 1_000
+    """The most endless responses at once."""
+    kept_rows: int = 10_000
+    """How many results of a query are kept for readers, where no store keeps them all."""
+    answer_rows: int = 100_000
+    """The most rows of an answer that is given at once."""
+    requests_per_second: float = 500.0
+    """What one address may ask, on the average."""
+    request_burst: int = 2_000
+    """What it may ask at once."""
+    idempotency_keys: int = 100_000
+    """How many keys of earlier requests are remembered."""

@@ -1,0 +1,164 @@
+"""One-time queries: a question about relations and windows as they are, answered once.
+
+An engine of its own gets what the queues retain, runs the query on it, and is asked for the content
+at the present time. Where a window reaches back beyond what is retained, the answer would be wrong,
+and is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors import arrow_schema
+from millpond.cql.algebra import (
+    Dstream,
+    Istream,
+    RangeWindow,
+    RelationScan,
+    RowsWindow,
+    Rstream,
+    StreamScan,
+)
+from millpond.cql.node import Node
+from millpond.cql.statements import Create, Statement
+from millpond.engine import Engine
+from millpond.errors import StateError
+from millpond.schema import BEGINNING, FOREVER
+from millpond.server.feeds import net_content
+from millpond.storage.pages import concatenated
+from millpond.storage.queues import Queue
+
+ROWS_HERE = 2**31
+"""Steps of any size run in the driver: an answer is waited for, and Spark starts slowly."""
+
+
+def answer(engine: Engine, statement: Statement) -> tuple[pa.Table, Any]:
+    """The rows of a query now, and when that is; raises ``StateError`` where it can not be told."""
+    action = statement.action
+    entry = action.entry if isinstance(action, Create) else None
+    if not isinstance(entry, QueryEntry):
+        raise StateError("ask with a SELECT; other statements change something")
+    plan = _relation(entry.plan)
+    with engine.held():
+        now = _now(engine, plan)
+        _refuse_what_is_gone(engine, plan, now)
+        streams = {n: _tuples(engine, n) for n in _names(plan, StreamScan)}
+        relations = {n: _content(engine, n) for n in _names(plan, RelationScan)}
+    settings: dict[str, Any] = {"tick": f"{engine.catalog.tick_microseconds} microseconds"}
+    settings |= {"driver_rows": ROWS_HERE, "place_by": "rows", "seed": engine.settings.seed}
+    with Engine(settings, keep_results=True) as trial:
+        trial.catalog.functions.update(engine.catalog.functions)
+        for name in (*relations, *streams):
+            _declare(trial, engine, name)
+        for name, table in relations.items():
+            trial.push(name, table)
+        trial.statements.declare(replace(entry, plan=plan, sink=None, active=True))
+        for name, table in streams.items():
+            trial.inputs.streams[name.lower()].queue.append(table)
+        trial.finish()
+        said = trial.results(entry.name)
+        when = trial.format_time(entry.name, now if now > BEGINNING else None)
+    past = pc.fill_null(pc.less_equal(said.column(0), now), fill_value=True)
+    return net_content(said.filter(past)), when
+
+
+def _relation(plan: Node) -> Node:
+    """The relation that a query is about: its answer now, not what is new in it."""
+    if isinstance(plan, Istream | Rstream):
+        return plan.input
+    if isinstance(plan, Dstream):
+        raise StateError("a Dstream tells what went; ask for the relation itself")
+    if plan.is_stream:
+        raise StateError("this is a stream; ask for a window on it, such as [RANGE 1 MINUTE]")
+    return plan
+
+
+def _names(plan: Node, kind: type[StreamScan] | type[RelationScan]) -> list[str]:
+    nodes = plan.walk_into_subqueries()
+    return list(dict.fromkeys(node.name for node in nodes if isinstance(node, kind)))
+
+
+def _now(engine: Engine, plan: Node) -> int:
+    """How far the inputs of a plan are."""
+    streams = (engine.inputs.streams[name.lower()] for name in _names(plan, StreamScan))
+    reached = [intake.largest for intake in streams if intake.largest is not None]
+    relations = (engine.inputs.relation(name) for name in _names(plan, RelationScan))
+    return max([*reached, *(each.last_change for each in relations)], default=BEGINNING)
+
+
+def _refuse_what_is_gone(engine: Engine, plan: Node, now: int) -> None:
+    for window, stream in _windows(plan):
+        queue = engine.inputs.streams[stream.lower()].queue
+        gone = queue.freed_until
+        if gone < BEGINNING:
+            continue  # all that ever came is there
+        reason = _beyond(window, queue, now, gone)
+        if reason:
+            raise StateError(
+                f"{stream}: {reason}; what came up to {gone} is not retained. Register a query "
+                "with such a window, and it will be"
+            )
+
+
+def _windows(plan: Node) -> Iterator[tuple[Node | None, str]]:
+    """The windows of a plan with the streams they are on; None where a stream has none."""
+    windowed: set[int] = set()
+    for node in plan.walk_into_subqueries():
+        if isinstance(node, RangeWindow | RowsWindow):
+            for below in node.walk():
+                if isinstance(below, StreamScan):
+                    windowed.add(id(below))
+                    yield node, below.name
+    for node in plan.walk_into_subqueries():
+        if isinstance(node, StreamScan) and id(node) not in windowed:
+            yield None, node.name
+
+
+def _beyond(window: Node | None, queue: Queue, now: int, gone: int) -> str:
+    """Why a window reaches beyond what is retained; empty if it does not."""
+    match window:
+        case RangeWindow(length_ticks=int(ticks), slide_ticks=slide):
+            if now - ticks - (slide or 0) > gone:
+                return ""
+            return "the window reaches back further"
+        case RowsWindow(partition=()):
+            below = list(window.walk())
+            plain = all(isinstance(node, RowsWindow | StreamScan) for node in below)
+            slide = window.slide_rows or 0
+            if plain and queue.waiting(gone, now) >= window.rows + slide:
+                return ""
+            return f"fewer than {window.rows} rows are retained for sure"
+        case RowsWindow():
+            return "rows of a partition may be older than all that is retained"
+    return "an unbounded window needs all that ever came"
+
+
+def _tuples(engine: Engine, name: str) -> pa.Table:
+    """The tuples that are retained, with their times and places."""
+    queue = engine.inputs.streams[name.lower()].queue
+    return concatenated(queue.between(BEGINNING - 1, FOREVER), queue.schema)
+
+
+def _content(engine: Engine, name: str) -> pa.Table:
+    intake = engine.inputs.relation(name)
+    rows = intake.content()
+    schema = arrow_schema(intake.entry.schema)
+    data = rows.select(range(rows.num_columns - len(schema), rows.num_columns))
+    times = rows["_w"].to_pylist() if "_w" in rows.column_names else [1] * rows.num_rows
+    picked = [place for place, often in enumerate(times) for _ in range(often)]
+    return data.take(pa.array(picked, pa.int64())).rename_columns(schema.names)
+
+
+def _declare(trial: Engine, engine: Engine, name: str) -> None:
+    """The same stream or relation, fed by hand."""
+    entry = engine.catalog.get(name)
+    if isinstance(entry, RelationEntry):
+        trial.statements.declare(replace(entry, source=Connector("push"), has_changes=False))
+    elif isinstance(entry, StreamEntry):
+        trial.statements.declare(replace(entry, source=Connector("push")))

@@ -1,0 +1,1 @@
+"""What is asked under which address; one file a subject."""

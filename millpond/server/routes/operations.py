@@ -1,0 +1,120 @@
+"""How the server is: alive, ready, measured; what failed, what is the bottleneck."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import PlainTextResponse
+
+import millpond
+from millpond.bottleneck import bottleneck, operator_views
+from millpond.catalog import KINDS, QueryEntry
+from millpond.connectors import registry
+from millpond.cql import functions
+from millpond.cql.keywords import KEYWORDS
+from millpond.scheduling.strategy_text import driving_spark
+from millpond.server.faults import RequestError
+from millpond.server.metrics import exposition
+from millpond.server.routes.common import FAULTS, Done, Serving
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/ping", response_class=PlainTextResponse)
+async def ping() -> str:
+    """Whether the process answers."""
+    return "pong"
+
+
+@router.get("/ready", responses=FAULTS | {503: {"description": "not yet, or no more"}})
+async def ready(service: Serving, response: Response) -> dict[str, Any]:
+    """Whether queries are worked on."""
+    is_ready = service.is_ready and service.engine.operation.is_started
+    response.status_code = 200 if is_ready else 503
+    return {"ready": is_ready}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(service: Serving) -> Response:
+    """Every number in the control tables, for Prometheus."""
+    return Response(exposition(service), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/api/status", responses=FAULTS)
+def status(service: Serving) -> dict[str, Any]:
+    """What the page shows at the top."""
+    engine = service.engine
+    with engine.held():
+        words = bottleneck(list(operator_views(engine)))
+        failures = len(engine.failures())
+        queries = len(list(engine.catalog.of_kind(QueryEntry)))
+        strategy, mode = engine.settings.strategy, engine.settings.mode
+        spark = engine.lazy_spark.is_started
+    return {
+        "version": millpond.__version__,
+        "bottleneck": words,
+        "failures": failures,
+        "queries": queries,
+        "strategy": strategy,
+        "mode": mode,
+        "spark": spark,
+        "readers": service.feeds.readers,
+        "demo": service.burst is not None,
+        "trouble": service.trouble,
+    }
+
+
+@router.get("/api/history", responses=FAULTS)
+def history(
+    service: Serving,
+    since: Annotated[float, Query(description="seconds since 1970", allow_inf_nan=False)] = 0.0,
+) -> dict[str, Any]:
+    """What was measured over the last half hour, a sample a second, and marks of changes."""
+    return service.history.since(since)
+
+
+@router.get("/api/failures", responses=FAULTS)
+def failures(service: Serving) -> list[dict[str, Any]]:
+    """The queries that have failed: why, when and on which rows."""
+    return [
+        asdict(each) | {"after": str(each.after), "until": str(each.until)}
+        for each in service.engine.failures()
+    ]
+
+
+@router.get("/api/vocabulary", responses=FAULTS)
+def vocabulary(service: Serving) -> dict[str, Any]:
+    """The words an editor may offer."""
+    engine = service.engine
+    with engine.held():
+        names = {
+            entry.name: [f.name for f in _schema(entry).fields]
+            for kind in KINDS.values()
+            for entry in engine.catalog.of_kind(kind)
+        }
+        settings = [key for key, *_ in engine.settings_now.listing()]
+    return {
+        "keywords": KEYWORDS,
+        "names": names,
+        "functions": sorted(functions.FUNCTIONS),
+        "connectors": sorted({*registry.names("source"), *registry.names("sink")}),
+        "settings": settings,
+        "strategies": list(driving_spark()),
+        "modes": ["free", "di", "gts", "ots", "hmts"],
+    }
+
+
+def _schema(entry: Any) -> Any:
+    return entry.plan.schema if isinstance(entry, QueryEntry) else entry.schema
+
+
+@router.post("/api/demo/burst", responses=FAULTS)
+def burst(service: Serving) -> Done:
+    """Has the demo's traffic burst for some seconds."""
+    if service.burst is None:
+        raise RequestError(404, "this is no demo: `millpond demo` starts one")
+    service.burst()
+    service.history.mark("burst")
+    return Done(done="burst")

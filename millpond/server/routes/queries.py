@@ -1,0 +1,204 @@
+"""Queries: registered, listed, altered, dropped; and their results, endlessly."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from millpond.catalog import QueryEntry
+from millpond.entities.catalogued import quoted
+from millpond.errors import CqlError, Position, StateError
+from millpond.server.faults import RequestError
+from millpond.server.formats import format_name, json_rows
+from millpond.server.progress import progress_charts
+from millpond.server.replies import table_json
+from millpond.server.routes.common import FAULTS, Done, Name, Serving
+from millpond.server.service import Service
+from millpond.server.streaming import ResultStream, Wish
+
+router = APIRouter(prefix="/api/queries", tags=["queries"], responses=FAULTS)
+
+QUERY_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
+
+
+class NewQuery(BaseModel):
+    """A query to be registered."""
+
+    name: str = Field(pattern=QUERY_NAME, examples=["big"])
+    text: str = Field(max_length=100_000, examples=["SELECT a FROM S WHERE a > 1"])
+    weight: float = Field(1.0, gt=0, lt=1e9, allow_inf_nan=False)
+    active: bool = True
+    on_error: Literal["stop", "skip"] = "stop"
+
+
+class Changes(BaseModel):
+    """What is to change of a query."""
+
+    weight: Annotated[float, Field(gt=0, lt=1e9, allow_inf_nan=False)] | None = None
+    active: bool | None = None
+
+
+def described(service: Service, entry: QueryEntry) -> dict[str, Any]:
+    """A query with its control table."""
+    values = service.engine.entities().get("query", entry.name).values()
+    columns = [{"name": f.name, "type": str(f.type)} for f in entry.plan.schema.fields]
+    kind = "stream" if entry.plan.is_stream else "relation"
+    return {"name": entry.name, "output": kind, "columns": columns, **values}
+
+
+@router.get("")
+def list_queries(service: Serving) -> list[dict[str, Any]]:
+    """All registered queries; a short line each."""
+    engine = service.engine
+    with engine.held():
+        failed = {failure.query: failure.error for failure in engine.failures()}
+        return [
+            {
+                "name": entry.name,
+                "text": entry.text,
+                "output": "stream" if entry.plan.is_stream else "relation",
+                "state": _state(entry, failed),
+                "error": failed.get(entry.name, ""),
+                "weight": entry.weight,
+                "results": engine.result_count(entry.name),
+            }
+            for entry in engine.catalog.of_kind(QueryEntry)
+        ]
+
+
+def _state(entry: QueryEntry, failed: dict[str, str]) -> str:
+    return "failed" if entry.name in failed else "active" if entry.active else "inactive"
+
+
+@router.post("", status_code=201)
+def create_query(body: NewQuery, service: Serving) -> dict[str, Any]:
+    """Registers a query; its results begin with what comes from now on."""
+    parts = [f"CREATE QUERY {quoted(body.name)} WEIGHT {body.weight!r}"]
+    parts += [] if body.active else ["INACTIVE"]
+    parts += ["ON ERROR SKIP"] if body.on_error == "skip" else []
+    head = " ".join(parts) + " AS "
+    try:
+        service.execute(head + body.text.strip().rstrip(";"))
+    except CqlError as error:
+        raise _moved(error, len(head)) from None
+    return described(service, service.query(body.name))
+
+
+def _moved(error: CqlError, columns: int) -> CqlError:
+    """The error with its place in the text that was sent."""
+    position = error.position
+    if position is None or position.line != 1 or position.column <= columns:
+        return error
+    return CqlError(error.message, Position(1, position.column - columns))
+
+
+@router.get("/{name}")
+def show_query(name: Name, service: Serving) -> dict[str, Any]:
+    """One query with its control table."""
+    return described(service, service.query(name))
+
+
+@router.patch("/{name}")
+def alter_query(name: Name, body: Changes, service: Serving) -> dict[str, Any]:
+    """Changes the weight or the activity of a query."""
+    entry = service.query(name)
+    if body.weight is not None:
+        service.execute(f"ALTER QUERY {quoted(entry.name)} SET WEIGHT {body.weight!r}")
+    if body.active is not None:
+        word = "ACTIVE" if body.active else "INACTIVE"
+        service.execute(f"ALTER QUERY {quoted(entry.name)} SET {word}")
+    return described(service, service.query(name))
+
+
+@router.delete("/{name}")
+def drop_query(name: Name, service: Serving) -> Done:
+    """Drops a query; its readers are told that it ends."""
+    entry = service.query(name)
+    service.execute(f"DROP QUERY {quoted(entry.name)}")
+    return Done(done=f"query {entry.name} dropped")
+
+
+@router.post("/{name}/restart")
+def restart_query(name: Name, service: Serving) -> Done:
+    """Runs a query that has failed again, from now on."""
+    entry = service.query(name)
+    try:
+        service.engine.restart(entry.name)
+    except StateError as error:
+        raise RequestError(409, str(error)) from None
+    return Done(done=f"query {entry.name} restarted")
+
+
+@router.get("/{name}/explain")
+def explain_query(
+    name: Name, service: Serving, stage: Literal["logical", "physical", "analyze"] = "physical"
+) -> dict[str, Any]:
+    """The plan of a query; ``analyze``: with what was measured."""
+    plan = service.engine.explain(service.query(name).name, stage)
+    return {"query": plan.query, "stage": plan.stage, "plan": plan.text}
+
+
+@router.get("/{name}/chart")
+def chart_of_query(name: Name, service: Serving) -> dict[str, Any]:
+    """The measured progress charts of a query, with their lower envelopes."""
+    return {"charts": progress_charts(service.engine, service.query(name).name)}
+
+
+@router.get("/{name}/present")
+def present_content(name: Name, service: Serving) -> dict[str, Any]:
+    """The content of a relation now."""
+    log = service.log(name)
+    table, place = service.feeds.present(log.entry.name)
+    if table.num_rows > service.limits.answer_rows:
+        raise RequestError(413, f"the relation has {table.num_rows:,} rows; follow its changes")
+    return {"id": str(place), "rows": list(json_rows(table, log.format_time))}
+
+
+@router.get("/{name}/left_out")
+def left_out(name: Name, service: Serving) -> dict[str, Any]:
+    """What a query with ON ERROR SKIP has left out, with the reasons."""
+    table = service.engine.left_out(service.query(name).name)
+    return table_json(table.slice(max(0, table.num_rows - 1_000)))
+
+
+@router.get(
+    "/{name}/results",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "results as they come",
+            "content": {
+                "application/x-ndjson": {},
+                "text/event-stream": {},
+                "application/xml": {},
+                "application/vnd.apache.arrow.stream": {},
+            },
+        }
+    },
+)
+async def results(
+    request: Request,
+    name: Name,
+    service: Serving,
+    form: Annotated[Literal["ndjson", "sse", "xml", "arrow"] | None, Query(alias="format")] = None,
+    start: Annotated[
+        str, Query(alias="from", max_length=64, description="now, oldest, present, or a time")
+    ] = "now",
+    follow: Annotated[bool, Query(description="go on as results come")] = True,
+    hold: Annotated[bool, Query(description="have the engine wait for this reader")] = False,
+    last_event_id: Annotated[str | None, Header(max_length=64)] = None,
+) -> Response:
+    """The results of a query: an endless response, or what is kept with follow=false."""
+    wanted = format_name(form, request.headers.get("accept", ""))
+    begin = f"id:{last_event_id}" if last_event_id else start
+    log = service.log(name)
+    stream = await asyncio.to_thread(
+        ResultStream, service.feeds, log, Wish(wanted, begin, follow, hold)
+    )
+    return StreamingResponse(
+        stream.body(), media_type=stream.media_type, headers={"cache-control": "no-store"}
+    )

@@ -1,0 +1,133 @@
+"""`millpond serve`: an engine, its scripts, and uvicorn in front of it."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from millpond.engine import Engine
+from millpond.errors import InputError
+from millpond.server.app import DRAIN_SECONDS, make_app
+from millpond.server.confinement import Confinement
+from millpond.server.guard import LOOPBACK, Guard
+from millpond.server.limits import Limits
+from millpond.server.service import Service
+from millpond.server.tokens import Tokens, read_tokens
+from millpond.settings import Settings
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """How a server is started."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    roots: tuple[Path, ...] = ()
+    """Where files of sources and sinks may lie that are named from outside."""
+    tokens: Path | None = None
+    certificate: Path | None = None
+    certificate_key: Path | None = None
+    insecure: bool = False
+    """Whether tokens and results may go over a network as they are."""
+    names: tuple[str, ...] = ()
+    """What else the server is called."""
+    plan: Path | None = None
+    """The file in which the plan is mirrored."""
+    limits: Limits = field(default_factory=Limits)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_options(options: ServeOptions) -> Tokens:
+    """Refuses to be reachable by others without tokens and TLS; the tokens."""
+    tokens = Tokens() if options.tokens is None else read_tokens(options.tokens)
+    if (options.certificate is None) != (options.certificate_key is None):
+        raise InputError("--tls-certificate and --tls-key go together")
+    if not is_loopback(options.host):
+        if not tokens.are_needed:
+            raise InputError(
+                f"--host {options.host}: others could reach it, so it needs --tokens FILE "
+                "(`millpond token ROLE` makes a line for it)"
+            )
+        if options.certificate is None and not options.insecure:
+            raise InputError(
+                f"--host {options.host}: tokens would go over the network in the clear; give "
+                "--tls-certificate and --tls-key, or say --insecure if something else encrypts"
+            )
+    return tokens
+
+
+def allowed_hosts(options: ServeOptions) -> tuple[str, ...]:
+    """The names by which requests may call the server."""
+    own = () if is_loopback(options.host) else (options.host, socket.gethostname())
+    return (*LOOPBACK, *own, *options.names)
+
+
+class GracefulServer(uvicorn.Server):
+    """Tells endless responses to end as soon as the process is asked to."""
+
+    service: Service | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The process is asked to end."""
+        if self.service is not None:
+            self.service.is_ready = False
+            self.service.feeds.end_soon()
+        super().handle_exit(sig, frame)
+
+
+def make_server(service: Service, options: ServeOptions) -> GracefulServer:
+    """A server that is ready to run."""
+    tokens = check_options(options)
+    app = Guard(make_app(service, options.plan), allowed_hosts(options), tokens, options.limits)
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(DRAIN_SECONDS),
+        ssl_certfile=options.certificate,
+        ssl_keyfile=options.certificate_key,
+        h11_max_incomplete_event_size=32_768,
+        backlog=1_024,
+    )
+    server = GracefulServer(config)
+    server.service = service
+    return server
+
+
+def make_service(settings: Settings, options: ServeOptions, spark: Any = None) -> Service:
+    """An engine with everything around it; ``spark``: the session it uses, if there is one."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    check_options(options)
+    engine = Engine(settings, spark, keep_results=True)
+    confinement = Confinement(options.roots, engine.directory, options.limits)
+    return Service(engine, options.limits, confinement)
+
+
+def address(options: ServeOptions) -> str:
+    """Where the page is."""
+    host = "localhost" if options.host in ("0.0.0.0", "::") else options.host  # noqa: S104
+    name = f"[{host}]" if ":" in host else host
+    return f"{'http' if options.certificate is None else 'https'}://{name}:{options.port}/"

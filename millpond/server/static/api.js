@@ -1,0 +1,74 @@
+// The HTTP API, with a token where one is needed.
+const $ = (id) => document.getElementById(id);
+let asking = null;
+
+function headers(more = {}) {
+  const token = sessionStorage.getItem("token");
+  return token ? { ...more, Authorization: `Bearer ${token}` } : more;
+}
+
+function askForToken() {
+  asking ??= new Promise((resolve) => {
+    const dialog = $("token-dialog");
+    dialog.addEventListener("close", () => {
+      sessionStorage.setItem("token", $("token").value.trim());
+      asking = null;
+      resolve();
+    }, { once: true });
+    dialog.showModal();
+  });
+  return asking;
+}
+
+export async function request(method, path, body, more = {}) {
+  for (;;) {
+    const type = body === undefined ? {} : { "content-type": "application/json" };
+    const response = await fetch(path, {
+      method, headers: headers({ ...type, ...more }), body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    if (response.status !== 401) return response;
+    await askForToken();
+  }
+}
+
+export class Refusal extends Error {
+  constructor(status, body) {
+    super(body.error ?? `status ${status}`);
+    this.status = status;
+    this.line = body.line;
+    this.column = body.column;
+  }
+}
+
+export async function call(method, path, body) {
+  const response = await request(method, path, body);
+  const data = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refusal(response.status, data);
+  return data;
+}
+
+export const get = (path) => call("GET", path);
+
+// Reads JSON lines until the end or until stop(); answers a function that stops.
+export function lines(method, path, body, onLine, onEnd = () => {}) {
+  const aborter = new AbortController();
+  (async () => {
+    const type = body === undefined ? {} : { "content-type": "application/json" };
+    const response = await fetch(path, {
+      method, headers: headers({ ...type, accept: "application/x-ndjson" }),
+      body: body === undefined ? undefined : JSON.stringify(body), signal: aborter.signal,
+    });
+    if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const parts = (rest + value).split("\n");
+      rest = parts.pop();
+      for (const part of parts) if (part) onLine(JSON.parse(part));
+    }
+    onEnd(null);
+  })().catch((error) => { if (error.name !== "AbortError") onEnd(error); });
+  return () => aborter.abort();
+}

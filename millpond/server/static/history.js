@@ -1,0 +1,55 @@
+// Charts over time, with marks where something was changed.
+import { get } from "./api.js";
+import { Plot, colour } from "./plots.js";
+import { $, bytes, clock, count, element, seconds } from "./words.js";
+
+const SHOWN_SECONDS = 300;
+const PLANE_SECONDS = 120;
+
+export class Charts {
+  constructor() {
+    this.samples = [];
+    this.marks = [];
+    const marks = () => this.marks;
+    this.backlog = new Plot($("chart-backlog"), { series: [{ label: "waiting", fill: "#2a8fb322" }, { label: "with windows" }, { label: "budget", dash: [6, 4], stroke: "#c8504a" }], value: bytes, marks });
+    this.latency = new Plot($("chart-latency"), { series: ["mean", "p50", "p95", "p99"].map((label) => ({ label })), value: seconds, marks });
+    this.rates = new Plot($("chart-rates"), { series: [{ label: "in" }, { label: "out" }], value: count, marks });
+    this.steps = new Plot($("chart-steps"), { series: [{ label: "driver" }, { label: "Spark" }], value: count, marks });
+    this.plane = new Plot($("chart-plane"), { scatter: true, x: bytes, value: seconds, labels: false, series: [
+      { label: "before", stroke: colour(0), paths: () => null, points: { show: true, size: 5, stroke: colour(0), fill: "#2a8fb355" } },
+      { label: "now", stroke: colour(5), paths: () => null, points: { show: true, size: 13, fill: colour(5), stroke: colour(5) } },
+    ] });
+  }
+
+  async refresh() {
+    const since = this.samples.at(-1)?.time ?? 0;
+    const { samples, marks } = await get(`/api/history?since=${since}`);
+    const last = this.samples.at(-1)?.time ?? 0;
+    this.samples = [...this.samples, ...samples.filter((sample) => sample.time > last)].slice(-SHOWN_SECONDS);
+    if (marks.length) this.marks = [...this.marks, ...marks.filter((m) => !this.marks.some((k) => k.time === m.time))].slice(-100);
+    this.draw();
+  }
+
+  draw() {
+    const samples = this.samples;
+    const of = (name) => samples.map((sample) => sample[name]);
+    const times = of("time");
+    const top = Math.max(...of("memory_bytes"), 1);
+    const budget = of("budget_bytes").map((b) => (b > 20 * top ? null : b));
+    this.backlog.show([times, of("backlog_bytes"), of("memory_bytes"), budget]);
+    this.latency.show([times, ...["mean", "p50", "p95", "p99"].map((part) => of(`latency_${part}_seconds`))]);
+    this.rates.show([times, of("arrived_per_second"), of("rows_out_per_second")]);
+    const perSecond = (name) => samples.map((s, at) => (at ? Math.max(0, s[name] - samples[at - 1][name]) / Math.max(0.2, s.time - samples[at - 1].time) : null));
+    this.steps.show([times, perSecond("driver_steps"), perSecond("executor_steps")]);
+    this.drawPlane();
+    const items = this.marks.slice(-30).reverse().map((mark) => element("li", {}, element("time", {}, clock(mark.time)), mark.what));
+    $("marks").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing was changed yet.")]));
+  }
+
+  drawPlane() {
+    const known = this.samples.slice(-PLANE_SECONDS).filter((sample) => sample.latency_mean_seconds !== null);
+    const last = known.at(-1);
+    const sorted = [...known].sort((a, b) => a.memory_bytes - b.memory_bytes);
+    this.plane.show([sorted.map((s) => s.memory_bytes), sorted.map((s) => s.latency_mean_seconds), sorted.map((s) => (s === last ? s.latency_mean_seconds : null))]);
+  }
+}

@@ -1,0 +1,71 @@
+"""The tuples that pass a queue, for whoever wants to see them (the STREAM paper's future work).
+
+A watcher is a reader of the queue like any operator, so nothing is missed while it keeps up; it
+works on nothing, so nobody counts what waits for it as backlog.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millpond.connectors.json_text import json_value
+from millpond.connectors.python_values import python_values
+from millpond.engine import Engine
+from millpond.server.faults import not_found
+from millpond.storage.pages import concatenated
+from millpond.storage.readers import Reader
+
+MOST_ROWS = 100
+"""So many tuples are shown at a time; the others are counted."""
+
+
+class Watcher:
+    """Reads a queue until it is closed."""
+
+    def __init__(self, engine: Engine, queue: str) -> None:
+        self._engine = engine
+        with engine.held():
+            if queue not in engine.inputs.queues:
+                raise not_found(f'no queue "{queue[:100]}"')
+            self._queue = engine.inputs.queues[queue]
+            self._reader = self._queue.subscribe(Reader(self._queue.heartbeat, works=False))
+            self._names = self._columns(queue)
+
+    def _columns(self, queue: str) -> list[str]:
+        operator = self._engine.graph.operators.get(queue)
+        if operator is not None:
+            return list(operator.schema.names)
+        name = queue.partition(":")[2].partition("@")[0]
+        entry = self._engine.catalog.get(name)
+        return list(getattr(entry, "schema").names) if entry is not None else []  # noqa: B009
+
+    def passed(self) -> dict[str, Any]:
+        """The tuples that have passed since the last time: how many, and the first of them."""
+        with self._engine.held():
+            if self._engine.inputs.queues.get(self._queue.name) is not self._queue:
+                raise not_found("the queue is gone")
+            spans = self._queue.between(self._reader.cursor, self._queue.heartbeat)
+            table = concatenated(spans, self._queue.schema) if spans else None
+            self._reader.cursor = max(self._reader.cursor, self._queue.heartbeat)
+            self._queue.free()
+        if table is None:
+            return {"passed": 0, "tuples": []}
+        data = [n for n in table.column_names if n not in ("_ts", "_te", "_w", "_seq")]
+        some = table.slice(max(0, table.num_rows - MOST_ROWS))
+        names = self._names if len(self._names) == len(data) else data
+        columns = [[json_value(v) for v in python_values(some[name])] for name in data]
+        times = some["_ts"].to_pylist()
+        weights = some["_w"].to_pylist() if "_w" in some.column_names else [1] * some.num_rows
+        rows = zip(*columns, strict=True) if columns else ((),) * some.num_rows
+        tuples = [
+            {"ts": str(ts), "weight": weight, "row": dict(zip(names, row, strict=True))}
+            for ts, weight, row in zip(times, weights, rows, strict=False)
+        ]
+        return {"passed": table.num_rows, "tuples": tuples}
+
+    def close(self) -> None:
+        """Watches no more."""
+        with self._engine.held():
+            if self._engine.inputs.queues.get(self._queue.name) is self._queue:
+                self._queue.unsubscribe(self._reader)
+                self._queue.free()

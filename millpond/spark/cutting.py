@@ -1,0 +1,146 @@
+"""Cutting parts off operators, and fusing them again, while data flows.
+
+A part that is cut off is an operator from the time on to which its reader has come: what is up to
+there the reader has read, and reads again where windows need it, by the old way; what is later
+comes through the new queue. When the part is fused again it is the other way round, and its queue
+stays until nothing in it is needed. So no answer depends on when that happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from millpond.planning.parts import Cut, Cuts, owner_of
+from millpond.planning.physical import Graph, LinearOperator
+from millpond.spark.operators import start
+from millpond.spark.picture import Picture
+from millpond.spark.statistics import Statistics
+from millpond.spark.units import Unit
+from millpond.storage.backlog import Backlog
+from millpond.storage.queues import Queue
+from millpond.storage.store import Store
+
+
+class Cutting:
+    """The parts that are cut off, and those that are to be."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        queues: dict[str, Queue],
+        store: Store,
+        picture: Picture,
+        backlog: Backlog,
+    ) -> None:
+        self.cuts = Cuts(graph)
+        self.history: list[Cut] = []
+        """What has led to what is read now, and to what is still read of before."""
+        self._graph = graph
+        self._queues = queues
+        self._store = store
+        self._picture = picture
+        self._backlog = backlog
+        self._left: set[str] = set()
+        """The queues of parts that were fused again."""
+        self._due: dict[str, bool] = {}
+
+    # -- what is wanted --------------------------------------------------------------------
+
+    def want(self, by_hand: Mapping[str, bool]) -> None:
+        """Says behind which parts queues are wanted, or are not."""
+        apart = self.cuts.names
+        self._due = {
+            name: has_queue
+            for name, has_queue in by_hand.items()
+            if has_queue != (name in apart) and self.cuts.is_part(name)
+        }
+
+    def due(self, is_busy: Callable[[Unit], bool]) -> Cut | None:
+        """What is wanted and can be done now: nobody concerned is at work."""
+        for name, is_cut in self._due.items():
+            cut = self._possible(name, is_cut, is_busy)
+            if cut is not None:
+                return cut
+        return None
+
+    def holds(self, unit: Unit) -> bool:
+        """Whether a unit without a state is to begin nothing new, so that it comes to rest."""
+        if not self._due or unit.keeps_state:
+            return False
+        return any(
+            not unit.identities.isdisjoint(self.cuts.rewiring(name, is_cut))
+            and self._possible(name, is_cut, lambda unit: False) is not None
+            for name, is_cut in self._due.items()
+        )
+
+    def _possible(self, name: str, is_cut: bool, is_busy: Callable[[Unit], bool]) -> Cut | None:
+        running = self._picture.running
+        rewiring = self.cuts.rewiring(name, is_cut)
+        rewiring.pop(name, None)
+        concerned = [running[each] for each in (*rewiring, *([] if is_cut else [name]))]
+        if any(is_busy(self._picture.units.of[each.identity]) for each in concerned):
+            return None
+        times = {each.cursor for each in concerned}
+        at = times.pop()
+        if times or not all(running[each].can_reread(rewiring[each], at) for each in rewiring):
+            return None
+        return Cut(name, is_cut, at)
+
+    # -- what is done ----------------------------------------------------------------------
+
+    def do(self, cut: Cut) -> None:
+        """Cuts a part off, or fuses it again."""
+        rewiring = self.cuts.rewiring(cut.part, cut.is_cut)
+        rewiring.pop(cut.part, None)
+        self._due.pop(cut.part, None)
+        self.history.append(cut)
+        if cut.is_cut:
+            self.cuts.cut(cut.part)
+            self._start(cut)
+        else:
+            self.cuts.fuse(cut.part)
+        for each, fragments in rewiring.items():
+            self._picture.running[each].reread(fragments, cut.at)
+            self._picture.units.take_apart(each)  # else it could read what is behind itself
+        if not cut.is_cut:
+            self._stop(cut.part)
+
+    def _start(self, cut: Cut) -> None:
+        name, picture = cut.part, self._picture
+        operator = LinearOperator(self._graph.fragments_of(name)[0])
+        around = picture.running[owner_of(name)].around
+        running = picture.running[name] = start(name, operator, around, cut.at)
+        picture.units.add(running)
+        picture.statistics[name] = Statistics()
+        self._left.discard(name)
+        if name not in self._queues:
+            self._queues[name] = Queue(name, running.output_schema, self._store, operator.is_stream)
+        self._queues[name].advance(cut.at)
+
+    def _stop(self, name: str) -> None:
+        running = self._picture.running.pop(name)
+        self._picture.units.remove(name)
+        running.close()
+        del self._picture.statistics[name]
+        self._left.add(name)
+
+    def let_go(self, operator: str) -> None:
+        """Forgets what an operator has read of queues that it reads no more, where it is over."""
+        if self._picture.running[operator].past and self._picture.running[operator].let_go():
+            self._forget_unread()
+
+    def forget(self) -> None:
+        """Operators have gone."""
+        self.cuts.forget()
+        self._due = {name: is_cut for name, is_cut in self._due.items() if self.cuts.is_part(name)}
+        self._forget_unread()
+
+    def _forget_unread(self) -> None:
+        for name in [name for name in self._left if not self._queues[name].readers]:
+            self._left.discard(name)
+            self._queues.pop(name).close()
+            self._backlog.forget(name)
+        running = self._picture.running.values()
+        known = (*self.cuts.names, *self._left, *(each.identity for each in running if each.past))
+        owners = set(map(owner_of, known))
+        self.history = [cut for cut in self.history if owner_of(cut.part) in owners]

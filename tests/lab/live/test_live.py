@@ -1,0 +1,56 @@
+"""The live experiments say what was measured; what is measured the benchmarks show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from millpond.lab.live import burst, hmts
+from millpond.lab.live.bursts import STRATEGIES, Outcome, Run
+from millpond.lab.live.threads import MODES, Case, page
+
+
+def run_of(strategy: str, peak: float, latency: float) -> Run:
+    outcome = Outcome(peak, peak / 2, latency, latency, latency, latency, 10.0)
+    return Run(outcome, {"strategy": strategy}, [], [])
+
+
+def test_bursts_become_claims_with_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = {"fifo": (9e6, 2.0), "chain": (2e6, 1.5), "path-capacity": (5e6, 1.0)}
+
+    def measured(text: str, *_: Any) -> Run:
+        return run_of(text, *figures.get(text.partition("(")[0], (5e6, 1.2)))
+
+    monkeypatch.setattr(burst, "measured", measured)
+    monkeypatch.setattr(burst, "overloading_rows", lambda: 3_000.0)
+    tables = burst.run([1, 2, 3])
+    assert list(tables["strategies"]["strategy"]) == list(STRATEGIES)
+    claims = {claim.text: claim for claim in burst.check(tables)}
+    assert claims["chain's peak to fifo's"].verdict == "holds"
+    assert claims["chain's peak to fifo's"].measured == "0.22"
+    late = claims["auto's mean latency to the better of chain and path-capacity"]
+    assert (late.verdict, late.measured) == ("fails", "1.20")
+    burst.plot(tables, Figure())
+
+
+def test_modes_become_claims_with_their_numbers() -> None:
+    seconds = {"di": [1.0, 1.0, 1.0], "gts": [3.0, 1.2, 1.2], "ots": [2.0, 1.1, 1.5]}
+    table = {"case": ["one slow operator", "a cheap chain", "many cheap queries"], **seconds}
+    tables = {"seconds": table | {"hmts": [1.5, 1.0, 1.6]}}
+    claims = [(claim.measured, claim.verdict) for claim in hmts.check(tables)]
+    assert claims == [
+        ("2.00 times", "holds"),
+        ("1.20 times", "holds"),
+        ("1.10 times", "holds"),
+        ("1.25 times", "holds"),
+        ("0.94 times", "fails"),
+    ]
+    hmts.plot(tables, Figure())
+
+
+def test_every_mode_does_a_case() -> None:
+    case = Case("few", "CREATE QUERY q AS SELECT key FROM S WHERE value > 0.5;", 200, 100)
+    assert page(0, 5).num_rows == 5
+    assert all(case.seconds(None, mode) > 0 for mode in MODES)

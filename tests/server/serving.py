@@ -1,0 +1,90 @@
+"""Servers for tests: in a thread, on a port of their own, gone when the test is over."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from millpond.server.limits import Limits
+from millpond.server.serve import ServeOptions, make_server, make_service
+from millpond.server.service import Service
+from millpond.settings import Settings
+
+SCRIPT = """
+CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE RELATION R (a INT PRIMARY KEY, name STRING);
+CREATE QUERY counts AS SELECT a, COUNT(*) AS n FROM S [RANGE 1000000] GROUP BY a;
+CREATE QUERY big AS SELECT a FROM S WHERE a > 1;
+"""
+
+
+@dataclass
+class Running:
+    """A server that answers."""
+
+    url: str
+    service: Service
+    http: httpx.Client
+
+    def push(self, *rows: tuple[int, int]) -> None:
+        """Tuples of S, and a later one, so that these are complete."""
+        self.service.engine.push("S", [{"t": t, "a": a} for t, a in rows])
+
+    def wait(self, is_so: Callable[[], Any], seconds: float = 20.0) -> Any:
+        """Waits until something is so."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            if found := is_so():
+                return found
+            time.sleep(0.02)
+        raise AssertionError("it never came to be so")
+
+    def lines(self, path: str) -> list[str]:
+        """The lines of a response that ends."""
+        return self.http.get(path).text.splitlines()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(
+    script: str = SCRIPT,
+    settings: Settings | None = None,
+    limits: Limits | None = None,
+    roots: tuple[Path, ...] = (),
+    tokens: Path | None = None,
+    plan: Path | None = None,
+    token: str | None = None,
+    spark: Any = None,
+) -> Iterator[Running]:
+    port = free_port()
+    options = ServeOptions(
+        port=port, limits=limits or Limits(), roots=roots, tokens=tokens, plan=plan
+    )
+    service = make_service(settings or Settings(spark_master="local[2]"), options, spark)
+    service.engine.execute(script)
+    server = make_server(service, options)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    url = f"http://127.0.0.1:{port}"
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    with httpx.Client(base_url=url, timeout=30, headers=headers) as http:
+        made = Running(url, service, http)
+        made.wait(lambda: server.started)
+        made.wait(lambda: http.get("/ready").status_code == 200)
+        yield made
+    server.handle_exit(15, None)
+    thread.join(30)
+    assert not thread.is_alive()

@@ -1,0 +1,170 @@
+"""Readers that are slow, that hold back, that come back after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from millpond.server.feeds import Place
+from millpond.server.limits import Limits
+from tests.server.serving import SCRIPT, Running, free_port, running
+
+
+def ids_and_values(text: str) -> list[tuple[str, list[int]]]:
+    found, mark = [], ""
+    for line in text.splitlines():
+        if line.startswith("id: "):
+            mark = line[4:]
+        elif line.startswith("data: ["):
+            found.append((mark, [each["row"]["a"] for each in json.loads(line[6:])]))
+    return found
+
+
+def test_who_comes_too_late_is_told_how_much_is_gone() -> None:
+    with running(limits=Limits(kept_rows=100)) as server:
+        engine = server.service.engine
+        for start in range(0, 1_000, 50):
+            server.push(*((start + i, 2 + i) for i in range(50)))
+            server.wait(lambda at=start: engine.result_count("big") >= at + 49)
+        server.service.feeds.tidy()
+        lines = server.lines("/api/queries/big/results?from=id:0&follow=false")
+        first = json.loads(lines[0])
+        assert first["gap"] + len(lines) - 1 == engine.result_count("big")
+        assert 50 <= len(lines) - 1 <= 200
+        counts = server.http.get("/api/queries/counts/present").json()["rows"]
+        assert sum(row["row"]["n"] for row in counts) == 999  # folded, not lost
+
+
+def test_queries_that_share_a_plan_are_each_folded() -> None:
+    shape = (
+        "CREATE QUERY c%d AS SELECT a, COUNT(*) AS n FROM S [RANGE 1000000] WHERE a > %d GROUP BY a"
+    )
+    script = SCRIPT + ";".join(shape % (n, n) for n in range(3))
+    with running(script, limits=Limits(kept_rows=60)) as server:
+        engine = server.service.engine
+        for first in range(0, 600, 50):
+            server.push(*((first + i, i % 5) for i in range(50)))
+            seen = first + 48
+            server.wait(lambda: engine.deliveries.of("c0").complete_until >= seen)  # noqa: B023
+        server.push((10_000, 0))
+        server.wait(lambda: engine.deliveries.of("c0").complete_until >= 9_999)
+        server.service.feeds.tidy()
+        for n in range(3):
+            rows = server.http.get(f"/api/queries/c{n}/present").json()["rows"]
+            assert {row["row"]["a"]: row["row"]["n"] for row in rows} == dict.fromkeys(
+                range(n + 1, 5), 120
+            )
+            lines = server.lines(f"/api/queries/c{n}/results?from=id:0&follow=false")
+            assert "gap" in json.loads(lines[0])
+
+
+def test_an_event_id_goes_on_where_it_was(server: Running) -> None:
+    server.push((1, 5), (2, 6), (3, 0))
+    path = "/api/queries/big/results?format=sse&from=oldest&follow=false"
+    first = server.wait(lambda: ids_and_values(server.http.get(path).text))
+    server.push((4, 7), (5, 0))
+    headers = {"last-event-id": first[-1][0]}
+    rest = server.wait(lambda: ids_and_values(server.http.get(path, headers=headers).text))
+    seen = [value for _, values in first + rest for value in values]
+    assert seen == [5, 6, 7]
+    bad = server.http.get(path, headers={"last-event-id": "x"})
+    assert bad.status_code == 400
+
+
+def test_a_reader_may_have_the_engine_wait_for_it(server: Running) -> None:
+    async def read() -> list[int]:
+        values: list[int] = []
+        async with (
+            httpx.AsyncClient(base_url=server.url, timeout=30) as http,
+            http.stream("GET", "/api/queries/big/results?hold=true") as response,
+        ):
+            lines = response.aiter_lines()
+            for start in range(0, 400, 20):
+                await asyncio.to_thread(
+                    server.push, *((start + i, 2 + start + i) for i in range(20))
+                )
+            async for line in lines:
+                values.append(json.loads(line)["row"]["a"])
+                if len(values) == 399:
+                    break
+        return values
+
+    assert asyncio.run(read()) == [2 + i for i in range(399)]
+
+
+def test_too_many_readers_are_refused() -> None:
+    with running(limits=Limits(readers=1)) as server:
+        with server.http.stream("GET", "/api/queries/big/results") as response:
+            server.wait(lambda: server.service.feeds.readers == 1)
+            assert response.status_code == 200
+            with (
+                pytest.raises(httpx.HTTPError),
+                httpx.stream("GET", server.url + "/api/queries/big/results", timeout=5) as second,
+            ):
+                second.read()
+        server.wait(lambda: server.service.feeds.readers == 0)
+
+
+def test_places_are_written_and_read() -> None:
+    assert Place.read(str(Place(17))) == Place(17)
+
+
+def start(store: Path, script: Path, port: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "millpond", "serve", str(script), "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--store", str(store)], env=os.environ | {"PYTHONUTF8": "1"}
+    )
+    for _ in range(600):
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/ready", timeout=1).status_code == 200:
+                return process
+        except httpx.HTTPError:
+            time.sleep(0.1)
+    raise AssertionError("it never came up")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_event_ids_and_keys_survive_a_restart(tmp_path: Path, ending: signal.Signals) -> None:
+    script, port = tmp_path / "s.cql", free_port()
+    script.write_text(SCRIPT)
+    url = f"http://127.0.0.1:{port}"
+    path = f"{url}/api/queries/big/results?format=sse&from=oldest&follow=false"
+    process = start(tmp_path / "store", script, port)
+    try:
+        push = {"content": '{"t":1,"a":5}\n{"t":2,"a":6}\n{"t":3,"a":0}'}
+        keyed = {"headers": {"idempotency-key": "first"}}
+        httpx.post(f"{url}/api/streams/S/tuples", **push, **keyed)
+        for _ in range(200):
+            first = ids_and_values(httpx.get(path).text)
+            if sum(len(values) for _, values in first) == 2:
+                break
+            time.sleep(0.05)
+        process.send_signal(ending)
+        process.wait(30)
+        process = start(tmp_path / "store", script, port)
+        assert ids_and_values(httpx.get(path).text) == first
+        again = httpx.post(f"{url}/api/streams/S/tuples", **push, **keyed)
+        assert again.json()["repeated"] is True
+        httpx.post(f"{url}/api/streams/S/tuples", content='{"t":4,"a":7}\n{"t":5,"a":0}')
+        for _ in range(200):
+            rest = ids_and_values(httpx.get(path, headers={"last-event-id": first[-1][0]}).text)
+            if rest:
+                break
+            time.sleep(0.05)
+        assert [value for _, values in rest for value in values] == [7]
+        if ending == signal.SIGTERM:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) in (0, -signal.SIGTERM)
+    finally:
+        process.kill()
+        process.wait()

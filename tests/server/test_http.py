@@ -1,0 +1,255 @@
+"""What the addresses answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.server.serving import Running, running
+
+TUPLES = [(1, 1), (2, 2), (3, 3), (4, 3)]
+
+
+def results(server: Running, query: str = "big", more: str = "") -> list[dict[str, object]]:
+    path = f"/api/queries/{query}/results?from=oldest&follow=false{more}"
+    return [json.loads(line) for line in server.lines(path)]
+
+
+def test_it_is_alive_ready_and_described(server: Running) -> None:
+    assert server.http.get("/ping").text == "pong"
+    assert server.http.get("/ready").json() == {"ready": True}
+    paths = server.http.get("/openapi.json").json()["paths"]
+    assert "/api/queries/{name}/results" in paths
+    assert "Millpond" in server.http.get("/").text
+    assert server.http.get("/static/app.js").status_code == 200
+
+
+def test_a_query_lives(server: Running) -> None:
+    http = server.http
+    made = http.post("/api/queries", json={"name": "q", "text": "SELECT a + 1 AS b FROM S"})
+    assert made.status_code == 201
+    assert made.json()["columns"] == [{"name": "b", "type": "BIGINT"}]
+    assert {each["name"] for each in http.get("/api/queries").json()} == {"counts", "big", "q"}
+    changed = http.patch("/api/queries/Q", json={"weight": 2.5, "active": False}).json()
+    assert (changed["weight"], changed["state"]) == (2.5, "inactive")
+    assert http.patch("/api/queries/q", json={"active": True}).json()["state"] == "active"
+    assert http.post("/api/queries/q/restart").status_code == 409
+    assert "Output q" in http.get("/api/queries/q/explain").json()["plan"]
+    assert http.delete("/api/queries/q").status_code == 200
+    assert http.get("/api/queries/q").status_code == 404
+
+
+def test_an_error_names_its_place_in_the_text(server: Running) -> None:
+    answer = server.http.post("/api/queries", json={"name": "q", "text": "SELECT b FROM S"})
+    assert answer.status_code == 400
+    assert (answer.json()["line"], answer.json()["column"]) == (1, 8)
+    checked = server.http.post("/api/check", json={"text": "SHOW ALL;\nSELECT b FROM S"}).json()
+    assert checked["problems"][0]["line"] == 2
+    assert checked["problems"][0]["column"] == 8
+    assert len(checked["statements"]) == 1
+
+
+def test_a_script_is_executed_whole_or_not_at_all(server: Running) -> None:
+    text = "CREATE QUERY x AS SELECT a FROM S; CREATE QUERY y AS SELECT nothing FROM S"
+    assert server.http.post("/api/execute", json={"text": text}).status_code == 400
+    assert server.http.get("/api/queries/x").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("\n".join(json.dumps({"t": t, "a": a}) for t, a in TUPLES), "application/x-ndjson"),
+        (json.dumps([{"t": t, "a": a} for t, a in TUPLES]), "application/json"),
+        (json.dumps([[t, a] for t, a in TUPLES]), "application/json"),
+        ("t,a\n" + "\n".join(f"{t},{a}" for t, a in TUPLES), "text/csv"),
+    ],
+)
+def test_tuples_come_in_every_form(server: Running, content: str, kind: str) -> None:
+    path = "/api/streams/s/tuples"
+    answer = server.http.post(path, content=content, headers={"content-type": kind})
+    assert answer.json() == {"rows": 4, "repeated": False}
+    found = server.wait(lambda: [r["row"] for r in results(server)] or None)
+    assert found == [{"a": 2}, {"a": 3}]  # the last instant is not complete
+
+
+def test_tuples_come_as_arrow(server: Running) -> None:
+    sink = io.BytesIO()
+    table = pa.table({"t": pa.array([1, 2, 3]), "a": pa.array([5, 6, 7], pa.int32())})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    headers = {"content-type": "application/vnd.apache.arrow.stream"}
+    answer = server.http.post("/api/streams/S/tuples", content=sink.getvalue(), headers=headers)
+    assert answer.json()["rows"] == 3
+
+
+def test_a_bad_body_is_refused_whole_with_its_line(server: Running) -> None:
+    body = '{"t": 1, "a": 1}\n{"t": 2, "a": "x"}'
+    answer = server.http.post("/api/streams/S/tuples", content=body)
+    assert answer.status_code == 400
+    assert "row 2" in answer.json()["error"]
+    assert server.service.engine.inputs.streams["s"].arrived == 0
+
+
+def test_a_key_makes_a_repeated_request_count_once(server: Running) -> None:
+    headers = {"idempotency-key": "k1"}
+    first = server.http.post("/api/streams/S/tuples", content='{"t":1,"a":5}', headers=headers)
+    again = server.http.post("/api/streams/S/tuples", content='{"t":1,"a":5}', headers=headers)
+    other = server.http.post("/api/streams/S/tuples", content='{"t":1,"a":6}', headers=headers)
+    assert (first.json()["repeated"], again.json()["repeated"]) == (False, True)
+    assert other.status_code == 409
+    assert server.service.engine.inputs.streams["s"].arrived == 1
+
+
+def test_results_in_all_formats_say_the_same(server: Running) -> None:
+    server.push(*TUPLES, (9, 0))
+    server.wait(lambda: len(results(server)) == 3)
+    path = "/api/queries/big/results?from=oldest&follow=false&format="
+    values = [2, 3, 3]
+    sse = server.http.get(path + "sse").text
+    data = [json.loads(line[6:]) for line in sse.splitlines() if line.startswith("data: [")]
+    assert [row["row"]["a"] for page in data for row in page] == values
+    root = ET.fromstring(server.http.get(path + "xml").text)
+    assert [int(each.find("column").text) for each in root.iter("result")] == values  # type: ignore
+    arrow = pa.ipc.open_stream(server.http.get(path + "arrow").content).read_all()
+    assert arrow["a"].to_pylist() == values
+    assert [r["ts"] for r in results(server, more="&from=3")] == [3, 4]
+
+
+def test_a_relation_is_told_as_it_is_now(server: Running) -> None:
+    server.push(*TUPLES, (9, 0))
+    wanted = [{"a": 1, "n": 1}, {"a": 2, "n": 1}, {"a": 3, "n": 2}]
+
+    def content() -> list[object]:
+        rows = server.http.get("/api/queries/counts/present").json()["rows"]
+        return sorted((r["row"] for r in rows), key=lambda row: row["a"])
+
+    server.wait(lambda: content() == wanted)
+    lines = server.lines("/api/queries/counts/results?from=present&follow=false")
+    assert sorted(json.loads(line)["row"]["n"] for line in lines) == [1, 1, 2]
+    assert server.http.get("/api/queries/big/present").status_code == 400
+
+
+def test_endless_results_come_and_end_with_the_query(server: Running) -> None:
+    with server.http.stream("GET", "/api/queries/big/results?format=sse") as response:
+        lines = response.iter_lines()
+        assert next(lines) == "retry: 1000"
+        server.push((1, 5), (2, 0))
+        found = next(line for line in lines if line.startswith("data"))
+        assert json.loads(found[6:])[0]["row"] == {"a": 5}
+        server.http.delete("/api/queries/big")
+        assert "event: end" in list(lines)
+
+
+def test_one_time_questions(server: Running) -> None:
+    server.push((1, 1), (2, 1), (3, 2))
+    ask = server.http.post("/api/ask", json={"text": "SELECT a FROM S [RANGE 1] WHERE a > 0"})
+    assert sorted(row["a"] for row in ask.json()["rows"]) == [1, 2]
+    assert ask.json()["at"] == 3
+    dstream = server.http.post("/api/ask", json={"text": "DSTREAM(SELECT a FROM S [RANGE 1])"})
+    assert dstream.status_code == 400
+
+
+def test_what_is_retained_no_more_is_refused_with_the_reason(server: Running) -> None:
+    server.http.delete("/api/queries/counts")
+    server.push(*((t, 1) for t in range(100)))
+    queue = server.service.engine.inputs.streams["s"].queue
+    server.wait(lambda: queue.freed_until > 50 or server.push((queue.heartbeat + 2, 1)))
+    answer = server.http.post("/api/ask", json={"text": "SELECT COUNT(*) AS n FROM S"})
+    assert answer.status_code == 400
+    assert "not retained" in answer.json()["error"]
+
+
+def test_explain_says_what_a_text_would_run(server: Running) -> None:
+    plans = server.http.post("/api/explain", json={"text": "SELECT a FROM S WHERE a > 1"}).json()
+    assert "Output" in plans["plans"][0]["plan"]
+
+
+def test_a_preview_is_forgotten(server: Running) -> None:
+    body = {"text": "SELECT a * 2 AS b FROM S", "seconds": 0.6}
+    with server.http.stream("POST", "/api/preview", json=body) as response:
+        lines = response.iter_lines()
+        assert json.loads(next(lines))["columns"] == ["b"]
+        server.push((1, 4), (2, 0))
+        assert json.loads(next(lines))["row"] == {"b": 8}
+    server.wait(lambda: len(server.http.get("/api/queries").json()) == 2)
+
+
+def test_knobs_turn_and_refuse(server: Running) -> None:
+    http = server.http
+    put = http.put("/api/entities/query/big/weight", json={"value": 3})
+    assert put.json() == {"value": 3.0}
+    assert http.put("/api/entities/query/big/weight", json={"value": -3}).status_code == 400
+    assert http.put("/api/entities/query/big/results", json={"value": 3}).status_code == 400
+    http.put("/api/entities/scheduler/scheduler/strategy", json={"value": "chain"})
+    assert http.get("/api/status").json()["strategy"] == "chain"
+    assert http.get("/api/history").json()["marks"][0]["what"] == "strategy = chain"
+    table = http.get("/api/entities/query/big").json()["attributes"]
+    assert next(each for each in table if each["name"] == "weight")["knob"] is True
+    assert http.get("/api/entities/tree/big").status_code == 404
+
+
+def test_the_tuples_that_pass_a_queue_are_seen(server: Running) -> None:
+    with server.http.stream("GET", "/api/queues/stream:s/tuples?seconds=3") as response:
+        lines = response.iter_lines()
+        next(lines)
+        server.push((1, 7), (2, 8), (3, 0))
+        seen = next(found for line in lines if (found := json.loads(line))["passed"])
+    assert [each["row"]["a"] for each in seen["tuples"]] == [7, 8]
+
+
+def test_metrics_are_those_of_the_control_tables(server: Running) -> None:
+    text = server.http.get("/metrics").text
+    assert 'millpond_query_weight{query="big"} 1.0' in text
+    assert "millpond_engine_backlog_bytes" in text
+
+
+def test_a_failure_is_shown_and_restarted(spark: SparkSession) -> None:
+    with running(spark=spark) as server:
+        bad = {"name": "bad", "text": "SELECT 9223372036854775807 + a AS x FROM S"}
+        server.http.post("/api/queries", json=bad)
+        server.push((1, 1), (2, 1))
+        failures = server.wait(lambda: server.http.get("/api/failures").json(), 60)
+        assert failures[0]["query"] == "bad"
+        assert failures[0]["rows"]
+        assert server.http.get("/api/queries/bad").json()["state"] == "failed"
+        assert server.http.post("/api/queries/bad/restart").status_code == 200
+        assert server.http.get("/api/queries/bad").json()["state"] == "active"
+
+
+def test_late_tuples_are_listed(server: Running) -> None:
+    server.push((10, 1), (5, 2))
+    rows = server.wait(lambda: server.http.get("/api/streams/S/late").json()["rows"])
+    assert rows == [{"t": 5, "a": 2}]
+
+
+def test_plans_are_drawn(server: Running) -> None:
+    server.push((1, 1), (2, 1))
+    graph = server.wait(lambda: server.http.get("/api/plan").json())
+    assert {node["kind"] for node in graph["nodes"]} == {"input", "operator"}
+    assert server.http.get("/api/plan?format=dot").text.startswith("digraph")
+    ET.fromstring(server.http.get("/api/plan?format=svg").text)
+    one = server.http.get("/api/plan?query=big").json()
+    assert len(one["nodes"]) < len(graph["nodes"])
+    chart = server.http.get("/api/queries/counts/chart").json()["charts"][0]
+    assert chart["points"][-1][1] == 0.0
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(server: Running) -> None:
+    server.push((1, 1), (2, 1))
+    server.wait(lambda: "millpond_operator_load{" in server.http.get("/metrics").text)
+    told = set(re.findall(r"^(millpond_\w+)", server.http.get("/metrics").text, re.MULTILINE))
+    dashboard = json.loads((Path(__file__).parents[2] / "docs/grafana_dashboard.json").read_text())
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"millpond_\w+", target["expr"])
+    }
+    assert asked <= told
