@@ -192,6 +192,8 @@ class Feeds:
         self._feeds: dict[str, Feed] = {}
         self._kept: dict[str, pa.Table] = {}
         """What the results of relations that were let go have come to."""
+        self._folded: dict[str, int] = {}
+        """How many rows of pages that were."""
         self._lock = threading.Lock()
         self._readers = 0
 
@@ -232,6 +234,7 @@ class Feeds:
     def dropped(self, query: str) -> None:
         """A query is no more; its readers are told."""
         self._kept.pop(query.lower(), None)
+        self._folded.pop(query.lower(), None)
         feed = self._feeds.pop(query.lower(), None)
         if feed is not None:
             feed._loop.call_soon_threadsafe(feed.close)
@@ -268,18 +271,20 @@ class Feeds:
         if not gone:
             return  # the last page alone is more
         if not isinstance(log, GroupLog):
-            self._fold(log, log.table(gone))
+            self._fold(log, log.table(gone), sum(page.rows for page in gone))
         else:
             for number, member in members:
                 parts = [log.rows_of(page, number) for page in gone]
-                self._fold(member, member.named(pa.concat_tables(parts)))
+                whole = pa.concat_tables(parts)
+                self._fold(member, member.named(whole), whole.num_rows)
         waiting = set(log.waiting)
         for page in gone:
             if page not in waiting:
                 log.let_go(page)
 
-    def _fold(self, log: ResultLog, said: pa.Table) -> None:
-        """Remembers what a relation's results that go have come to."""
+    def _fold(self, log: ResultLog, said: pa.Table, rows: int) -> None:
+        """Remembers what a relation's results that go, so many rows of pages, have come to."""
+        self._folded[log.entry.name.lower()] = rows + self._folded.get(log.entry.name.lower(), 0)
         if not log.entry.plan.is_stream and said.num_rows:
             key, named = log.entry.name.lower(), unique_names(said.column_names)
             before = self._kept.get(key)
@@ -292,8 +297,15 @@ class Feeds:
             if log.entry.plan.is_stream:
                 raise RequestError(400, f'query "{log.entry.name}" is a stream: it has no content')
             before, place, pages = self._kept.get(query.lower()), Place(log.rows), _pages(log)
+            known = self._folded.get(query.lower(), 0) + sum(page.rows for page in pages)
             said = log.table(pages)
             _give_up(log, pages)
+        if known < place.rows:
+            raise RequestError(
+                409,
+                "results were let go before they were summed up, as keep_results says, so the "
+                "content is not known; follow the changes, or ask once",
+            )
         return net_content(_together(before, said)), place
 
     def after(self, log: ResultLog, place: Place, since: int | None) -> tuple[int, list[Event]]:

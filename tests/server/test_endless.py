@@ -16,6 +16,7 @@ import pytest
 
 from millpond.server.feeds import Place
 from millpond.server.limits import Limits
+from millpond.settings import Settings
 from tests.server.serving import SCRIPT, Running, free_port, running
 
 
@@ -65,6 +66,20 @@ def test_queries_that_share_a_plan_are_each_folded() -> None:
             )
             lines = server.lines(f"/api/queries/c{n}/results?from=id:0&follow=false")
             assert "gap" in json.loads(lines[0])
+
+
+def test_a_content_that_is_not_known_is_not_told() -> None:
+    with running(
+        settings=Settings(spark_master="local[2]").with_option("keep_results", "5 rows")
+    ) as server:
+        for first in range(0, 60, 20):
+            server.push(*((first + i, i) for i in range(20)))
+            seen = first + 18
+            engine = server.service.engine
+            server.wait(lambda: engine.deliveries.of("counts").complete_until >= seen)  # noqa: B023
+        answer = server.http.get("/api/queries/counts/present")
+        assert answer.status_code == 409
+        assert "keep_results" in answer.json()["error"]
 
 
 def test_an_event_id_goes_on_where_it_was(server: Running) -> None:
