@@ -33,7 +33,7 @@ def measured_plan(engine: Engine) -> dict[str, Any]:
         "clock": engine.settings.clock,
         "queues": _queues(engine, plan.operators),
         "streams": _streams(engine, plan.operators),
-        "operators": [_operator(plan.by_id[identity]) for identity in plan.upstream_first],
+        "operators": [_operator(engine, plan.by_id[each]) for each in plan.upstream_first],
         "backlog": {"peak_bytes": backlog.peak_bytes, "mean_bytes": backlog.mean_bytes()},
         "latency": {
             entry.name: asdict(engine.latency(entry.name))
@@ -66,22 +66,26 @@ def _queues(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> list[lis
     ]
 
 
-def _operator(operator: OperatorSnapshot) -> dict[str, Any]:
+def _operator(engine: Engine, operator: OperatorSnapshot) -> dict[str, Any]:
+    """An operator with what all its steps have cost, and what a turn costs beside a step."""
+    picture = engine.runtime.picture
+    measured = picture.statistics[name_of(operator.id)]
+    line = measured.whole.line
     return {
         "id": operator.id,
         "name": operator.name,
-        "inputs": [_input(each) for each in operator.inputs],
+        "inputs": [_input(each, line.row * measured.rows_a_tuple) for each in operator.inputs],
         "output_bytes": operator.output_bytes,
-        "step_cost_seconds": operator.step_cost_seconds,
+        "step_cost_seconds": line.step + picture.turns.mean_seconds,
         "queries": {share.name: share.weight for share in operator.queries},
         "delivers": operator.delivers,
     }
 
 
-def _input(each: InputSnapshot) -> dict[str, Any]:
+def _input(each: InputSnapshot, cost_seconds: float) -> dict[str, Any]:
     return {
         "source": each.source,
-        "cost_seconds": each.cost_seconds,
+        "cost_seconds": cost_seconds,
         "selectivity": each.selectivity,
         "tuples_per_second": each.tuples_per_second,
     }

@@ -26,8 +26,8 @@ from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
 from millpond.storage.pages import Page
 
-RECENT = 64
-"""So many of the last pages are at hand for readers that keep up."""
+RECENT, RECENT_ROWS = 64, 50_000
+"""So many of the last pages, and rows, are at hand for readers that keep up."""
 
 CATCH_UP_ROWS = 5_000
 """A reader that is behind gets about so many results at once."""
@@ -100,7 +100,8 @@ class Feed:
         self.readers: set[Reader] = set()
         self.is_over = False
         self._engine, self._log, self._loop = engine, log, loop
-        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._recent: deque[Event] = deque()
+        self._recent_rows = 0
         self._news = asyncio.Event()
         self._count = 0
         """How many pages came so far."""
@@ -139,6 +140,11 @@ class Feed:
 
     def _publish(self, event: Event) -> None:
         self._recent.append(event)
+        self._recent_rows += event.table.num_rows
+        while len(self._recent) > 1 and (
+            len(self._recent) > RECENT or self._recent_rows > RECENT_ROWS
+        ):
+            self._recent_rows -= self._recent.popleft().table.num_rows
         self._tell()
 
     def _tell(self) -> None:
@@ -196,11 +202,14 @@ class Feeds:
 
     # -- who reads -------------------------------------------------------------------------
 
+    def refuse_too_many(self) -> None:
+        """Refuses one reader more than there can be."""
+        if self._readers >= self._limits.readers:
+            raise RequestError(429, f"{self._limits.readers} readers are the most there can be")
+
     def enter(self, log: ResultLog, reader: Reader) -> Feed:
         """Somebody begins to read; called in the loop of the server."""
         with self._lock:
-            if self._readers >= self._limits.readers:
-                raise RequestError(429, f"{self._limits.readers} readers are the most there can be")
             self._readers += 1
         key = log.entry.name.lower()
         feed = self._feeds.get(key)

@@ -26,7 +26,8 @@ class Line:
 class Costs:
     """Fading sums over steps, and the line fitted through them."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: float = MEMORY) -> None:
+        self._memory = memory
         self.weight = 0.0
         """How many steps are remembered."""
         self.rows = 0.0
@@ -35,7 +36,7 @@ class Costs:
 
     def record(self, rows: int, seconds: float) -> None:
         """Adds one step."""
-        self.fade(MEMORY)
+        self.fade(self._memory)
         self._add(1.0, rows, seconds)
 
     def fade(self, memory: float) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millpond.spark.costs import MEMORY, Costs
+from millpond.spark.costs import Costs
 from millpond.spark.steps import EXECUTORS, Outcome
 from millpond.storage.rates import Rate
+
+LASTING = 0.98
+"""How much of the old averages each step leaves: a line through ten steps is a line through noise,
+and strategies that go by it change their minds with it."""
 
 
 @dataclass
@@ -66,7 +70,9 @@ class Statistics:
         """Rows put out in a second."""
         self.busy = Rate()
         """Seconds of work in a second."""
-        self._costs = Costs()
+        self.whole = Costs(memory=1.0)
+        """What all steps have cost."""
+        self._costs = Costs(LASTING)
         self._outputs = 0.0
 
     def record(self, rows: int, outcome: Outcome) -> None:
@@ -75,15 +81,16 @@ class Statistics:
         self.inputs.add(rows)
         self.outputs.add(outcome.rows)
         self.busy.add(outcome.seconds)
+        self.whole.record(rows, outcome.seconds)
         self._costs.record(rows, outcome.seconds)
-        self._outputs = self._outputs * MEMORY + outcome.rows
+        self._outputs = self._outputs * LASTING + outcome.rows
         if outcome.rows:
             self.output_bytes = outcome.bytes / outcome.rows
 
     @property
     def cost_seconds(self) -> float:
         """Seconds for one more tuple: its row, and as many ends as come to one."""
-        return self._costs.line.row * self._rows_a_tuple
+        return self._costs.line.row * self.rows_a_tuple
 
     @property
     def step_seconds(self) -> float:
@@ -98,10 +105,10 @@ class Statistics:
     @property
     def selectivity(self) -> float:
         """Rows out for one tuple in, with those that its end brings."""
-        return self.row_selectivity * self._rows_a_tuple
+        return self.row_selectivity * self.rows_a_tuple
 
     @property
-    def _rows_a_tuple(self) -> float:
+    def rows_a_tuple(self) -> float:
         """How often a tuple is read: a window reads it again when it ends."""
         taken = self.tally.rows_taken
         return self.tally.rows_in / taken if taken else 1.0

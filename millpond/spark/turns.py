@@ -14,6 +14,7 @@ class Turns:
     def __init__(self) -> None:
         self.seconds = 0.0
         self._last: float | None = None
+        self._count, self._sum = 0, 0.0
 
     def over(self, step_seconds: float, now: float | None = None) -> None:
         """A turn is over, in which a step took so long."""
@@ -21,7 +22,14 @@ class Turns:
         if self._last is not None:
             beside = max(0.0, now - self._last - step_seconds)
             self.seconds += WEIGHT * (beside - self.seconds) if self.seconds else beside
+            self._count += 1
+            self._sum += beside
         self._last = now
+
+    @property
+    def mean_seconds(self) -> float:
+        """The mean of all."""
+        return self._sum / self._count if self._count else 0.0
 
     def interrupted(self) -> None:
         """What follows is not the next turn."""
