@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 from millpond import Engine
 from millpond.cli.results import JsonPrinter, TablePrinter
 from millpond.errors import CqlError, MillpondError
-from millpond.queries import Queries
 
 STREAM = "CREATE STREAM S (t BIGINT, d DATE) TIMESTAMP BY t;"
 
@@ -80,23 +77,3 @@ def test_a_full_disk_names_query_and_file(spark, tmp_path: Path):
             MillpondError, match=r"q INTO json\('/dev/full'\): No space left on device"
         ):
             engine.finish()
-
-
-def test_threads_that_come_first_at_the_same_time_find_one_runtime(monkeypatch):
-    start = Queries._start
-
-    def slow(self):
-        time.sleep(0.2)  # whoever else wants one waits for the lock by now
-        return start(self)
-
-    monkeypatch.setattr(Queries, "_start", slow)
-    with Engine() as engine:
-        engine.execute("CREATE STREAM S (a INT, t BIGINT) TIMESTAMP BY t")
-        engine.execute("CREATE QUERY q AS SELECT a FROM S")
-        found = []
-        threads = [threading.Thread(target=lambda: found.append(engine.runtime)) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found[0] is found[1]
