@@ -21,6 +21,7 @@ from millpond.failures import Failure
 from millpond.group_results import GroupLog, PartOfPage
 from millpond.interruption import WholeLock
 from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
+from millpond.settings import Keeping
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
@@ -52,7 +53,8 @@ class Deliveries:
         self._writers = ThreadPoolExecutor(1, "millpond-sinks")
         self._writing: list[Future[None]] = []
         """What the thread beside the loop is writing, and is to write."""
-        self._owns = False
+        self.keeping = Keeping()
+        """How much of the results is kept."""
         self._journal: Journal
         self._store: Store
 
@@ -62,22 +64,8 @@ class Deliveries:
 
     # -- which there are -------------------------------------------------------------------
 
-    def own_pages(self) -> None:
-        """Has every query keep pages of its own, in their order, also those of groups."""
-        self._owns = True
-        for log in self:
-            self._own(log)
-
-    def _own(self, log: ResultLog) -> None:
-        if isinstance(log, GroupLog):
-            log.is_kept = False
-        else:
-            log.own()
-
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
-        if self._owns:
-            self._own(log)
         log.write_elsewhere = self._write_elsewhere
         self._logs[log.entry.name.lower()] = log
         self.note_sink(log)
@@ -136,12 +124,16 @@ class Deliveries:
         if page is not None and log.counts_coming and not self._journal.is_replaying:
             log.count_coming(page)
             self._journal.note("came", query=query.lower(), elements=log.came)
-        log.add(page, until)
         if page is not None and isinstance(log, GroupLog):
+            log.hold(page)
+            log.add(page, until)
             for each in log.passed_on(page):
                 self.has_news(each.entry.name.lower())
-        elif page is not None:
-            self.has_news(query.lower())
+            log.let_go(page)
+        else:
+            log.add(page, until)
+            self._news |= set() if page is None else {query.lower()}
+        log.keep_to(self.keeping)
 
     def has_news(self, key: str) -> None:
         """Somebody may not have seen all that a query has put out."""
@@ -234,7 +226,7 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         with self._lock:
             log = self.of(query)
-            shared = [] if log.share is None or log.owns else list(log.share.pages())
+            shared = [] if log.share is None else list(log.share.pages())
             pages = [*log.kept, *shared]
             if form == "spark":
                 return self._frame(log, pages)

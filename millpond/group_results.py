@@ -75,8 +75,7 @@ class PartOfPage(Page):
 
     def __init__(self, log: GroupLog, page: Page, number: int, rows: int) -> None:
         self.rows, self.origins = rows, page.origins
-        self.first, self.last, self.last_end = page.first, page.last, page.last_end
-        self.bytes = page.bytes * rows // max(1, page.rows)
+        self.made_seconds = page.made_seconds
         self.is_free = False
         self._log, self._page, self._number = log, page, number
         log.hold(page)
@@ -95,6 +94,11 @@ class PartOfPage(Page):
     def names(self) -> tuple[str, ...]:
         """The files of the page."""
         return self._page.names
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the page is."""
+        return self._page.is_there
 
     def pin(self) -> None:
         """Somebody reads it."""
@@ -124,6 +128,8 @@ class PartOfPage(Page):
 class GroupLog(ResultLog):
     """The output of the queries of one group; the last column says whose a row is."""
 
+    members: int = 0
+    """How many queries belong to the group."""
     readers: dict[int, ResultLog] = field(default_factory=dict)
     """The queries of which somebody wants, or wanted, every page as it comes."""
     _counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -143,6 +149,11 @@ class GroupLog(ResultLog):
             counts[tags.numbers] += tags.counts
             self._counts = counts
         super().add(page, until)
+
+    @property
+    def queries(self) -> int:
+        """How many queries put it out."""
+        return max(1, self.members)
 
     def tags_of(self, page: Page) -> Tags:
         """Whose its rows are."""

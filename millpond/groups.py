@@ -176,6 +176,7 @@ class Groups:
         group.members.add(number, lifted.constants, since)
         group.queries[number], group.weights[number] = entry.name, entry.weight
         group.weight += entry.weight
+        group.log.members += 1
         self._of[entry.name.lower()] = group, number
         return Part(group.log, number)
 
@@ -192,6 +193,7 @@ class Groups:
         group.weight -= group.weights.pop(number)
         del group.queries[number]
         group.log.readers.pop(number, None)
+        group.log.members -= 1
         if group.queries:
             return None
         del self._groups[group.name], self.members[group.name]

@@ -45,6 +45,8 @@ def recover(engine: Engine) -> None:
     engine.inputs.free()
     engine.store.run = replay.runs + 1
     engine.opened = journal.note(**replay.opening(keeps))
+    for log in engine.deliveries:
+        log.keep_what_is_there()
     engine.store.remove_garbage(file_names(engine))
     for key, entry in engine.catalog.entries.items():
         match entry:

@@ -25,6 +25,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.results import named
 from millpond.latency import LatencyRecord
 from millpond.schema import BEGINNING, Schema
+from millpond.settings import Keeping
 from millpond.storage.pages import Page, concatenated
 
 Callback = Callable[[pa.Table], None]
@@ -105,12 +106,11 @@ class ResultLog:
     own_latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
     kept: list[Page] = field(default_factory=list)
     """What was put out, as far as it is kept."""
+    _kept_rows: int = 0
     waiting: list[Page] = field(default_factory=list)
     """The last pages put out: those that the sink or a subscriber has not seen."""
     lent: list[Page] = field(default_factory=list)
     """Copies that were made for readers on Spark, and stay as long as the query."""
-    owns: bool = False
-    """Whether its part of each page of a group is kept as a page of its own, in its turn."""
     share: Share | None = None
     """What a group puts out for it, while it belongs to one; that is neither kept nor waiting."""
 
@@ -143,14 +143,13 @@ class ResultLog:
         self.own_rows += page.rows
         if self.is_kept:
             self.kept.append(page)
+            self._kept_rows += page.rows
         self.pass_on(page)
 
     def pass_on(self, page: Page) -> None:
         """A page is there for the sink and the subscribers."""
         self.position += 1
         self.waiting.append(page)
-        if self.owns and self.share is not None:
-            self.kept.append(page)
         self.forget()
 
     def join(self, share: Share) -> None:
@@ -164,7 +163,7 @@ class ResultLog:
         share, self.share = self.share, None
         if share is not None:
             self.own_until, self.own_rows = share.until, self.own_rows + share.rows
-            self.kept += share.pages() if self.is_kept and not self.owns else ()
+            self._keep([*self.kept, *(share.pages() if self.is_kept else ())])
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
@@ -182,7 +181,11 @@ class ResultLog:
     ) -> None:
         """Takes what an earlier run has put out."""
         self.own_until, self.own_rows, self.came, self.position = until, rows, came, position
-        self.kept, self.waiting = pages, waiting
+        self.waiting = waiting
+        self._keep(pages)
+
+    def _keep(self, pages: list[Page]) -> None:
+        self.kept, self._kept_rows = pages, sum(page.rows for page in pages)
 
     @property
     def pages(self) -> list[Page]:
@@ -193,16 +196,7 @@ class ResultLog:
     def is_read(self) -> bool:
         """Whether somebody wants every page as it comes."""
         has_sink = self.entry.sink is not None and not self.sink_failed
-        return self.owns or has_sink or bool(self.subscribers)
-
-    def own(self) -> None:
-        """From now on its part of each page of a group is kept as a page of its own."""
-        self.owns = True
-        if self.share is not None:
-            parts = list(self.share.pages()) if self.is_kept else []
-            self.kept += parts
-            self.position += len(parts)
-            self.share.read_by(self)
+        return has_sink or bool(self.subscribers)
 
     # -- delivery --------------------------------------------------------------------------
 
@@ -266,7 +260,8 @@ class ResultLog:
         kept = set(self.kept[-len(self.waiting) :] if self.is_kept else ())
         passed, self.waiting = self.waiting[:over], self.waiting[over:]
         if not self.is_kept:
-            passed, self.kept = list(dict.fromkeys([*self.kept, *passed])), []
+            passed = list(dict.fromkeys([*self.kept, *passed]))
+            self._keep([])
         kept.update(self.waiting)
         for page in passed:
             if page not in kept:
@@ -276,29 +271,43 @@ class ResultLog:
         """A page is not needed here any more."""
         page.free()
 
-    def trim(self, most_rows: int) -> pa.Table | None:
-        """Lets the oldest pages go that are more than so many rows; what they said, if any go.
-
-        What a sink or a subscriber has not seen stays.
-        """
-        seen = [subscriber.position for subscriber in self.subscribers]
-        if self.sink is not None and not self.sink_failed:
-            seen.append(self.sink_position)
-        first = self.position - len(self.kept)
-        passed = min(seen, default=self.position) - first
-        rows, kept = 0, 0
+    def trim(self, most_rows: int) -> list[Page]:
+        """Keeps no more than so many rows, but the last page; what goes is to be let go of."""
+        rows, keeps = 0, 0
         for page in reversed(self.kept):
-            if rows + page.rows > most_rows and kept:
+            if keeps and rows + page.rows > most_rows:
                 break
-            rows, kept = rows + page.rows, kept + 1
-        over = min(len(self.kept) - kept, passed)
-        if over <= 0:
-            return None
-        said = self.table(self.kept[:over])
-        for page in self.kept[:over]:
-            self.let_go(page)
-        del self.kept[:over]
-        return said
+            rows, keeps = rows + page.rows, keeps + 1
+        gone = self.kept[: len(self.kept) - keeps]
+        self._keep(self.kept[len(gone) :])
+        return gone
+
+    def keep_to(self, keeping: Keeping) -> None:
+        """Lets the oldest results go that are more than are to be kept, page by page."""
+        over = 0
+        if keeping.rows is not None:
+            rows, most = self._kept_rows, keeping.rows * self.queries
+            while over < len(self.kept) and rows - self.kept[over].rows >= most:
+                rows, over = rows - self.kept[over].rows, over + 1
+        elif keeping.seconds is not None:
+            since = time.monotonic() - keeping.seconds
+            while over < len(self.kept) and self.kept[over].made_seconds < since:
+                over += 1
+        if over:
+            gone, waiting = self.kept[:over], set(self.waiting)
+            self._keep(self.kept[over:])
+            for page in gone:
+                if page not in waiting:
+                    self.let_go(page)
+
+    def keep_what_is_there(self) -> None:
+        """Forgets results that an earlier run has let go."""
+        self._keep([page for page in self.kept if page.is_there])
+
+    @property
+    def queries(self) -> int:
+        """How many queries put it out."""
+        return 1
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -330,7 +339,8 @@ class ResultLog:
         self.is_closed = True
         for page in self.pages:
             self.let_go(page)
-        self.kept, self.waiting, self.lent = [], [], []
+        self._keep([])
+        self.waiting, self.lent = [], []
         self.close_sink()
 
     def close_sink(self) -> None:

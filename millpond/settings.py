@@ -61,6 +61,37 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * _UNIT_BYTES[match[2].upper()]
 
 
+@dataclass(frozen=True)
+class Keeping:
+    """How much of a query's results is kept: so many rows, or those of so many seconds, or all."""
+
+    rows: int | None = None
+    seconds: float | None = None
+
+    @staticmethod
+    def parse(text: str) -> Keeping:
+        """Reads how much is kept.
+
+        >>> Keeping.parse("1_000 rows"), str(Keeping.parse("1 hour")), str(Keeping.parse("none"))
+        (Keeping(rows=1000, seconds=None), '3600 seconds', 'none')
+        """
+        words = text.strip().lower()
+        if words in ("all", "none"):
+            return Keeping(0 if words == "none" else None)
+        found = re.fullmatch(r"(\d[\d_]*)\s*rows?", words)
+        if found:
+            return Keeping(int(found[1].replace("_", "")))
+        try:
+            return Keeping(seconds=parse_duration_microseconds(text) / 1e6)
+        except ValueError:
+            raise ValueError("'100000 rows', a length of time, 'all' or 'none'") from None
+
+    def __str__(self) -> str:
+        if self.seconds is not None:
+            return f"{self.seconds:g} seconds"
+        return "all" if self.rows is None else f"{self.rows} rows" if self.rows else "none"
+
+
 def is_local(spark_master: str) -> bool:
     """Whether Spark runs its tasks in the driver's own process.
 
@@ -299,6 +330,13 @@ class Settings:
         _one_of("auto", "on", "off"),
         "whether queries that differ in constants only run as one: from the second of them on, "
         "from the first, or never; for queries to come",
+    )
+    keep_results: Keeping = _option(  # noqa: RUF009 (a Keeping never changes)
+        "keep_results",
+        Keeping(1_000_000),
+        Keeping.parse,
+        "how much of each query's results is kept to be read again: '100000 rows', '1 hour', "
+        "'all' or 'none'; sinks and subscribers get everything",
     )
     processors: int = _option(
         "processors",

@@ -97,6 +97,21 @@ def test_subscribers_and_sinks_get_their_own(engine, tmp_path):
     assert written["v"].to_pylist() == [1.0, 2.0, 3.0]
 
 
+def test_subscribers_get_what_is_not_kept():
+    with Engine(keep_results=False) as engine:
+        engine.execute(S + ";" + alert("a", 1) + alert("b", 2) + alert("c", 3))
+        told = []
+        engine.subscribe("c", lambda table: told.extend(table["v"].to_pylist()))
+        for ts in range(3):
+            engine.push("S", [(ts, 3, float(ts)), (ts, 2, 9.0)])
+            engine.run_until_idle()
+        engine.finish()
+        assert told == [0.0, 1.0, 2.0]
+        assert rows(engine, "b") == []
+        assert engine.result_count("b") == 3
+        assert not engine.deliveries.file_names()
+
+
 def test_results_stay_when_a_query_leaves_its_group(engine):
     engine.execute("".join(alert(f"q{k}", k) for k in range(3)))
     engine.push("S", [(1, 1, 1.0)])

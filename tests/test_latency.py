@@ -110,3 +110,15 @@ def test_show_tells_latencies(engine):
     (queries,) = engine.execute("SHOW QUERIES")
     details = dict(zip(queries["name"].to_pylist(), queries["detail"].to_pylist(), strict=True))
     assert ", latency mean " in details["direct"]
+
+
+def test_what_came_since_a_copy_is_told_apart():
+    record = LatencyRecord(began=-math.inf)
+    record.add(((-1.0, 1.0),), 10, now=0.0)
+    before = record.copy()
+    record.add(((-4.0, 1.0),), 5, now=0.0)
+    since = record.since(before)
+    assert (since.results, since.mean_seconds) == (5, pytest.approx(4.0))
+    assert since.p50_seconds == pytest.approx(4.0, rel=0.1)
+    assert record.known().results == 15
+    assert record.since(record.copy()).results == 0

@@ -146,6 +146,20 @@ def test_tuples_late_ones_and_heartbeats_survive(reopened):
         engine.compact_log()
 
 
+def test_what_was_pushed_with_a_key_counts_once_after_a_death_too(reopened):
+    engine = reopened()
+    engine.execute(STREAM + QUERY)
+    for _ in range(2):
+        engine.push("S", [(10, 1)], key="first")
+    for _ in range(2):
+        engine = reopened()
+        engine.push("S", [(10, 1)], key="first")
+        assert engine.inputs.streams["s"].arrived == 1
+        engine.compact_log()
+    engine.push("S", [(11, 1)], key="second")
+    assert engine.inputs.streams["s"].arrived == 2
+
+
 def test_a_dropped_stream_takes_its_late_tuples_along(reopened):
     engine = reopened()
     engine.execute(STREAM)

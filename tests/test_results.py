@@ -14,6 +14,7 @@ from millpond import Engine
 from millpond.kernels.results import summed
 from millpond.results import MOST_FAILURES, ResultLog, call_subscribers, feed_sink
 from millpond.schema import BEGINNING
+from millpond.settings import Keeping
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
 
@@ -162,3 +163,60 @@ def test_times_print_as_counts_or_as_moments(log):
     log.in_timestamps, log.tick_microseconds = True, 1_000_000
     assert log.format_time(61) == "1970-01-01T00:01:01"
     assert log.format_time(None) is None
+
+
+def test_what_is_more_than_is_kept_goes_but_not_the_last_page(log, page):
+    pages = [page((t, 1, t), (t, 1, t + 1)) for t in range(4)]
+    for t, each in enumerate(pages):
+        log.add(each, t)
+    assert log.trim(5) == pages[:2]
+    assert log.kept == pages[2:]
+    assert log.trim(5) == []
+    assert log.trim(0) == pages[2:3]
+    assert (log.rows, log.kept) == (8, pages[3:])
+
+
+def test_results_are_kept_as_far_as_is_asked_for(log, page):
+    pages = [page((ts, 1, 0), (ts, 1, 1)) for ts in range(5)]
+    for ts, each in enumerate(pages):
+        log.add(each, ts)
+        log.keep_to(Keeping(rows=4))
+    assert [each.first for each in log.kept] == [3, 4]
+    assert [each.is_free for each in pages] == [True, True, True, False, False]
+    assert log.rows == 10
+    log.keep_to(Keeping(seconds=3600.0))
+    assert len(log.kept) == 2
+    log.keep_to(Keeping(seconds=0.0))
+    assert log.kept == []
+
+
+def test_what_is_let_go_stays_for_those_who_have_not_seen_it(log, page):
+    seen = []
+    log.subscribe(lambda table: seen.append(table["a"].to_pylist()))
+    for ts in range(3):
+        log.add(page((ts, 1, ts)), ts)
+        log.keep_to(Keeping(rows=0))
+    assert log.kept == []
+    assert handed_on(log) == []
+    assert seen == [[0], [1], [2]]
+    assert log.pages == []
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_engine_keeps_the_last_results_also_after_a_restart(tmp_path, count):
+    """Of one query and of several that run as one."""
+    with Engine({"keep_results": "2 rows"}, store=tmp_path) as engine:
+        engine.execute("CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t")
+        for number in range(count):
+            engine.execute(f"CREATE QUERY q{number} AS SELECT a FROM S WHERE a >= {number}")
+        for ts in range(6):
+            engine.push("S", [(ts, ts)])
+            engine.advance("S", ts)
+            engine.run_until_idle()
+        kept = [engine.results(f"q{number}").to_pylist() for number in range(count)]
+    assert kept[0] == [{"ts": ts, "weight": 1, "a": ts} for ts in (4, 5)]
+    with Engine({"keep_results": "2 rows"}, store=tmp_path) as again:
+        assert [again.results(f"q{number}").to_pylist() for number in range(count)] == kept
+        assert again.result_count("q0") == 6
+    with Engine({"keep_results": "all"}, store=tmp_path) as again:
+        assert [again.results(f"q{number}").to_pylist() for number in range(count)] == kept

@@ -12,6 +12,7 @@ from typing import Any
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.changes import open_changes
 from millpond.connectors.claims import Claims
+from millpond.connectors.secrets import resolved
 from millpond.connectors.sinks import NamedSink, Results, Sink, write_fault
 from millpond.connectors.sources import Declaration, Source
 from millpond.errors import InputError, MillpondError
@@ -106,7 +107,8 @@ def check_connector(connector: Connector, role: str) -> None:
 def _call(connector: Connector, role: str, subject: Declaration | Results) -> Any:
     check_connector(connector, role)
     function = _function(connector.name, role)
-    return function(subject, *connector.arguments, **dict(connector.options))
+    arguments = [resolved(value) for value in connector.arguments]
+    return function(subject, *arguments, **{k: resolved(v) for k, v in connector.options})
 
 
 def _refuse_unknown_options(connector: Connector, parameters: list[inspect.Parameter]) -> None:

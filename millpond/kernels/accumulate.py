@@ -24,7 +24,13 @@ from millpond.kernels.extremes import (
 )
 from millpond.kernels.grouped import Group, Spec
 from millpond.kernels.groups import Bools, Floats, Ints, encode
-from millpond.kernels.ranked import Ranked, is_ranked, ranked_values
+from millpond.kernels.ranked import (
+    Ranked,
+    different_values,
+    is_of_different,
+    is_ranked,
+    ranked_values,
+)
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
 _LOW = np.int64(2**32 - 1)
@@ -36,16 +42,11 @@ def state_fields(index: int, spec: Spec, is_append_only: bool) -> list[pa.Field]
     number, numbers = pa.int64(), pa.list_(pa.int64())
     values = pa.list_(spec.argument_type or number)
     bag = [pa.field(name + "v", values), pa.field(name + "n", numbers)]
-    if is_ranked(spec, is_append_only):
-        return [pa.field(name + "count", number)]
-    if spec.function in ("min", "max"):
-        return bag
-    distinct = bag if _is_distinct(spec) else []
+    is_in_order = is_ranked(spec, is_append_only)
+    if spec.function in ("min", "max", "percentile"):
+        return [pa.field(name + "count", number)] if is_in_order else bag
+    distinct = bag if is_of_different(spec) and not is_in_order else []
     return distinct + [pa.field(name + part, number) for part in _parts(spec)]
-
-
-def _is_distinct(spec: Spec) -> bool:
-    return spec.distinct or spec.function == "approx_count_distinct"
 
 
 def _parts(spec: Spec) -> list[str]:
@@ -65,14 +66,18 @@ def accumulate(
     """The aggregate's value at every instant; leaves its new state in the group."""
     name = f"s{index}_"
     column = None if spec.argument is None else group.events[f"a{spec.argument}"]
-    if ranked is not None and column is not None and is_ranked(spec, is_append_only):
-        return ranked_values(name, spec, group, ranked, column)
-    if spec.function in ("min", "max"):
-        return _extreme(name, spec, group, is_append_only)
-    changes, of = group.timeline.changes, None
-    if _is_distinct(spec):
-        changes = of = _distinct(name, spec.argument_type, column, group)
-    return _sums(name, spec, group, column, changes, of)
+    order = ranked if is_ranked(spec, is_append_only) else None
+    if spec.function in ("min", "max", "percentile"):
+        if order is None or column is None:
+            return _extreme(name, spec, group, is_append_only)
+        return ranked_values(name, spec, group, order, column)
+    if column is None or not is_of_different(spec):
+        return _sums(name, spec, group, column, group.timeline.changes, None)
+    if order is None:
+        changes = _distinct(name, spec.argument_type, column, group)
+    else:
+        changes = different_values(spec, group, order, column)
+    return _sums(name, spec, group, column, changes, changes)
 
 
 def _sums(

@@ -1,8 +1,8 @@
-"""Percentiles, and extremes of values that come and go: what stands at a rank of a group's values.
+"""Percentiles, extremes of values that come and go, and different values.
 
 A group's values are kept in order (``ordered``). A step that moves m values of a group moves the
 rank by m places at most, so the values within some m places of it are all a step has to read; of
-the others it counts those before them.
+the others it counts those before them. Of different values it reads those that come or go in it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,24 @@ import pyarrow.compute as pc
 from millpond.kernels.columns import Values, doubles_back, mask_of, of_numbers, sortable_doubles
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import Group, Spec
-from millpond.kernels.groups import Bools, Floats, Ints
+from millpond.kernels.groups import Bools, Floats, Ints, encode, first_rows
 from millpond.kernels.ordered import LEAST, MOST, MemberIndex, member_schema, merged_members
-from millpond.kernels.timeline import order_of
+from millpond.kernels.timeline import Changes, Timeline, order_of
 
 
 def is_ranked(spec: Spec, is_append_only: bool) -> bool:
     """Whether an aggregate keeps its values in order; strings have no places to keep them at."""
     if spec.function == "percentile":
         return True
-    is_string = spec.argument_type in (pa.string(), pa.large_string())
-    return spec.function in ("min", "max") and not is_append_only and not is_string
+    if spec.argument_type in (pa.string(), pa.large_string()):
+        return False
+    return is_of_different(spec) or (spec.function in ("min", "max") and not is_append_only)
+
+
+def is_of_different(spec: Spec) -> bool:
+    """Whether equal values count once; they always do for an extreme, which needs no counting."""
+    is_distinct = spec.distinct and spec.function not in ("min", "max", "percentile")
+    return is_distinct or spec.function == "approx_count_distinct"
 
 
 @dataclass
@@ -45,6 +52,14 @@ class Ranked:
     def identities(self, argument: int) -> Ints:
         """The number of each group's values of an argument."""
         return self.number * len(self.arguments) + self.arguments.index(argument)
+
+    def move(self, argument: int, code: Ints, place: Ints, weight: Ints) -> None:
+        """Notes which values of an argument come and go, and in which groups."""
+        if argument not in self.moved:
+            real = np.flatnonzero(weight)
+            arrays = (self.identities(argument)[code[real]], place[real], weight[real])
+            table = pa.Table.from_arrays(list(map(pa.array, arrays)), schema=member_schema())
+            self.moved[argument] = merged_members([table])
 
     def changes(self) -> pa.Table:
         """All values that come and go."""
@@ -81,6 +96,44 @@ def ranked_values(
     return _extreme(spec, group, near, weight)
 
 
+def different_values(spec: Spec, group: Group, ranked: Ranked, column: pa.ChunkedArray) -> Changes:
+    """The changes of the set of different values: +1 when one appears, -1 when the last goes.
+
+    Leaves what comes and goes in ``ranked``.
+    """
+    argument, changes = spec.argument or 0, group.timeline.changes
+    weight = np.where(mask_of(column)[changes.row], changes.weight, 0)
+    place = places_of(column)[changes.row]
+    ranked.move(argument, changes.code, place, weight)
+    real = np.flatnonzero(weight)
+    pairs = _pairs(changes.code[real], place[real])
+    example = real[first_rows(pairs)]
+    code, place = changes.code[example], place[example]
+    before = _counts(ranked.members, ranked.identities(argument)[code], place)
+    line = Timeline.of(Changes.ordered(changes.row[real], pairs, changes.time[real], weight[real]))
+    running = line.running(line.changes.weight, before)
+    step = (running > 0).astype(np.int64) - (line.previous(running, before) > 0)
+    at = np.flatnonzero(step)
+    rows = line.changes.row[line.last[at]]
+    return Changes(rows, code[line.code[at]], line.time[at], step[at])
+
+
+def _counts(members: MemberIndex, identity: Ints, place: Ints) -> Ints:
+    """How often each of some values is there; no two of them are the same."""
+    order = order_of(identity, place)  # what is asked for in order is found quicker
+    kept = members.between(identity[order], place[order], place[order])
+    group, at, count = (kept[name].to_numpy() for name in ("_g", "_v", "_n"))
+    pairs = _pairs(np.concatenate([identity, group]), np.concatenate([place, at]))
+    found = np.zeros(int(pairs.max(initial=-1)) + 1, dtype=np.int64)
+    found[pairs[len(identity) :]] = count
+    return np.asarray(found[pairs[: len(identity)]])
+
+
+def _pairs(one: Ints, other: Ints) -> Ints:
+    """A number for each pair, the same for equal ones."""
+    return encode([pa.chunked_array([pa.array(each)]) for each in (one, other)], len(one))
+
+
 def places_of(column: pa.ChunkedArray) -> Ints:
     """Order-preserving integers, the same in every step; anything where NULL, and behind the last.
 
@@ -112,11 +165,7 @@ def _near(
 ) -> _Near:
     argument = spec.argument or 0
     changes, identity = group.timeline.changes, ranked.identities(argument)
-    if argument not in ranked.moved:
-        real = np.flatnonzero(weight)
-        arrays = (identity[changes.code[real]], place[real], weight[real])
-        table = pa.Table.from_arrays(list(map(pa.array, arrays)), schema=member_schema())
-        ranked.moved[argument] = merged_members([table])
+    ranked.move(argument, changes.code, place, weight)
     moved = np.bincount(changes.code, np.abs(weight), group.groups).astype(np.int64)
     low, high, passed = _bounds(spec, ranked.members, identity, before, moved)
     some = np.flatnonzero(before)

@@ -44,4 +44,4 @@ def choose(names: Sequence[str]) -> list[Experiment]:
         if name not in known and name not in groups:
             raise StateError(f'no experiment "{name}"{suggestion(name, [*known, *groups])}')
     chosen = [each for name in names for each in known.values() if name in (each.name, each.group)]
-    return list(dict.fromkeys(chosen)) if names else list(experiments().values())
+    return chosen if names else list(experiments().values())

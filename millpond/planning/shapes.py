@@ -157,6 +157,8 @@ class _Lifting:
                 return self._snapshots(node)
         parts = [self._settled(self._parts[each]) for each in node.inputs]
         if not any(part.is_tagged for part in parts):
+            if self._is_late and node.is_stream:
+                raise _NotLiftedError  # what a relation has put out before is nothing to the query
             return _Part(node.with_inputs(tuple(part.node for part in parts)))
         if any(map(may_fail, expressions_of(node))):
             raise _NotLiftedError
@@ -315,12 +317,11 @@ class _Lifting:
         return _Part(_project(grouped, (*columns[1:], columns[0])), True)
 
     def _snapshots(self, node: Snapshots) -> _Part:
-        """What moves is the same for all queries: it has no constants, and a query that began late
-        has nothing to put out before."""
-        below = self._settled(self._parts[node.input])
-        if not below.is_tagged:
-            return _Part(node)
-        return _Part(Snapshots(below.node, node.movers), True)
+        """What moves has no constants, so it is the same for all queries that began together."""
+        if self._is_late:
+            raise _NotLiftedError
+        below = self._parts[node.input]
+        return _Part(Snapshots(below.node, node.movers), below.is_tagged)
 
 
 def _of_marked(call: AggregateCall, mark: Column) -> AggregateCall:

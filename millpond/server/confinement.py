@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.connectors.secrets import is_reference
 from millpond.cql.algebra import Join
 from millpond.cql.statements import Create, SetOption, Statement
 from millpond.errors import CqlError
@@ -87,6 +88,7 @@ class Confinement:
                 "`millpond serve --root DIR` allows those in a directory"
             )
         is_name = isinstance(file, str) and "\0" not in file and file not in STANDARD_INPUT
+        is_name = is_name and not is_reference(file)
         if not is_name or not within(self.directory / str(file), self.roots):
             raise _Refusal(
                 f"{connector.name}: {str(file)[:80]!r} is outside of what this server may read and "

@@ -20,12 +20,14 @@ from millpond.connectors.sinks import unique_names
 from millpond.connectors.times import as_ticks
 from millpond.engine import Engine
 from millpond.errors import MillpondError
+from millpond.group_results import GroupLog, Part
 from millpond.results import ResultLog
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
+from millpond.storage.pages import Page
 
-RECENT = 64
-"""So many of the last pages are at hand for readers that keep up."""
+RECENT, RECENT_ROWS = 64, 50_000
+"""So many of the last pages, and rows, are at hand for readers that keep up."""
 
 CATCH_UP_ROWS = 5_000
 """A reader that is behind gets about so many results at once."""
@@ -36,23 +38,19 @@ HOLD_PAGES, HOLD_SECONDS = 16, 30.0
 
 @dataclass(frozen=True)
 class Place:
-    """How much of a query's output somebody has seen: pages and rows."""
+    """How much of a query's output somebody has seen, in rows of its pages."""
 
-    page: int
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.page}-{self.rows}"
+        return str(self.rows)
 
     @staticmethod
     def read(text: str) -> Place:
         """The place that an event id names."""
-        page, dash, rows = text.partition("-")
-        if not dash or not (page + rows).isascii() or not (page + rows).isdigit():
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
             raise RequestError(400, f"{text[:40]!r} is no id of an event")
-        if len(text) > 40:
-            raise RequestError(400, "this is no id of an event: it is too long")
-        return Place(int(page), int(rows))
+        return Place(int(text))
 
 
 @dataclass(eq=False)
@@ -61,6 +59,8 @@ class Event:
 
     place: Place
     table: pa.Table
+    before: int = 0
+    """Where it begins."""
     encoded: dict[str, bytes] = field(default_factory=dict)
     """What it is in the formats that somebody has asked for."""
 
@@ -72,16 +72,25 @@ class Reader:
     place: Place
     holds: bool = False
     is_gone: bool = False
+    seen: int = 0
+    """How many of the feed's pages it has seen, as far as it keeps up."""
 
 
-def place_now(log: ResultLog) -> Place:
-    """Behind all that was put out."""
-    return Place(log.position, log.rows)
+def kept_rows(log: ResultLog) -> int:
+    """How many rows of a query's output are kept."""
+    pages = _pages(log)
+    _give_up(log, pages)
+    return sum(page.rows for page in pages)
 
 
-def oldest_place(log: ResultLog) -> Place:
-    """Before the first page that is kept."""
-    return Place(log.position - len(log.kept), log.rows - sum(page.rows for page in log.kept))
+def _pages(log: ResultLog) -> list[Page]:
+    """What is kept of a query's output; to be given up again."""
+    return [*log.kept, *(() if log.share is None else log.share.pages())]
+
+
+def _give_up(log: ResultLog, pages: list[Page]) -> None:
+    for page in pages[len(log.kept) :]:
+        page.free()
 
 
 class Feed:
@@ -91,32 +100,39 @@ class Feed:
         self.readers: set[Reader] = set()
         self.is_over = False
         self._engine, self._log, self._loop = engine, log, loop
-        self._recent: deque[Event] = deque(maxlen=RECENT)
+        self._recent: deque[Event] = deque()
+        self._recent_rows = 0
         self._news = asyncio.Event()
+        self._count = 0
+        """How many pages came so far."""
         with engine.held():
-            self._place = place_now(log)
+            self._place = Place(log.rows)
             engine.subscribe(log.entry.name, self._put_out)
 
     # -- in the loop of the engine ---------------------------------------------------------
 
     def _put_out(self, table: pa.Table) -> None:
         with self._engine.held():
-            page = self._place.page
-            rows = self._rows_of(page)
-        self._place = Place(page + 1, self._place.rows + rows)
-        event = Event(self._place, table.rename_columns(unique_names(table.column_names)))
+            before = self._place.rows
+            self._place = Place(before + self._rows_now(table))
+        named = table.rename_columns(unique_names(table.column_names))
+        event = Event(self._place, named, before)
         self._loop.call_soon_threadsafe(self._publish, event)
-        self._hold_back(self._place.page)
+        self._count += 1
+        self._hold_back()
 
-    def _rows_of(self, page: int) -> int:
-        pages, first = self._log.kept, self._log.position - len(self._log.kept)
-        return pages[page - first].rows if first <= page < self._log.position else 0
+    def _rows_now(self, table: pa.Table) -> int:
+        """How many rows the page has that is being handed on; equal ones are summed up in it."""
+        log = self._log
+        mine = next((s for s in log.subscribers if s.callback == self._put_out), None)
+        at = -1 if mine is None else mine.position - 1 - log.position + len(log.waiting)
+        return log.waiting[at].rows if 0 <= at < len(log.waiting) else table.num_rows
 
-    def _hold_back(self, page: int) -> None:
+    def _hold_back(self) -> None:
         began = time.monotonic()
         while time.monotonic() - began < HOLD_SECONDS:
             slow = [r for r in self.readers.copy() if r.holds and not r.is_gone]
-            if self.is_over or all(page - r.place.page <= HOLD_PAGES for r in slow):
+            if self.is_over or all(self._count - r.seen <= HOLD_PAGES for r in slow):
                 return
             time.sleep(0.01)
 
@@ -124,6 +140,11 @@ class Feed:
 
     def _publish(self, event: Event) -> None:
         self._recent.append(event)
+        self._recent_rows += event.table.num_rows
+        while len(self._recent) > 1 and (
+            len(self._recent) > RECENT or self._recent_rows > RECENT_ROWS
+        ):
+            self._recent_rows -= self._recent.popleft().table.num_rows
         self._tell()
 
     def _tell(self) -> None:
@@ -143,11 +164,16 @@ class Feed:
                 each for each in self._log.subscribers if each.callback != self._put_out
             ]
 
-    def recent_after(self, place: Place) -> list[Event] | None:
-        """The events behind a place, if they are at hand."""
-        if self._recent and self._recent[0].place.page <= place.page + 1:
-            return [event for event in self._recent if event.place.page > place.page]
-        return [] if place.page >= self._place.page else None
+    def recent_after(self, reader: Reader) -> list[Event] | None:
+        """The events that a reader has not seen, if they are at hand."""
+        place = reader.place.rows
+        if place >= self._place.rows:
+            reader.seen = self._count
+            return []
+        known = [event for event in self._recent if event.place.rows > place]
+        if known and known[0].before <= place:
+            return known
+        return None
 
     async def wait(self, seconds: float) -> bool:
         """Waits until something is new; whether it is."""
@@ -158,25 +184,16 @@ class Feed:
         return True
 
 
-@dataclass
-class Kept:
-    """What is known of results that were let go: of a relation its content."""
-
-    content: pa.Table | None = None
-    position: int = 0
-
-
 class Feeds:
     """The results of all queries of an engine."""
 
     def __init__(self, engine: Engine, limits: Limits) -> None:
         self._engine, self._limits = engine, limits
         self._feeds: dict[str, Feed] = {}
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, pa.Table] = {}
+        """What the results of relations that were let go have come to."""
         self._lock = threading.Lock()
         self._readers = 0
-        with engine.held():
-            engine.deliveries.own_pages()
 
     @property
     def readers(self) -> int:
@@ -185,11 +202,14 @@ class Feeds:
 
     # -- who reads -------------------------------------------------------------------------
 
+    def refuse_too_many(self) -> None:
+        """Refuses one reader more than there can be."""
+        if self._readers >= self._limits.readers:
+            raise RequestError(429, f"{self._limits.readers} readers are the most there can be")
+
     def enter(self, log: ResultLog, reader: Reader) -> Feed:
         """Somebody begins to read; called in the loop of the server."""
         with self._lock:
-            if self._readers >= self._limits.readers:
-                raise RequestError(429, f"{self._limits.readers} readers are the most there can be")
             self._readers += 1
         key = log.entry.name.lower()
         feed = self._feeds.get(key)
@@ -232,14 +252,38 @@ class Feeds:
         """Lets old results go where no store keeps them; relations' content is summed up."""
         if self._engine.store.is_durable:
             return
-        most = self._limits.kept_rows
         with self._engine.held():
-            full = [log for log in self._engine.deliveries if _rows_kept(log) > most + most // 2]
-            for log in full:
-                said = log.trim(most)
-                if said is not None and not log.entry.plan.is_stream:
-                    kept = self._kept.setdefault(log.entry.name.lower(), Kept())
-                    kept.content = net_content(_together(kept.content, said))
+            members: dict[int, list[tuple[int, ResultLog]]] = {}
+            for log in self._engine.deliveries:
+                if isinstance(log.share, Part):
+                    members.setdefault(id(log.share.log), []).append((log.share.number, log))
+            for log in list(self._engine.deliveries):
+                self._trim(log, members.get(id(log), []))
+
+    def _trim(self, log: ResultLog, members: list[tuple[int, ResultLog]]) -> None:
+        most = self._limits.kept_rows * max(1, len(members))
+        if sum(page.rows for page in log.kept) <= most + most // 2:
+            return
+        gone = log.trim(most)
+        if not gone:
+            return  # the last page alone is more
+        if not isinstance(log, GroupLog):
+            self._fold(log, log.table(gone))
+        else:
+            for number, member in members:
+                parts = [log.rows_of(page, number) for page in gone]
+                self._fold(member, member.named(pa.concat_tables(parts)))
+        waiting = set(log.waiting)
+        for page in gone:
+            if page not in waiting:
+                log.let_go(page)
+
+    def _fold(self, log: ResultLog, said: pa.Table) -> None:
+        """Remembers what a relation's results that go have come to."""
+        if not log.entry.plan.is_stream and said.num_rows:
+            key, named = log.entry.name.lower(), unique_names(said.column_names)
+            before = self._kept.get(key)
+            self._kept[key] = net_content(_together(before, said.rename_columns(named)))
 
     def present(self, query: str) -> tuple[pa.Table, Place]:
         """The content of a relation now, each row once with its number, and up to where that is."""
@@ -247,9 +291,10 @@ class Feeds:
             log = self._engine.deliveries.of(query)
             if log.entry.plan.is_stream:
                 raise RequestError(400, f'query "{log.entry.name}" is a stream: it has no content')
-            kept, place = self._kept.get(log.entry.name.lower(), Kept()), place_now(log)
-            said = log.table(list(log.kept))
-        return net_content(_together(kept.content, said)), place
+            before, place, pages = self._kept.get(query.lower()), Place(log.rows), _pages(log)
+            said = log.table(pages)
+            _give_up(log, pages)
+        return net_content(_together(before, said)), place
 
     def after(self, log: ResultLog, place: Place, since: int | None) -> tuple[int, list[Event]]:
         """What was put out behind a place, as much as is sent at once, and what was let go of it.
@@ -257,56 +302,47 @@ class Feeds:
         ``since``: only what is of this time or later.
         """
         with self._engine.held():
-            oldest = oldest_place(log)
-            missed = max(0, oldest.rows - place.rows) if oldest.page > place.page else 0
-            start = oldest if oldest.page > place.page else place
-            pages, rows, at = log.kept[start.page - oldest.page :], 0, start
-            taken = []
+            pages = _pages(log)
+            at = oldest = log.rows - sum(page.rows for page in pages)
+            taken: list[tuple[Page, int, int]] = []
             for page in pages:
-                if rows and rows + page.rows > CATCH_UP_ROWS:
+                before, at = at, at + page.rows
+                if at <= place.rows:
+                    continue
+                if taken and at - taken[0][1] > CATCH_UP_ROWS:
                     break
-                rows += page.rows
-                at = Place(at.page + 1, at.rows + page.rows)
-                taken.append((page, at))
+                taken.append((page, before, at))
                 page.pin()
         try:
-            events = [Event(at, log.table([page])) for page, at in taken]
+            events = [Event(Place(at), log.table([page]), before) for page, before, at in taken]
         finally:
             with self._engine.held():
-                for page, _ in taken:
+                for page, _, _ in taken:
                     page.unpin()
+                _give_up(log, pages)
         if since is not None:
-            events = [Event(e.place, _since(e.table, since)) for e in events]
-        return missed, events
+            events = [Event(e.place, _since(e.table, since), e.before) for e in events]
+        return max(0, oldest - place.rows), events
 
     def place_of(self, log: ResultLog, start: str) -> tuple[Place, int | None]:
-        """Where ``from=`` begins: now, oldest, or a time."""
+        """Where ``from=`` begins: now, oldest, behind an id, or at a time."""
         with self._engine.held():
-            if start == "now":
-                return place_now(log), None
-            if start == "oldest":
-                return oldest_place(log), None
-            if start.startswith("id:"):
-                place = Place.read(start.removeprefix("id:"))
-                # An id of an earlier life without a store: all there is came after it.
-                return (place if place.page <= log.position else oldest_place(log)), None
-            try:
-                time_ = int(start) if start.lstrip("-").isdigit() else start
-                ticks = as_ticks(time_, log.tick_microseconds, "from")
-            except (MillpondError, ValueError, OverflowError):
-                raise RequestError(
-                    400, f"from={start[:40]}: write now, oldest, present, a time, or ticks"
-                ) from None
-            place = oldest_place(log)
-            for page in log.kept:
-                if page.last >= ticks:
-                    break
-                place = Place(place.page + 1, place.rows + page.rows)
-            return place, ticks
-
-
-def _rows_kept(log: ResultLog) -> int:
-    return sum(page.rows for page in log.kept)
+            now, oldest = Place(log.rows), Place(log.rows - kept_rows(log))
+        if start == "now":
+            return now, None
+        if start == "oldest":
+            return oldest, None
+        if start.startswith("id:"):
+            place = Place.read(start.removeprefix("id:"))
+            # An id of an earlier life without a store: all there is came after it.
+            return (place if place.rows <= now.rows else oldest), None
+        try:
+            time_ = int(start) if start.lstrip("-").isdigit() else start
+            return oldest, as_ticks(time_, log.tick_microseconds, "from")
+        except (MillpondError, ValueError, OverflowError):
+            raise RequestError(
+                400, f"from={start[:40]}: write now, oldest, present, a time, or ticks"
+            ) from None
 
 
 def _since(table: pa.Table, ticks: int) -> pa.Table:

@@ -64,19 +64,20 @@ class ResultStream:
 
     async def _pieces(self, feed: Feed, reader: Reader) -> AsyncIterator[bytes]:
         while True:
-            found = feed.recent_after(reader.place)
+            found = feed.recent_after(reader)
             events = found or []
             if found is None or self._since is not None:
                 place, since = reader.place, self._since
                 missed, events = await asyncio.to_thread(self._feeds.after, self._log, place, since)
                 self._since = self._since if events else None
                 if missed:
-                    rows = reader.place.rows + missed
-                    yield self._form.gap(self._heading, missed, f"{reader.place.page}-{rows}")
+                    mark = str(reader.place.rows + missed)
+                    yield self._form.gap(self._heading, missed, mark)
             for event in events:
                 if event.table.num_rows:
                     yield await self._written(event)
                 reader.place = event.place
+                reader.seen += 1
             if events:
                 continue
             if feed.is_over or not self._wish.follow:

@@ -108,6 +108,11 @@ class Page:
             return self._names
 
     @property
+    def is_there(self) -> bool:
+        """Whether its rows can be read: nobody has deleted its files."""
+        return self._table is not None or all(self._store.path(n).exists() for n in self._names)
+
+    @property
     def paths(self) -> list[str]:
         """The Parquet files."""
         return [str(self._store.path(name)) for name in self.names]

@@ -251,3 +251,11 @@ def test_a_window_may_slide_for_long_without_drift():
         values = [row[0] for row in at(history, instant)]
         ((total,),) = meaning(output)[instant]
         assert total == (math.fsum(values) if values else None)
+
+
+@pytest.mark.parametrize("function", ["count", "sum", "avg", "approx_count_distinct"])
+def test_different_numbers_are_members_of_their_group_not_lists_in_its_row(function):
+    specs = (spec(function, pa.int64(), distinct=True), spec("max", pa.int64()))
+    kernel = aggregate_kernel((pa.int32(),), specs, False)
+    assert not any(pa.types.is_list(field.type) for field in kernel.state_schema)
+    assert kernel.member_schema.names == ["_g", "_v", "_n"]

@@ -109,3 +109,11 @@ def test_a_late_query_is_tagged_where_its_streams_are_read(shape):
     assert shape(having, is_late=True) is None  # every row would be tagged with every query
     relation = "SELECT S.k FROM S, R WHERE S.k = R.k AND v > 1 AND n = 'a'"
     assert shape(relation, is_late=True) is None  # the relation's rows came before the query
+    rstream = "SELECT RSTREAM k FROM S [RANGE 5] WHERE v > 1"
+    assert shape(rstream) is not None
+    assert shape(rstream, is_late=True) is None  # what ends was there before the query
+    istream = (
+        "SELECT S.k FROM S [NOW], (SELECT ISTREAM k FROM R) t [RANGE 9] WHERE S.k = t.k AND v > 1"
+    )
+    assert shape(istream) is not None
+    assert shape(istream, is_late=True) is None

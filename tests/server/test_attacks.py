@@ -77,6 +77,8 @@ STATEMENTS = {
     "standard input": "CREATE STREAM X (t BIGINT, a INT) FROM stdin()",
     "standard input as file": "CREATE STREAM X (t BIGINT, a INT) FROM csv('-')",
     "trace file": "CREATE STREAM X (t BIGINT, a INT) FROM burst('trace', file = '/etc/passwd')",
+    "file by a secret": "CREATE STREAM X (a INT) FROM csv('env:MILLPOND_SECRET_FILE')",
+    "variable": "CREATE STREAM X (a INT) FROM rate('env:PATH')",
     "remote file": "CREATE STREAM X (t BIGINT, a INT) FROM csv('http://example.org/x')",
     "sink outside": "CREATE QUERY x AS SELECT a FROM S INTO csv('/tmp/millpond_attack.csv')",
     "sink over a link": "CREATE QUERY x AS SELECT a FROM S INTO csv('link.csv')",

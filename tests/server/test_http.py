@@ -242,8 +242,9 @@ def test_plans_are_drawn(server: Running) -> None:
 
 
 def test_the_dashboard_asks_for_metrics_that_exist(server: Running) -> None:
-    server.push((1, 1), (2, 1))
-    server.wait(lambda: "millpond_operator_load{" in server.http.get("/metrics").text)
+    server.push((1, 5), (2, 1))
+    wanted = 'millpond_query_latency_p95_seconds{query="big"}'
+    server.wait(lambda: wanted in server.http.get("/metrics").text)
     told = set(re.findall(r"^(millpond_\w+)", server.http.get("/metrics").text, re.MULTILINE))
     dashboard = json.loads((Path(__file__).parents[2] / "docs/grafana_dashboard.json").read_text())
     asked = {

@@ -196,6 +196,7 @@ async def results(
     wanted = format_name(form, request.headers.get("accept", ""))
     begin = f"id:{last_event_id}" if last_event_id else start
     log = service.log(name)
+    service.feeds.refuse_too_many()
     stream = await asyncio.to_thread(
         ResultStream, service.feeds, log, Wish(wanted, begin, follow, hold)
     )

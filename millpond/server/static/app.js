@@ -195,8 +195,16 @@ async function drawFaults(streams) {
 // -- every second ---------------------------------------------------------------------------
 
 let vocabulary = null;
+let looking = null;
 
+// One look at a time; whoever asks meanwhile gets one that begins later.
 async function look() {
+  if (looking) await looking;
+  looking ??= lookNow().finally(() => { looking = null; });
+  return looking;
+}
+
+async function lookNow() {
   try {
     const [status, queries] = await Promise.all([get("/api/status"), get("/api/queries")]);
     vocabulary ??= await get("/api/vocabulary");

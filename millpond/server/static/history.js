@@ -24,7 +24,8 @@ export class Charts {
   async refresh() {
     const since = this.samples.at(-1)?.time ?? 0;
     const { samples, marks } = await get(`/api/history?since=${since}`);
-    this.samples = [...this.samples, ...samples].slice(-SHOWN_SECONDS);
+    const last = this.samples.at(-1)?.time ?? 0;
+    this.samples = [...this.samples, ...samples.filter((sample) => sample.time > last)].slice(-SHOWN_SECONDS);
     if (marks.length) this.marks = [...this.marks, ...marks.filter((m) => !this.marks.some((k) => k.time === m.time))].slice(-100);
     this.draw();
   }

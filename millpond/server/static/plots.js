@@ -42,7 +42,7 @@ export class Plot {
 
   drawMarks(plot) {
     const context = plot.ctx;
-    for (const mark of this.marks()) {
+    for (const [number, mark] of this.marks().entries()) {
       const x = plot.valToPos(mark.time, "x", true);
       if (x < plot.bbox.left || x > plot.bbox.left + plot.bbox.width) continue;
       context.save();
@@ -54,7 +54,9 @@ export class Plot {
       context.stroke();
       context.fillStyle = css("--warn");
       context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-      context.fillText(mark.what, x + 4 * devicePixelRatio, plot.bbox.top + 12 * devicePixelRatio);
+      const isLeft = x > plot.bbox.left + 0.75 * plot.bbox.width;
+      context.textAlign = isLeft ? "right" : "left";
+      context.fillText(mark.what, x + (isLeft ? -4 : 4) * devicePixelRatio, plot.bbox.top + (12 + 13 * (number % 3)) * devicePixelRatio);
       context.restore();
     }
   }
