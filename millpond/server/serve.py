@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,9 @@ from millpond.server.limits import Limits
 from millpond.server.service import Service
 from millpond.server.tokens import Tokens, read_tokens
 from millpond.settings import Settings
+
+SWITCH_SECONDS = 0.001
+"""How long a thread may go on when others wait: answers wait for steps, but not for long."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ class GracefulServer(uvicorn.Server):
 def make_server(service: Service, options: ServeOptions) -> GracefulServer:
     """A server that is ready to run."""
     tokens = check_options(options)
+    sys.setswitchinterval(SWITCH_SECONDS)
     app = Guard(make_app(service, options.plan), allowed_hosts(options), tokens, options.limits)
     config = uvicorn.Config(
         app,
