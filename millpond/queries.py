@@ -235,15 +235,18 @@ class Queries:
     @property
     def runtime(self) -> SparkRuntime:
         """The running operators on Spark, started now if they were not yet."""
-        if self.started is None:
-            with self._engine.lock:
-                self.started = self._start()
-                self._start_operators(self.started, self.graph.operators)
+        if self.started is not None:
+            return self.started
+        with self._engine.lock:
+            if self.started is None:  # else another thread was quicker
+                runtime = self._start()
+                self._start_operators(runtime, self.graph.operators)
                 for entry in self._engine.catalog.of_kind(QueryEntry):
-                    self.started.set_weight(entry.name, entry.weight)
+                    runtime.set_weight(entry.name, entry.weight)
                 for group in self.groups:
-                    self.started.set_weight(group.name, group.weight)
-        return self.started
+                    runtime.set_weight(group.name, group.weight)
+                self.started = runtime
+            return self.started
 
     def _start(self) -> SparkRuntime:
         from millpond.spark.runtime import SparkRuntime

@@ -397,7 +397,9 @@ class Graph:
         for queue in queues:
             self._readers[queue].remove(identity)
         self.fragments.pop(identity, None)
-        self._ids.pop((self.operators.pop(identity), self.epochs.pop(identity)), None)
+        key = self.operators.pop(identity), self.epochs.pop(identity)
+        if self._ids.get(key) == identity:  # a part that was cut off has none
+            del self._ids[key]
         return queues
 
     # -- parts of operators that are cut off -----------------------------------------------

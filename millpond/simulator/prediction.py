@@ -118,7 +118,8 @@ class _Batches(Simulation):
         members = unit.members if isinstance(unit, VirtualStep) else [unit]
         fixed = sum(self.wiring.plan.operators[each.id].step_cost_seconds for each in members)
         row = sum(each.mean_cost for each in members)
-        rows = max(decision.max_tuples or 1, fixed * (1 / FIXED_SHARE - 1) / row if row else 1)
+        worthwhile = fixed * (1 / FIXED_SHARE - 1)
+        rows = max(decision.max_tuples or 1, worthwhile / row if row else math.inf)
         inlets = [inlet for each in members for inlet in each.inlets if not inlet.is_pipe]
         return max(1, *(_blocks_of(inlet, rows) for inlet in inlets))
 
@@ -127,7 +128,7 @@ def _blocks_of(inlet: Inlet, rows: float) -> int:
     buffer, cursor = inlet.buffer, inlet.buffer.cursors[inlet.reader]
     masses = buffer.masses(cursor, buffer.tail)
     if masses is None:
-        return math.ceil(rows)
+        return math.ceil(min(rows, buffer.tail - cursor))
     return int(np.searchsorted(np.cumsum(masses), rows)) + 1
 
 

@@ -61,6 +61,46 @@ def test_an_operator_waits_for_no_quiet_input():
     assert found.finished_seconds < 20
 
 
+def with_a_quiet_input(clock):
+    facts = measured() | {"clock": clock}
+    seldom = [1.0] + [0.0] * 98 + [1.0]
+    facts["streams"]["T"] = {"tuple_bytes": 10.0, "slot_seconds": 0.1, "arrivals": seldom}
+    quiet = {"source": "T", "cost_seconds": 1e-4, "selectivity": 0.1}
+    facts["operators"][0]["inputs"].append(quiet)
+    return facts
+
+
+def test_without_the_wall_clock_a_quiet_input_holds_others_up():
+    event, wall = (predicted(with_a_quiet_input(c), ["fifo"], 1e9)[0] for c in ("event", "wall"))
+    assert event.mean_latency_seconds > wall.mean_latency_seconds + 4
+    assert event.finished_seconds > 9.9
+
+
+def test_queues_stand_where_they_stood():
+    facts = measured() | {"queues": [["S", 3]]}
+    fifo, chain = predicted(facts, ["fifo", "chain"], 1e9)
+    assert chain.peak_bytes == pytest.approx(fifo.peak_bytes)
+    (apart,) = predicted(measured() | {"queues": [["S", 3], [3, 7]]}, ["chain"], 1e9)
+    assert apart.peak_bytes < chain.peak_bytes / 2
+
+
+@pytest.mark.parametrize("row_seconds", [0.0, 1e-6])
+def test_steps_are_as_large_as_on_spark(row_seconds):
+    facts = measured()
+    facts["operators"][0]["inputs"][0]["cost_seconds"] = row_seconds
+    facts["operators"][0]["step_cost_seconds"] = 0.02
+    (found,) = predicted(facts, ["fifo(max_tuples = 1)"], 1e9)
+    work = 1_000 * 5e-3
+    assert found.finished_seconds < 1.5 * work, "a step for each block would take 40 s more"
+
+
+def test_results_are_there_when_their_step_ends():
+    facts = measured()
+    facts["streams"]["S"] |= {"arrivals": [1_000.0], "slot_seconds": 1e-6}
+    (found,) = predicted(facts, ["fifo"], 1e9)
+    assert found.mean_latency_seconds == pytest.approx(found.finished_seconds, rel=0.01)
+
+
 @pytest.mark.parametrize("part", ["processors", "streams", "operators"])
 def test_what_is_no_measured_plan_is_refused(part):
     facts = measured()
