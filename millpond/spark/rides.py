@@ -128,7 +128,7 @@ def _division(first: Step, others: Sequence[Step], job: Job) -> Division:
     """How the rows of a first step are divided: as it wants, or as one wants that reads it."""
     running = first.running
     usual = Division(tuple(job.keys), job.buckets, running.key_positions)
-    if job.keys or running.keeps_state:
+    if job.keys or running.keeps_state or not running.keeps_columns:
         return usual
     for step in others:
         rider = step.running

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from millpond import Engine
 from millpond.groups import Groups
 from tests.fuzz import check
 from tests.siblings import sharing_case
@@ -35,3 +36,17 @@ def test_each_query_of_a_set_answers_as_if_alone(spark, number, monkeypatch):
         failures = check(way.engines(spark), replace(sharing_case(seed, 15), strategy="fifo"))
         assert not failures, "\n".join(map(str, failures[:1]))
     assert joined  # else nothing was shared
+
+
+def test_matched_rows_reach_the_bucket_of_their_key_on_the_executors(spark):
+    """What reads a match may divide its rows by columns that the match has made."""
+    text = "SELECT DISTINCT v, k FROM S [UNBOUNDED] WHERE w > {}"
+    with Engine({"driver_rows": 0}, spark) as engine:
+        engine.execute("CREATE STREAM S (ts BIGINT, w INT, k INT, v INT) TIMESTAMP BY ts")
+        engine.execute(";".join(f"CREATE QUERY q{i} AS {text.format(i)}" for i in range(3)))
+        for ts in range(3):
+            engine.push("S", [(ts, 5, k, k % 3) for k in range(20)])
+            engine.advance("S", ts)
+            engine.run_until_idle()
+        found = engine.results("q2").to_pylist()
+    assert sorted((row["k"], row["ts"]) for row in found) == [(k, 0) for k in range(20)]

@@ -23,6 +23,8 @@ class RunningMatch(RunningOperator):
     that is registered later sees what comes later.
     """
 
+    keeps_columns = False
+
     def __init__(
         self, identity: str, operator: MatchOperator, around: Surroundings, cursor: int
     ) -> None:

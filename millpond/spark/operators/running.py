@@ -75,6 +75,8 @@ class RunningOperator:
     needs: frozenset[str] = frozenset({STARTED})
     state: KeptState | None = None
     """What it keeps between steps beside its queues, if anything."""
+    keeps_columns = True
+    """Whether columns that it reads are in the same places of what it puts out."""
 
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
