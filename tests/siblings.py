@@ -22,13 +22,16 @@ CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
 WINDOW = re.compile(r"\[[^\]]*\]")
 
 
-def sharing_case(seed, most=50):
-    """A case with up to so many queries of a few shapes, registered and dropped at any time."""
+def sharing_case(seed, most=50, plain=0.5):
+    """A case with up to so many queries of a few shapes, registered and dropped at any time.
+
+    ``plain``: how many cases are of plain queries only.
+    """
     rng = random.Random(seed)
     case = random_case(rng, rng.randint(1, 4), title=f"sharing, seed {seed}")
-    if rng.random() < 0.5:
+    if rng.random() < plain:
         case = with_plain_queries(rng, case)
-    return with_siblings(rng, case, rng.choice([1, 3, 6, 6, 12, most]))
+    return with_siblings(rng, case, min(most, rng.choice([1, 3, 6, 6, 12, most])))
 
 
 def with_plain_queries(rng, case):

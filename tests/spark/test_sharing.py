@@ -19,7 +19,8 @@ from tests.ways import Way
 pytestmark = pytest.mark.spark
 
 TESTS, SETS = 20, 10
-"""200 sets of 2 to 15 queries."""
+"""200 sets of 2 to 12 queries, most of them plain alerts; others are for make fuzz."""
+ON_EXECUTORS_EVERY = 40
 
 
 @pytest.mark.parametrize("number", range(TESTS))
@@ -31,9 +32,10 @@ def test_each_query_of_a_set_answers_as_if_alone(spark, number, monkeypatch):
     )
     for seed in range(number * SETS, (number + 1) * SETS):
         way = Way.drawn(seed)
-        rows = 0 if seed % SETS == 0 else 10**9
+        rows = 0 if seed % ON_EXECUTORS_EVERY == 0 else 10**9
         way = replace(way, sharing=("auto", "on")[seed % 2], driver_rows=rows, switches=0.0)
-        failures = check(way.engines(spark), replace(sharing_case(seed, 15), strategy="fifo"))
+        case = replace(sharing_case(seed, most=8, plain=0.9), strategy="fifo")
+        failures = check(way.engines(spark), case)
         assert not failures, "\n".join(map(str, failures[:1]))
     assert joined  # else nothing was shared
 
