@@ -100,12 +100,13 @@ class Store:
         return self._new_name_on_disk(".parquet")
 
     def _new_name_on_disk(self, suffix: str = "") -> str:
-        if self._disk is None:
-            parent = Path(tempfile.gettempdir())
-            _remove_abandoned(parent)
-            self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-            self._disk_lock = _locked(self._disk)
-            (self.directory / SPILLED).symlink_to(self._disk)
+        with self._guard:  # several threads may be the first to need it
+            if self._disk is None:
+                parent = Path(tempfile.gettempdir())
+                _remove_abandoned(parent)
+                self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+                self._disk_lock = _locked(self._disk)
+                (self.directory / SPILLED).symlink_to(self._disk)
         return self.new_name(SPILLED, suffix)
 
     def new_slot(self) -> Path:
