@@ -12,6 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypedDict
 
 from millpond.catalog import QueryEntry
@@ -21,12 +22,15 @@ from millpond.errors import StateError
 from millpond.group_results import GroupLog, Part
 from millpond.inputs import Inputs
 from millpond.kernels.expressions import can_lower
-from millpond.planning.shapes import Lifted, lift
+from millpond.planning.shapes import Lifted, lift, outline
 from millpond.schema import BEGINNING
 from millpond.storage.members import Members
 
 MOST_TOLD = 3
 """So many queries of a group are named."""
+
+AddOperators = Callable[[], str]
+"""Adds the operators of a group to the graph; the one that puts it out."""
 
 LATE = "late"
 """What a group is called whose queries began at different times."""
@@ -37,6 +41,7 @@ class Group:
     """The queries of one shape."""
 
     name: str
+    outline: int
     epoch: int
     """When its operators began."""
     is_late: bool
@@ -66,13 +71,32 @@ class Membership(TypedDict):
     since: dict[str, int]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Shapes:
-    """The shapes of a query that begins at a time, if it has any."""
+    """The shapes of a query that begins at a time, if it has any; found when they are asked for."""
 
+    plan: Node | None
+    """What may be shared of it: nothing if there is none."""
     epoch: int
-    usual: Lifted | None
-    late: Lifted | None
+    is_late: bool = False
+    """Whether it may belong to a group whose queries began at different times."""
+
+    @cached_property
+    def outline(self) -> int:
+        """What only few other plans have in common with it."""
+        return 0 if self.plan is None else outline(self.plan)
+
+    @cached_property
+    def usual(self) -> Lifted | None:
+        """Its shape among queries that begin when it does."""
+        return None if self.plan is None else lift(self.plan, can_lower)
+
+    @cached_property
+    def late(self) -> Lifted | None:
+        """Its shape among queries that begin at any time."""
+        if self.plan is None or not self.is_late:
+            return None
+        return lift(self.plan, can_lower, is_late=True)
 
     @property
     def usual_name(self) -> str | None:
@@ -105,10 +129,13 @@ class Groups:
         """The constants of each group's queries, by its name, for its operators."""
         self._groups: dict[str, Group] = {}
         self._of: dict[str, tuple[Group, int]] = {}
-        self._alone: dict[str, list[str]] = {}
-        """The groups that queries standing alone would belong to."""
+        self._alone: dict[str, Shapes] = {}
+        self._outlines: Counter[int] = Counter()
+        """How many groups, and queries standing alone, have plans of an outline."""
+        self._unlifted: dict[int, dict[str, Shapes]] = {}
+        """By outline the queries standing alone that nobody was compared with yet."""
         self._waiting: Counter[str] = Counter()
-        """How many queries stand alone that would belong to a group."""
+        """How many of the others would belong to a group."""
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self._groups.values())
@@ -118,13 +145,19 @@ class Groups:
     def shapes(self, plan: Node, epoch: int, inputs: Inputs) -> Shapes:
         """The shapes of a plan for a query that begins now."""
         is_late = epoch > 0 and _has_relations_behind(plan, inputs.since_of(epoch), inputs)
-        late = lift(plan, can_lower, is_late=True) if is_late else None
-        return Shapes(epoch, lift(plan, can_lower), late)
+        return Shapes(plan, epoch, is_late)
 
     def choose(self, shapes: Shapes, sharing: str) -> str | None:
-        """The group for a query, there already or to be founded; None: it stands alone."""
-        if sharing == "off":
+        """The group for a query, there already or to be founded; None: it stands alone.
+
+        Where nobody has a plan like it nothing is lifted: a program of different queries pays for
+        an outline of each.
+        """
+        is_like = sharing == "on" or self._outlines[shapes.outline]
+        if sharing == "off" or not is_like:
             return None
+        for each in self._unlifted.pop(shapes.outline, {}).values():
+            self._waiting.update(each.names)
         there = [name for name in shapes.names if name in self._groups]
         if there:
             return there[0]
@@ -133,8 +166,10 @@ class Groups:
 
     def stands_alone(self, query: str, shapes: Shapes) -> None:
         """A query runs by itself; another one of its shape founds a group."""
-        self._alone[query.lower()] = shapes.names
-        self._waiting.update(shapes.names)
+        if shapes.plan is not None:
+            self._alone[query.lower()] = shapes
+            self._outlines[shapes.outline] += 1
+            self._unlifted.setdefault(shapes.outline, {})[query.lower()] = shapes
 
     # -- joining and leaving ---------------------------------------------------------------
 
@@ -148,14 +183,15 @@ class Groups:
         return None if found is None else found[0]
 
     def found(
-        self, name: str, lifted: Lifted, epoch: int, log: GroupLog, add: Callable[[], str]
+        self, name: str, plan: Node, lifted: Lifted, epoch: int, log: GroupLog, add: AddOperators
     ) -> Group:
-        """A new group; ``add`` adds its operators, which are told of its members."""
+        """A new group of queries like one with this plan; its operators are told of its members."""
         types = tuple(constant.type for constant in lifted.constants)
         is_late = name.endswith(LATE)
         self.members[name] = Members(types, lifted.streams if is_late else ())
-        group = Group(name, epoch, is_late, self.members[name], log, add())
+        group = Group(name, outline(plan), epoch, is_late, self.members[name], log, add())
         self._groups[name] = group
+        self._outlines[group.outline] += 1
         return group
 
     def join(
@@ -183,7 +219,11 @@ class Groups:
     def leave(self, query: str) -> Group | None:
         """A query stands still or is dropped; the group that nobody is left in, if it was that."""
         key = query.lower()
-        self._waiting.subtract(self._alone.pop(key, ()))
+        alone = self._alone.pop(key, None)
+        if alone is not None:
+            self._outlines[alone.outline] -= 1
+            if self._unlifted.get(alone.outline, {}).pop(key, None) is None:
+                self._waiting.subtract(alone.names)
         found = self._of.pop(key, None)
         if found is None:
             return None
@@ -197,6 +237,7 @@ class Groups:
         if group.queries:
             return None
         del self._groups[group.name], self.members[group.name]
+        self._outlines[group.outline] -= 1
         return group
 
     def weigh(self, query: str, weight: float) -> Group | None:

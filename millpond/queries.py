@@ -148,12 +148,12 @@ class Queries:
             self._stand_alone(entry, plans, shapes)
         else:
             since = self._engine.inputs.since.get(epoch, {})
-            self._join(entry, name, shapes.lifted(name), epoch, since)
+            self._join(entry, plans, name, shapes.lifted(name), epoch, since)
 
     def _shapes(self, plans: QueryPlans, epoch: int) -> Shapes:
         """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
         if plans.aside is not None:
-            return Shapes(epoch, None, None)
+            return Shapes(None, epoch)
         return self.groups.shapes(plans.optimised, epoch, self._engine.inputs)
 
     def _stand_alone(self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes) -> None:
@@ -177,6 +177,7 @@ class Queries:
     def _join(
         self,
         entry: QueryEntry,
+        plans: QueryPlans,
         name: str,
         lifted: Lifted,
         epoch: int,
@@ -189,7 +190,7 @@ class Queries:
             log = GroupLog(**vars(self._log_of(told, None)))
             self._engine.deliveries.add(log)
             output = partial(self.graph.add_query, name, lifted.plan, epoch)
-            group = self.groups.found(name, lifted, epoch, log, output)
+            group = self.groups.found(name, plans.optimised, lifted, epoch, log, output)
         elif self.started is not None and not group.is_late:
             self.started.renew(self.graph.upstream(group.output))
         part = self.groups.join(group, entry, lifted, since, number)
@@ -202,7 +203,9 @@ class Queries:
         self, entry: QueryEntry, plans: QueryPlans, epoch: int, member: Membership
     ) -> None:
         lifted = self.groups.lifted_for(member["group"], plans.optimised)
-        group = self._join(entry, member["group"], lifted, epoch, member["since"], member["number"])
+        group = self._join(
+            entry, plans, member["group"], lifted, epoch, member["since"], member["number"]
+        )
         group.next_number = member["next"]
 
     def _deactivate(self, key: str) -> None:

@@ -31,7 +31,7 @@ from millpond.cql.algebra import (
     StreamScan,
 )
 from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
-from millpond.cql.node import Node, canonical
+from millpond.cql.node import Node, canonical, follows_from_inputs
 from millpond.planning.attempts import may_fail
 from millpond.planning.nodes import ONE_ROW, TAG, Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.predicates import (
@@ -83,6 +83,12 @@ def lift(
     if not whole.is_tagged:
         return None
     return Lifted(whole.node, tuple(lifting.constants), tuple(sorted(lifting.streams)))
+
+
+@follows_from_inputs
+def outline(node: Node) -> int:
+    """What plans of one shape have in common and others seldom have, found without lifting."""
+    return hash((type(node).__name__, *map(outline, node.inputs)))
 
 
 class _NotLiftedError(Exception):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from millpond.catalog import ASIDE
-from millpond.planning.physical import Graph, OutputOperator, number_of
+from millpond.planning.physical import Graph, LinearOperator, OutputOperator, number_of
 from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.schema import FOREVER
 from millpond.snapshot import (
@@ -34,6 +34,8 @@ class Picture:
         self.units = Units(queues)
         self.statistics: dict[str, Statistics] = {}
         self.weights: dict[str, float] = {}
+        self.told: Callable[[list[str]], str] = ", ".join
+        """Names of queries, and of groups of them, as people read them."""
         self.turns = Turns()
         """What a step costs beside its execution."""
         self.began = time.monotonic()
@@ -113,10 +115,13 @@ class Picture:
         )
 
     def place_of(self, identity: str) -> str:
-        """What an error in an operator is called after: its queries, and what it does there."""
+        """What an error in an operator is called after: its queries, and what it does there.
+
+        Selections and projections are a part of what reads them, wherever they are done.
+        """
         operator = self._graph.operators[identity]
         served = (query.removesuffix(ASIDE) for query in self.queries(identity))
-        queries = ", ".join(dict.fromkeys(served))
+        queries = self.told(list(dict.fromkeys(served)))
         word = "query" if "," not in queries else "queries"
-        is_output = isinstance(operator, OutputOperator)
-        return f"{word} {queries}" + ("" if is_output else f", {operator.label()}")
+        is_named = not isinstance(operator, OutputOperator | LinearOperator)
+        return f"{word} {queries}" + (f", {operator.label()}" if is_named else "")
