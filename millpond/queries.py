@@ -243,6 +243,7 @@ class Queries:
         with self._engine.lock:
             if self.started is None:  # else another thread was quicker
                 runtime = self._start()
+                runtime.picture.told = self.groups.told
                 self._start_operators(runtime, self.graph.operators)
                 for entry in self._engine.catalog.of_kind(QueryEntry):
                     runtime.set_weight(entry.name, entry.weight)

@@ -7,6 +7,7 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import QueryEntry
+from millpond.errors import MillpondError
 from tests.crashing import die
 
 S = "CREATE STREAM S (ts BIGINT, k INT, v DOUBLE) TIMESTAMP BY ts"
@@ -124,6 +125,16 @@ def test_results_stay_when_a_query_leaves_its_group(engine):
     engine.execute("DROP QUERY q2")  # the group is gone
     assert rows(engine, "q1") == [(1, 1, 1, 1.0)]
     assert engine.result_count("q1") == 1
+
+
+def test_an_error_names_the_queries_of_a_group(engine):
+    engine.execute("CREATE STREAM B (ts BIGINT, k INT, n BIGINT) TIMESTAMP BY ts")
+    text = "SELECT k, sum(n) AS n FROM B [RANGE 5] WHERE k > {} GROUP BY k"
+    engine.execute(";".join(f"CREATE QUERY q{i} AS {text.format(i)}" for i in range(6)))
+    engine.push("B", [(1, 9, 2**63 - 1), (1, 9, 2**63 - 1)])
+    with pytest.raises(MillpondError, match=r"queries q1, q2, q3 and 2 more, Aggregate sum"):
+        engine.finish()
+    assert {failure.query for failure in engine.failures()} == {f"q{i}" for i in range(6)}
 
 
 def test_one_copy_of_a_relation_that_is_read(engine):

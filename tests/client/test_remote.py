@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -24,6 +26,18 @@ def server() -> Iterator[Running]:
 def engine(server: Running) -> Iterator[RemoteEngine]:
     with millpond.connect(server.url) as engine:
         yield engine
+
+
+def test_the_example_of_the_guide_works(server: Running) -> None:
+    """Against a server with nothing declared yet, as the guide's reader has it."""
+    for name in [*server.service.engine.catalog.entries][::-1]:
+        server.service.engine.drop(name)
+    guide = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    exec(example.replace("http://127.0.0.1:8080", server.url), {})
+    with millpond.connect(server.url) as engine:
+        server.wait(lambda: engine.result_count("big") == 1)
+        assert engine.entities().get("query", "big").get("weight") == 2
 
 
 def test_rows_go_in_and_results_come_out(server: Running, engine: RemoteEngine) -> None:
