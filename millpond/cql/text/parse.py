@@ -262,7 +262,7 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SETTINGS, ALL or a name"
+        "LATENCY, SHARING, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 
