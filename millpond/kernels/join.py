@@ -116,7 +116,8 @@ def _meetings(new: Run, runs: Sequence[Run]) -> Iterator[tuple[Ints, list[Part]]
 def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
     """The places of rows with the same hash, found among a bounded number of pairs at a time."""
     first, end = run.places(new.hashes)
-    total = np.append(0, np.cumsum(end - first))
+    total = np.zeros(len(first) + 1, dtype=np.int64)
+    np.cumsum(end - first, out=total[1:])
     for low in range(0, int(total[-1]), PAIRS):
         number = np.arange(low, min(low + PAIRS, int(total[-1])))
         probe = np.searchsorted(total, number, "right") - 1

@@ -94,12 +94,18 @@ class MemberRun:
         """Where the rows of each group begin that lie at or after a place, or only after it."""
         number, known = self._numbers(group)
         at = np.searchsorted(self.places, place, "right" if after else "left")
-        return np.searchsorted(self.keys, number * len(self.places) + np.where(known, at, 0))
+        return self._found(number * len(self.places) + np.where(known, at, 0))
 
     def starts(self, group: Ints) -> Ints:
         """Where the rows of each group begin."""
         number, _ = self._numbers(group)
-        return np.searchsorted(self.keys, number * len(self.places))
+        return self._found(number * len(self.places))
+
+    def _found(self, keys: Ints) -> Ints:
+        """Where the rows of keys begin; those of a single group are numbered."""
+        if len(self.groups) == 1:
+            return np.minimum(keys, len(self.keys))
+        return np.searchsorted(self.keys, keys)
 
     def _numbers(self, group: Ints) -> tuple[Ints, Bools]:
         number = np.searchsorted(self.groups, group)
@@ -140,6 +146,8 @@ class MemberIndex:
 
     def between(self, group: Ints, low: Ints, high: Ints) -> pa.Table:
         """The members of each group from one place to another, both included, in order."""
+        order = np.lexsort((low, group))  # neighbours are found near each other
+        group, low, high = group[order], low[order], high[order]
         parts = [self.schema.empty_table()]
         for run in self.runs:
             first, end = run.search(group, low, False), run.search(group, high, True)

@@ -183,7 +183,10 @@ class Page:
 
     def ending(self, after: int, until: int) -> pa.Table:
         """The elements begun by ``after`` that end within (after, until], in that order."""
-        return self.table.take(pa.array(self._rows_ending(after, until)))
+        table = self.table.combine_chunks()  # a few rows of many chunks cost as much as all of them
+        if self._table is not None:
+            self._table = table
+        return table.take(pa.array(self._rows_ending(after, until)))
 
     def count_ending(self, after: int, until: int) -> int:
         """How many elements begun by ``after`` end within (after, until]."""
