@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import MachineError
 from millpond.settings import is_local
-from millpond.spark.internals import executor_count, master_of, temporary_directory
+from millpond.spark.internals import executor_count, leave_quietly, master_of, temporary_directory
 
 PACKAGE = Path(__file__).parents[1]
 """Millpond itself."""
@@ -82,6 +82,7 @@ def _hosts_without(session: SparkSession, directory: Path, token: str) -> set[st
     """The hosts on which a task does not see a file, or cannot write one beside it."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        leave_quietly()
         for _ in batches:
             time.sleep(0.1)  # so that one worker does not do it all
             own = directory / f"{token}-{os.getpid()}"

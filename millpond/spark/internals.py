@@ -10,19 +10,27 @@ import contextlib
 import logging
 import os
 import sys
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import Column, DataFrame, SparkSession, SQLContext
 from pyspark.sql.classic import column as classic
+from pyspark.util import _load_from_socket
 
 PLAIN_VARIABLE = "MILLPOND_PLAIN_SPARK"
 """Set to 1 in the environment, only public interfaces are used."""
+
+
+T = TypeVar("T")
 
 
 class AnalysedPlan(Protocol):
@@ -122,6 +130,106 @@ def collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
     return table if table.schema == schema else table.cast(schema)
 
 
+def run_tasks(session: SparkSession, count: int, task: Callable[[], T]) -> list[T]:
+    """The answers of so many tasks on the executors, each of which calls a function.
+
+    Beginning a job the plain way takes thirty calls to the JVM, most of them for what is the same
+    in every job.
+    """
+    context = session.sparkContext
+    command = _AloneInTask(task)
+    if not is_plain():
+        try:
+            prepared = _PreparedTasks.of(context)
+            job = prepared.job(count, command)
+        except Py4JNetworkError:
+            raise
+        except _MISSING as error:
+            _warn_of_the_plain_way(session, error)
+        else:
+            if job is not None:
+                return prepared.answers(job)
+    return context.parallelize(range(count), count).mapPartitionsWithIndex(command).collect()
+
+
+class _AloneInTask(Generic[T]):
+    """Calls a function once in a task; what the task is given, nothing, is read to its end."""
+
+    def __init__(self, task: Callable[[], T]) -> None:
+        self._task = task
+
+    def __call__(self, number: int, nothing: Iterable[Any]) -> Iterator[T]:
+        for _ in nothing:
+            pass
+        yield self._task()
+
+
+class _PreparedTasks:
+    """What the JVM must be told once to begin jobs of Python tasks in a context."""
+
+    _latest: _PreparedTasks | None = None
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self._pickle: Any = CloudPickleSerializer
+        java = context._jvm
+        self._function, self._rdd = java.SimplePythonFunction, java.PythonRDD
+        self._serve = java.PythonRDD.collectAndServe
+        self._surroundings = java.java.util.HashMap()
+        for key, value in context.environment.items():
+            self._surroundings.put(key, value)
+        self._nothing = java.java.util.ArrayList()
+        self._includes: tuple[list[str], Any] = [], java.java.util.ArrayList()
+        self._empty: dict[int, tuple[Any, Any]] = {}
+        """By their number: tasks that are given nothing, and how they read that."""
+        self._most_bytes = int(java.PythonUtils.getBroadcastThreshold(context._jsc))
+
+    @staticmethod
+    def of(context: SparkContext) -> _PreparedTasks:
+        """Those of a context; a process has one at a time."""
+        latest = _PreparedTasks._latest
+        if latest is None or latest.context is not context:
+            latest = _PreparedTasks._latest = _PreparedTasks(context)
+        return latest
+
+    def job(self, count: int, command: Callable[[int, Iterable[Any]], Iterator[Any]]) -> Any:
+        """The job in the JVM, not begun; None if its command is too large to be sent with it."""
+        if count not in self._empty:
+            empty: Any = self.context.parallelize([], count)
+            self._empty[count] = empty._jrdd.rdd(), empty._jrdd_deserializer
+        nothing, deserializer = self._empty[count]
+        told = (command, None, deserializer, self.context.serializer)
+        pickled = self._pickle().dumps(told)
+        if len(pickled) > self._most_bytes:
+            return None
+        function = self._function(
+            bytearray(pickled),
+            self._surroundings,
+            self._files(),
+            self.context.pythonExec,
+            self.context.pythonVer,
+            self._nothing,
+            self.context._javaAccumulator,
+        )
+        return self._rdd(nothing, function, False, False)
+
+    def _files(self) -> Any:
+        """The files that workers import from, in the JVM."""
+        files: list[str] = list(self.context._python_includes)
+        known, java = self._includes
+        if known != files:
+            java = self.context._jvm.java.util.ArrayList()
+            for file in files:
+                java.add(file)
+            self._includes = files, java
+        return java
+
+    def answers(self, job: Any) -> list[Any]:
+        """What the tasks of a job answer."""
+        with _load_from_socket(self._serve(job), self.context.serializer) as stream:
+            return list(stream)
+
+
 def jvm(session: SparkSession) -> Any:
     """The classes of the driver's JVM."""
     return session._jvm
@@ -194,6 +302,21 @@ def die_quietly(session: SparkSession) -> None:
             tell(*request)
 
     server.handle_error = handle_error
+
+
+@cache
+def leave_quietly() -> None:
+    """Has this worker print no stack when Spark lets it go: its Unix socket is closed then."""
+    daemon: Any = sys.modules["__main__"]
+    if getattr(daemon, "traceback", None) is traceback:
+        daemon.traceback = SimpleNamespace(
+            format_exc=traceback.format_exc, print_exc=_print_unless_let_go
+        )
+
+
+def _print_unless_let_go() -> None:
+    if not isinstance(sys.exception(), BrokenPipeError):
+        traceback.print_exc()
 
 
 def _is_for_users(record: logging.LogRecord) -> bool:

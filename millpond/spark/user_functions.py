@@ -24,6 +24,7 @@ from millpond.cql.expressions import UserCall
 from millpond.errors import StateError
 from millpond.kernels.expressions.user_functions import answers
 from millpond.schema import Type
+from millpond.spark.internals import leave_quietly
 from millpond.spark.types import SPARK
 from millpond.user_function import UserFunction
 
@@ -118,6 +119,7 @@ def _answer(call: UserCall, arguments: list[SparkColumn]) -> SparkColumn:
     function = call.definition
 
     def called(*columns: pa.Array) -> pa.Array:
+        leave_quietly()
         values, raised = answers(function, columns)
         words = [raised.get(row) for row in range(len(values))] if raised else None
         errors = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
+from millpond.spark.internals import leave_quietly, run_tasks
 from millpond.spark.nodelay import send_at_once
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, last_end
@@ -270,19 +271,23 @@ def lines_of_tasks(
 
     No data frame is analysed and planned for that, which saves half of the time of a small job.
     """
-    schema = work.schema
+    return _checked(run_tasks(session, count, _OwnShare(work, share)))
 
-    def rows(task: int) -> pa.Table:
-        if share is None:
-            return schema.empty_table()
-        return share.rows(work.place.path(""), task, schema)
 
-    def tasks(numbers: Iterable[int]) -> Iterator[Line]:
-        for _ in numbers:
-            yield _line(work, rows)
+@dataclass(frozen=True)
+class _OwnShare:
+    """A task that reads its rows itself."""
 
-    numbers = session.sparkContext.parallelize(range(count), count)
-    return _checked(numbers.mapPartitions(tasks).collect())
+    work: Work
+    share: Share | None
+
+    def __call__(self) -> Line:
+        return _line(self.work, self._rows)
+
+    def _rows(self, task: int) -> pa.Table:
+        if self.share is None:
+            return self.work.schema.empty_table()
+        return self.share.rows(self.work.place.path(""), task, self.work.schema)
 
 
 def _checked(lines: list[Line]) -> list[Line]:
@@ -295,6 +300,7 @@ def _checked(lines: list[Line]) -> list[Line]:
 def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     began = time.monotonic()
     send_at_once()
+    leave_quietly()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
     try:
