@@ -13,7 +13,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
@@ -24,7 +23,6 @@ from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import Column, DataFrame, SparkSession, SQLContext
 from pyspark.sql.classic import column as classic
-from pyspark.util import _load_from_socket
 
 PLAIN_VARIABLE = "MILLPOND_PLAIN_SPARK"
 """Set to 1 in the environment, only public interfaces are used."""
@@ -174,7 +172,6 @@ class _PreparedTasks:
         self._pickle: Any = CloudPickleSerializer
         java = context._jvm
         self._function, self._rdd = java.SimplePythonFunction, java.PythonRDD
-        self._serve = java.PythonRDD.collectAndServe
         self._surroundings = java.java.util.HashMap()
         for key, value in context.environment.items():
             self._surroundings.put(key, value)
@@ -225,9 +222,10 @@ class _PreparedTasks:
         return java
 
     def answers(self, job: Any) -> list[Any]:
-        """What the tasks of a job answer."""
-        with _load_from_socket(self._serve(job), self.context.serializer) as stream:
-            return list(stream)
+        """What the tasks of a job answer: each one list of its answers, pickled."""
+        lists = job.collect()
+        unpickle = self.context.serializer.serializer.loads
+        return [answer for i in range(len(lists)) for answer in unpickle(lists[i])]
 
 
 def jvm(session: SparkSession) -> Any:
@@ -304,7 +302,6 @@ def die_quietly(session: SparkSession) -> None:
     server.handle_error = handle_error
 
 
-@cache
 def leave_quietly() -> None:
     """Has this worker print no stack when Spark lets it go: its Unix socket is closed then."""
     daemon: Any = sys.modules["__main__"]

@@ -24,8 +24,8 @@ from millpond.cql.expressions import UserCall
 from millpond.errors import StateError
 from millpond.kernels.expressions.user_functions import answers
 from millpond.schema import Type
-from millpond.spark.internals import leave_quietly
 from millpond.spark.types import SPARK
+from millpond.spark.worker_process import make_ready
 from millpond.user_function import UserFunction
 
 _cloudpickle: Any = cloudpickle  # has no types
@@ -119,7 +119,7 @@ def _answer(call: UserCall, arguments: list[SparkColumn]) -> SparkColumn:
     function = call.definition
 
     def called(*columns: pa.Array) -> pa.Array:
-        leave_quietly()
+        make_ready()
         values, raised = answers(function, columns)
         words = [raised.get(row) for row in range(len(values))] if raised else None
         errors = (

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
-from millpond.spark.internals import leave_quietly, run_tasks
-from millpond.spark.nodelay import send_at_once
+from millpond.spark.internals import run_tasks
+from millpond.spark.worker_process import make_ready, settle
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, last_end
 from millpond.storage.portions import Portion, Share
@@ -299,14 +299,15 @@ def _checked(lines: list[Line]) -> list[Line]:
 
 def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     began = time.monotonic()
-    send_at_once()
-    leave_quietly()
+    make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
     except InputError as error:
         return {"error": str(error)}
+    finally:
+        settle()
     return {**line, "bucket": bucket, "seconds": time.monotonic() - began}
 
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
+import random
+import subprocess
+import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic import column as classic
 
 from millpond.spark import internals
-from millpond.spark.internals import PlainPlan, ReusedPlan, collected, plan, select_prepared
+from millpond.spark.internals import (
+    PlainPlan,
+    ReusedPlan,
+    collected,
+    plan,
+    run_tasks,
+    select_prepared,
+)
 
 SCHEMA = pa.schema([("n", pa.int64()), ("word", pa.string())])
 
@@ -90,3 +104,67 @@ def test_a_plan_that_reads_no_files_is_built_each_time(spark: SparkSession) -> N
     assert isinstance(query, PlainPlan)
     schema = pa.schema([("n", pa.int64())])
     assert collected(query.frame(), schema)["n"].to_pylist() == [0, 1, 2]
+
+
+def _seven() -> dict[str, int]:
+    return {"seven": 7}
+
+
+class _Seventy:
+    """Comes with more than Spark sends with a job."""
+
+    def __init__(self, length: int) -> None:
+        self._words = random.Random(1).randbytes(length)
+
+    def __call__(self) -> int:
+        return len(self._words)
+
+
+@pytest.mark.parametrize("way", ["private", "plain"])
+def test_tasks_answer_in_their_order_each_once(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setenv(internals.PLAIN_VARIABLE, "1" if way == "plain" else "0")
+    assert run_tasks(spark, 3, _seven) == [{"seven": 7}] * 3
+    assert run_tasks(spark, 1, _Seventy(3_000_000)) == [3_000_000]
+    assert run_tasks(spark, 3, lambda: TaskContext.get().partitionId()) == [0, 1, 2]
+    with pytest.raises(PythonException, match="by zero"):
+        run_tasks(spark, 2, lambda: 1 // 0)
+
+
+def test_tasks_see_files_that_came_later(spark: SparkSession, tmp_path: Path) -> None:
+    run_tasks(spark, 1, _seven)
+    name = f"came_later_{uuid.uuid4().hex}"
+    (tmp_path / f"{name}.py").write_text("HERE = 'here'\n")
+    spark.sparkContext.addPyFile(str(tmp_path / f"{name}.py"))
+    assert run_tasks(spark, 1, lambda: importlib.import_module(name).HERE) == ["here"]
+
+
+def test_a_spark_that_begins_tasks_otherwise_is_used_plainly(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(*_: object) -> object:
+        raise AttributeError("no SimplePythonFunction")
+
+    monkeypatch.setattr(internals._PreparedTasks, "job", job)
+    with pytest.warns(RuntimeWarning, match="no SimplePythonFunction"):
+        assert run_tasks(spark, 2, _seven) == [{"seven": 7}] * 2
+
+
+LEFT = """
+import sys, traceback
+from millpond.spark.internals import leave_quietly
+leave_quietly()
+for error in (BrokenPipeError("let go"), ValueError("a fault")):
+    try:
+        raise error
+    except Exception:
+        traceback.print_exc()
+"""
+
+
+def test_a_worker_that_is_let_go_prints_nothing() -> None:
+    """PySpark's daemon prints the stack of whatever ends a worker."""
+    done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, check=True)
+    assert "ValueError: a fault" in done.stderr
+    assert "let go" not in done.stderr

@@ -5,11 +5,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from millpond.spark.nodelay import OPEN_FILES, send_at_once
+from millpond.spark.worker_process import OPEN_FILES, send_at_once
 
 
 def test_every_socket_of_the_process_sends_at_once(tmp_path: Path) -> None:
-    send_at_once.cache_clear()
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as client,
