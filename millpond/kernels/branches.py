@@ -12,7 +12,7 @@ from millpond.kernels.expressions import Columns, Condition, Program, can_lower
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.sampling import hash_longs, hash_of_stream, hash_rows, is_sampled
 from millpond.planning.branches import Branch, Outputs
-from millpond.planning.predicates import conjuncts, substitute
+from millpond.planning.predicates import columns_used, conjuncts, remap, substitute
 from millpond.schema import FOREVER
 
 
@@ -32,12 +32,26 @@ class ArrowBranch:
         self._branch = branch
         self._of_stream = len(outputs.names) == 2
         self._names = [*outputs.names, *(name for _, name in outputs.expressions)]
-        self._condition = Condition(conjuncts(branch.predicate))
-        self._values = Program(_wanted(branch, outputs))
+        conditions, wanted = conjuncts(branch.predicate), _wanted(branch, outputs)
+        self._used = sorted(set[int]().union(*map(columns_used, [*conditions, *wanted])))
+        if branch.sample is not None:  # which looks at whole tuples
+            self._used = list(range(len(branch.leaf.schema)))
+        at = {position: number for number, position in enumerate(self._used)}
+        self._condition = Condition([remap(part, at) for part in conditions])
+        self._values = Program([remap(part, at) for part in wanted])
         self._hash = hash_of_stream(seed, branch.leaf.queue)
+
+    def needs(self, names: list[str]) -> list[str]:
+        """Those of the queue's columns that are looked at: those of time and some of its own."""
+        first = len(names) - len(self._branch.leaf.schema)
+        return names[:first] + [names[first + position] for position in self._used]
 
     def rows(self, rows: pa.Table, ended: bool = False) -> pa.Table:
         """The output columns of the queue's rows that pass; ``ended`` ones come as their minus."""
+        return self.made_of(rows.select(self.needs(rows.column_names)), ended)
+
+    def made_of(self, rows: pa.Table, ended: bool) -> pa.Table:
+        """The same of the columns that it needs."""
         weights = self._weights(rows)
         kept = self._kept(rows, weights)
         if kept is not None and not kept.all():
@@ -49,7 +63,7 @@ class ArrowBranch:
     def _data(self, rows: pa.Table) -> Columns:
         """The queue's own columns, which stand behind those of time."""
         columns: Columns = rows.columns
-        return columns[len(columns) - len(self._branch.leaf.schema) :]
+        return columns[len(columns) - len(self._used) :]
 
     def _kept(self, rows: pa.Table, weights: Ints) -> Bools | None:
         """Where the predicate holds, the sample keeps the tuple, and it is ever in the window."""

@@ -68,10 +68,11 @@ class Portion:
         tables, number = [], 0
         for part in self.parts:
             with pq.ParquetFile(directory / part.name, memory_map=False) as file:
+                needed = compiled.needs(file.schema_arrow.names)
                 for group in range(file.num_row_groups):
                     if number % tasks == task:
-                        rows = part.rows(file.read_row_group(group))
-                        tables.append(compiled.rows(rows, ended=self.is_ended))
+                        rows = part.rows(file.read_row_group(group, needed))
+                        tables.append(compiled.made_of(rows, self.is_ended))
                     number += 1
         return tables
 
