@@ -54,7 +54,7 @@ class Node:
     @cached_property
     def subqueries(self) -> tuple[Node, ...]:
         """The plans of the subqueries in its expressions, once for each place they stand at."""
-        values = (getattr(self, f.name) for f in fields(self) if f.compare)
+        values = [getattr(self, name) for name in _compared(type(self)) or ()]
         return tuple(plan for v in values if not isinstance(v, Node) for plan in _plans_in(v))
 
     def with_inputs(self, new: tuple[Node, ...]) -> Node:
@@ -160,29 +160,31 @@ def follows_from_inputs(function: Callable[[Node], Found]) -> Callable[[Node], F
 
 def canonical(value: Any) -> str:
     """A text in which only what compares appears, a plan as its digest."""
-    if isinstance(value, Node):
-        return value.digest
     if isinstance(value, tuple):
         return f"({','.join(map(canonical, value))})"
+    if isinstance(value, Node):
+        return value.digest
     if isinstance(value, Enum):
         return value.name
-    if is_dataclass(value):
+    if _compared(type(value)) is not None:
         return _canonical_fields(value)
     return repr(value)
 
 
 def _canonical_fields(value: Any) -> str:
     kind = type(value)
-    parts = (canonical(getattr(value, name)) for name in _compared(kind))
+    parts = [canonical(getattr(value, name)) for name in _compared(kind) or ()]
     return f"{kind.__name__}({','.join(parts)})"
 
 
-_COMPARED: dict[Any, tuple[str, ...]] = {}
+_COMPARED: dict[Any, tuple[str, ...] | None] = {}
 
 
-def _compared(kind: Any) -> tuple[str, ...]:
+def _compared(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a dataclass that compare; None for what is none."""
     if kind not in _COMPARED:
-        _COMPARED[kind] = tuple(f.name for f in fields(kind) if f.compare)
+        names = tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else None
+        _COMPARED[kind] = names
     return _COMPARED[kind]
 
 
@@ -191,16 +193,19 @@ def _digest(node: Node) -> str:
     return hashlib.blake2b(_canonical_fields(node).encode(), digest_size=16).hexdigest()
 
 
-def _plans_in(value: Any) -> Iterator[Node]:
+def _plans_in(value: Any) -> list[Node]:
     """The plans inside an expression or a tuple of them, not those inside these plans."""
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _plans_in(item)
-    elif is_dataclass(value):
-        for name in _compared(type(value)):
-            yield from _plans_in(getattr(value, name))
+    found: list[Node] = []
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Node):
+            found.append(one)
+        elif isinstance(one, tuple):
+            stack += reversed(one)
+        elif names := _compared(type(one)):
+            stack += [getattr(one, name) for name in reversed(names)]
+    return found
 
 
 # -- a plan as text --------------------------------------------------------------------------
