@@ -248,12 +248,14 @@ class Replay:
         at: list[int],
         weight: float,
         active: bool,
+        on_error: str,
         epoch: int | None,
         member: Membership | None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
+        altered = {"weight": weight, "active": active, "on_error": on_error}
         try:
-            entry = entry_again(self._engine, declared, weight, active)
+            entry = entry_again(self._engine, declared, **altered)
             self._engine.queries.register_again(entry, declared, epoch, member)
         except StateError:
             raise _planned_otherwise(text) from None

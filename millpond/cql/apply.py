@@ -24,7 +24,7 @@ def apply(action: Action, catalog: Catalog) -> None:
             raise StateError(complaint)
         catalog.remove(action.name)
     elif isinstance(action, AlterQuery):
-        catalog.replace(_altered(action, catalog))
+        catalog.replace(altered(action, catalog))
     elif isinstance(action, SetOption) and action.key == "tick":
         set_tick(action.value, catalog)
 
@@ -72,7 +72,8 @@ def scanned(plan: Node) -> Iterator[str]:
             yield node.name
 
 
-def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
+def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
+    """The entry that ALTER QUERY makes of the one there is."""
     entry = catalog.get(action.name)
     if not isinstance(entry, QueryEntry):
         raise StateError(f'no query "{action.name}"')
@@ -80,4 +81,5 @@ def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
         entry,
         weight=entry.weight if action.weight is None else action.weight,
         active=entry.active if action.active is None else action.active,
+        on_error=entry.on_error if action.on_error is None else action.on_error,
     )

@@ -52,11 +52,12 @@ class Update:
 
 @dataclass(frozen=True)
 class AlterQuery:
-    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE."""
+    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP."""
 
     name: str
     weight: float | None = None
     active: bool | None = None
+    on_error: str | None = None
 
 
 @dataclass(frozen=True)

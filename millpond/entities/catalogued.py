@@ -53,6 +53,10 @@ def _set_active(engine: Engine, name: str, value: bool) -> None:
     engine.execute_anew(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
 
 
+def _set_on_error(engine: Engine, name: str, value: str) -> None:
+    engine.execute_anew(f"ALTER QUERY {quoted(name)} ON ERROR {value.upper()}")
+
+
 def _latency(part: str) -> Read:
     return lambda engine, name: getattr(engine.latency(name), f"{part}_seconds")
 
@@ -96,11 +100,13 @@ QUERY = Kind(
             lambda e, q: e.query_entry(q).active,
             _set_active,
         ),
-        statistic(
+        knob(
             "on_error",
             "text",
             "what a row does on which an expression fails: stop the query, or be skipped",
             lambda e, q: e.query_entry(q).on_error,
+            _set_on_error,
+            choices=("stop", "skip"),
         ),
         statistic("error", "text", "why it stands still", _error),
         statistic("results", "integer", "elements put out so far", lambda e, q: e.result_count(q)),

@@ -270,7 +270,7 @@ class _Reader:
             yield f"DROP QUERY {quoted(name)}"
         weight = f" WEIGHT {element.get('weight')}" if element.get("weight") else ""
         active = " INACTIVE" if element.get("active") == "false" else ""
-        skip = " ON ERROR SKIP" if element.get("on_error") == "skip" else ""
+        skip = " ON ERROR SKIP" if self._policy(element, "stop") == "skip" else ""
         into = f" INTO {element.get('into')}" if element.get("into") else ""
         yield f"CREATE QUERY {quoted(name)}{weight}{active}{skip} AS {text}{into}"
 
@@ -290,6 +290,15 @@ class _Reader:
         if active != _word(entry.active):
             word = "ACTIVE" if active == "true" else "INACTIVE"
             yield f"ALTER QUERY {quoted(entry.name)} SET {word}"
+        on_error = self._policy(element, entry.on_error)
+        if on_error != entry.on_error:
+            yield f"ALTER QUERY {quoted(entry.name)} ON ERROR {on_error.upper()}"
+
+    def _policy(self, element: Element, default: str) -> str:
+        policy = element.get("on_error", default)
+        if policy not in ("stop", "skip"):
+            raise self._fault(element, f'on_error = "{policy}" will not do; it is stop or skip')
+        return policy
 
     def _queue(self, element: Element) -> Iterator[str]:
         operator = self._given(element, "after")

@@ -40,6 +40,8 @@ def test_a_query_lives(server: Running) -> None:
     changed = http.patch("/api/queries/Q", json={"weight": 2.5, "active": False}).json()
     assert (changed["weight"], changed["state"]) == (2.5, "inactive")
     assert http.patch("/api/queries/q", json={"active": True}).json()["state"] == "active"
+    assert http.patch("/api/queries/q", json={"on_error": "skip"}).json()["on_error"] == "skip"
+    assert http.patch("/api/queries/q", json={"on_error": "go"}).status_code == 422
     assert http.post("/api/queries/q/restart").status_code == 409
     assert "Output q" in http.get("/api/queries/q/explain").json()["plan"]
     assert http.delete("/api/queries/q").status_code == 200

@@ -46,9 +46,11 @@ def test_an_edited_plan_changes_what_was_edited(service: Service) -> None:
     big = next(each for each in root.iter("query") if each.get("name") == "big")
     big.set("weight", "5")
     big.set("active", "false")
+    big.set("on_error", "skip")
     root.remove(next(each for each in root.iter("query") if each.get("name") == "counts"))
     plan_xml.load(service, ET.tostring(root), replaces=True)
     assert service.engine.query_entry("big").weight == 5
+    assert service.engine.query_entry("big").on_error == "skip"
     assert not service.engine.query_entry("big").active
     assert service.engine.catalog.get("counts") is None
 
@@ -119,6 +121,7 @@ FAULTS = {
         '<plan><query name="q">\n<select><stream name="S"/></select></query></plan>',
         2,
     ),
+    "policy": ('<plan>\n<query name="big" on_error="go"><cql>x</cql></query></plan>', 2),
     "no column": ('<plan>\n\n<query name="q"><cql>SELECT b FROM S</cql></query></plan>', 3),
     "twice": (
         '<plan><query name="q"><cql>x</cql></query>\n<query name="q"><cql>x</cql></query></plan>',

@@ -142,7 +142,7 @@ def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -
     entry = _query_named(syntax.name, catalog)
     if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
-    return AlterQuery(entry.name, syntax.weight, syntax.active)
+    return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
 
 
 def _alter_plan(syntax: AlterPlanStatement, catalog: Catalog, text: StatementText) -> Action:

@@ -176,13 +176,18 @@ def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
         if cursor.accept("WEIGHT"):
             weight = float(cursor.number("a weight"))
         elif cursor.accept("ON"):
-            cursor.expect("ERROR")
-            on_error = cursor.choice("SKIP or STOP", "SKIP", "STOP").lower()
+            on_error = _policy(cursor)
         else:
             active = cursor.choice("ACTIVE or INACTIVE", "ACTIVE", "INACTIVE") == "ACTIVE"
     cursor.expect("AS")
     query = _bare_query(cursor)
     return replace(query, name=name, weight=weight, active=active, on_error=on_error)
+
+
+def _policy(cursor: Cursor) -> str:
+    """What comes behind ON."""
+    cursor.expect("ERROR")
+    return cursor.choice("SKIP or STOP", "SKIP", "STOP").lower()
 
 
 def _drop(cursor: Cursor) -> DropStatement:
@@ -248,9 +253,10 @@ def _alter(cursor: Cursor) -> AlterQueryStatement | AlterPlanStatement:
     is_set = cursor.accept("SET")
     if is_set and cursor.accept("WEIGHT"):
         return AlterQueryStatement(name, weight=float(cursor.number("a weight")))
-    word = cursor.choice(
-        "SET WEIGHT, ACTIVATE or DEACTIVATE", "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE"
-    )
+    if cursor.accept("ON"):
+        return AlterQueryStatement(name, on_error=_policy(cursor))
+    wanted = "SET WEIGHT, ACTIVATE, DEACTIVATE or ON ERROR"
+    word = cursor.choice(wanted, "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE")
     return AlterQueryStatement(name, active=word in ("ACTIVATE", "ACTIVE"))
 
 

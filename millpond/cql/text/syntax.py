@@ -153,6 +153,7 @@ class AlterQueryStatement:
     name: Name
     weight: float | None = None
     active: bool | None = None
+    on_error: str | None = None
 
 
 @dataclass(frozen=True)

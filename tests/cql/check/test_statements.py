@@ -244,6 +244,8 @@ def test_update_of_several_columns() -> None:
         ("ALTER QUERY known ACTIVATE", AlterQuery("known", active=True)),
         ("ALTER QUERY known DEACTIVATE", AlterQuery("known", active=False)),
         ("ALTER QUERY known SET INACTIVE", AlterQuery("known", active=False)),
+        ("ALTER QUERY known ON ERROR SKIP", AlterQuery("known", on_error="skip")),
+        ("ALTER QUERY known SET ON ERROR STOP", AlterQuery("known", on_error="stop")),
         ("ALTER PLAN QUEUE AFTER OP7", AlterPlan("op7", has_queue=True)),
         ("ALTER PLAN NO QUEUE AFTER op7", AlterPlan("op7", has_queue=False)),
         ("DROP QUERY Known", Drop("query", "known")),
