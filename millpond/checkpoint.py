@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from millpond.catalog import Catalog, QueryEntry
+from millpond.catalog import Catalog, QueryEntry, StreamEntry
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
@@ -111,7 +111,7 @@ def _unaltered(entries: dict[str, Any]) -> dict[str, Any]:
 def _unaltered_entry(entry: Any) -> Any:
     if isinstance(entry, QueryEntry):
         return replace(entry, weight=1.0, active=True, on_error="stop")
-    return entry
+    return replace(entry, delay_ticks=0) if isinstance(entry, StreamEntry) else entry
 
 
 def _settings(engine: Engine) -> Iterator[Record]:
@@ -157,6 +157,8 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
 
 def _inputs(engine: Engine) -> Iterator[Record]:
     for key, intake in engine.inputs.streams.items():
+        if intake.entry.has_other_delay:
+            yield {"kind": "delay", "name": intake.entry.name, "ticks": intake.entry.delay_ticks}
         yield intake.noted(key)
         yield {"kind": "late", "name": key, "files": list(intake.late_names)}
     for key, relation in engine.inputs.relations.items():

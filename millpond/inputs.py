@@ -538,6 +538,17 @@ class Inputs:
             self._beat(queue, ticks)
         self._arrived(queues)
 
+    def use_delay(self, key: str) -> None:
+        """The delay of a stream is another one: with a smaller one time may be over at once.
+
+        What was promised with the one of before stays promised.
+        """
+        intake, entry = self.streams[key], self._catalog.get(key)
+        if isinstance(entry, StreamEntry):
+            intake.entry = entry
+        if intake.promise > intake.queue.heartbeat and not self._journal.is_replaying:
+            self._advance(key, intake.promise)  # else it follows from the log
+
     def end(self, graph: Graph) -> None:
         """Promises that nothing will follow, except in sources that nobody reads."""
         for name in [*self.streams, *self.relations]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from millpond.attachments import open_sink_of, open_source_of
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
+from millpond.cql.apply import apply
+from millpond.cql.statements import AlterStream
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
 from millpond.group_results import GroupLog, Tags
@@ -259,6 +261,10 @@ class Replay:
             self._engine.queries.register_again(entry, declared, epoch, member)
         except StateError:
             raise _planned_otherwise(text) from None
+
+    def _delay(self, name: str, ticks: int) -> None:
+        apply(AlterStream(name, ticks), self._engine.catalog)
+        self._engine.inputs.use_delay(name.lower())
 
     def _late(self, name: str, files: list[str]) -> None:
         self._engine.inputs.streams[name].late_names = files

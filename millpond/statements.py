@@ -15,6 +15,7 @@ from millpond.cql.statements import (
     Action,
     AlterPlan,
     AlterQuery,
+    AlterStream,
     Create,
     Delete,
     Drop,
@@ -142,6 +143,9 @@ class Statements:
                 engine.inputs.push(action.relation, list(action.rows))
             case AlterQuery():
                 self._alter(action)
+            case AlterStream():
+                apply(action, engine.catalog)
+                engine.inputs.use_delay(action.name.lower())
             case AlterPlan():
                 engine.queries.place_queues(action.operator, action.has_queue)
             case SetOption():

@@ -61,6 +61,14 @@ class AlterQuery:
 
 
 @dataclass(frozen=True)
+class AlterStream:
+    """ALTER STREAM name DELAY length."""
+
+    name: str
+    delay_ticks: int
+
+
+@dataclass(frozen=True)
 class AlterPlan:
     """ALTER PLAN QUEUE | NO QUEUE AFTER operator."""
 
@@ -92,7 +100,17 @@ class SetOption:
 
 
 Action = Union[
-    Create, Drop, Insert, Delete, Update, AlterQuery, AlterPlan, Show, Explain, SetOption
+    Create,
+    Drop,
+    Insert,
+    Delete,
+    Update,
+    AlterQuery,
+    AlterStream,
+    AlterPlan,
+    Show,
+    Explain,
+    SetOption,
 ]
 
 

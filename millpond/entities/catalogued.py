@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from millpond.storage.queues import Queue
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
+
+_LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
+"""A number with a unit of time, or of ticks."""
 
 
 def quoted(name: str) -> str:
@@ -193,6 +197,15 @@ def _delay(engine: Engine, name: str) -> str:
     return format_duration(ticks * engine.catalog.tick_microseconds) if ticks else "none"
 
 
+def _set_delay(engine: Engine, name: str, value: str) -> None:
+    length = "0" if value.strip().lower() == "none" else value
+    if not _LENGTH.fullmatch(length):
+        raise StateError(
+            f"delay: {value!r} will not do; it must be none or a length, such as 5 seconds"
+        )
+    engine.execute_anew(f"ALTER STREAM {quoted(name)} DELAY {length}")
+
+
 STREAM = Kind(
     "stream",
     "a growing sequence of tuples",
@@ -211,7 +224,7 @@ STREAM = Kind(
             "tuples that came too late",
             lambda e, s: e.inputs.streams[s.lower()].late_count,
         ),
-        statistic("delay", "text", "how late a tuple may come", _delay),
+        knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
 )
 

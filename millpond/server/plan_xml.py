@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ParseError, SubElement, TreeBuilder, 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from millpond.catalog import QueryEntry
+from millpond.catalog import QueryEntry, StreamEntry
 from millpond.cql.text.split import split_statements
 from millpond.engine import Engine
 from millpond.entities.catalogued import quoted
@@ -42,6 +42,9 @@ def written(engine: Engine) -> str:
                 _write_query(root, entry)
             elif declared.kind in ("stream", "relation", "view"):
                 element = SubElement(root, declared.kind, name=declared.name)
+                if isinstance(entry, StreamEntry) and entry.has_other_delay:
+                    stream = engine.entities().get("stream", entry.name)
+                    element.set("delay", stream.get("delay"))
                 SubElement(element, "cql").text = xml_text(declared.text)
         if engine.has_runtime:
             for operator, present in engine.runtime.placement.by_hand.items():
@@ -252,6 +255,14 @@ class _Reader:
             yield text
         elif before.text.strip() != text:
             raise self._fault(element, f'"{name}" is declared otherwise; DROP it first')
+        if element.tag == "stream" and element.get("delay"):
+            yield from self._delay(element, name, is_new=before is None)
+
+    def _delay(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
+        delay, entities = self._given(element, "delay"), self._engine.entities()
+        if is_new or entities.get("stream", name).get("delay") != delay:
+            length = "0" if delay == "none" else delay
+            yield f"ALTER STREAM {quoted(name)} DELAY {length}"
 
     def _tree(self, element: Element) -> str:
         try:

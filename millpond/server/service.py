@@ -13,6 +13,7 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
     AlterPlan,
     AlterQuery,
+    AlterStream,
     Create,
     Drop,
     SetOption,
@@ -106,7 +107,8 @@ class Service:
                 self.feeds.dropped(name)
             case SetOption(key, value):
                 self.history.mark(f"{key} = {value}")
-        if isinstance(statement.action, Create | Drop | AlterQuery | AlterPlan | SetOption):
+        changing = Create | Drop | AlterQuery | AlterStream | AlterPlan | SetOption
+        if isinstance(statement.action, changing):
             self.changed.set()
 
     def _refuse_too_many(self, statements: list[Statement]) -> None:

@@ -169,3 +169,17 @@ def test_the_mirror_is_written_and_loaded_at_the_start(tmp_path: Path) -> None:
 def test_a_statement_that_fails_halfway_is_an_error(service: Service) -> None:
     with pytest.raises(CqlError):
         service.execute("DROP QUERY nothing")
+
+
+def test_a_changed_delay_is_in_the_plan(service: Service) -> None:
+    service.execute(SCRIPT + "CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t DELAY 5;")
+    service.execute("ALTER STREAM T DELAY 2 SECONDS")
+    text = plan_xml.written(service.engine)
+    with Engine() as engine:
+        other = Service(engine)
+        plan_xml.load(other, text.encode(), replaces=False)
+        assert engine.catalog.get("T").delay_ticks == 2_000_000  # type: ignore[union-attr]
+        assert plan_xml.load(other, text.encode(), replaces=True) == 0
+        edited = text.replace('delay="2 seconds"', 'delay="none"')
+        plan_xml.load(other, edited.encode(), replaces=True)
+        assert engine.catalog.get("T").delay_ticks == 0  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
     AlterPlanStatement,
     AlterQueryStatement,
+    AlterStreamStatement,
     Assignment,
     ColumnDefinition,
     CreateQueryStatement,
@@ -243,12 +244,30 @@ def _assignment(cursor: Cursor) -> Assignment:
     return Assignment(column, cursor.expression(",", "WHERE"))
 
 
-def _alter(cursor: Cursor) -> AlterQueryStatement | AlterPlanStatement:
+def _alter(cursor: Cursor) -> StatementSyntax:
     cursor.expect("ALTER")
-    if cursor.choice("QUERY or PLAN", "QUERY", "PLAN") == "PLAN":
-        has_queue = not cursor.accept("NO")
-        cursor.expect("QUEUE", "AFTER")
-        return AlterPlanStatement(cursor.name("an operator, such as op7"), has_queue)
+    rules: dict[str, Callable[[Cursor], StatementSyntax]] = {
+        "QUERY": _alter_query,
+        "STREAM": _alter_stream,
+        "PLAN": _alter_plan,
+    }
+    return rules[cursor.choice("QUERY, STREAM or PLAN", *rules)](cursor)
+
+
+def _alter_plan(cursor: Cursor) -> AlterPlanStatement:
+    has_queue = not cursor.accept("NO")
+    cursor.expect("QUEUE", "AFTER")
+    return AlterPlanStatement(cursor.name("an operator, such as op7"), has_queue)
+
+
+def _alter_stream(cursor: Cursor) -> AlterStreamStatement:
+    name = cursor.name("the name of the stream")
+    cursor.accept("SET")
+    cursor.expect("DELAY")
+    return AlterStreamStatement(name, _stream_part(cursor, "DELAY"))
+
+
+def _alter_query(cursor: Cursor) -> AlterQueryStatement:
     name = cursor.name("the name of the query")
     is_set = cursor.accept("SET")
     if is_set and cursor.accept("WEIGHT"):

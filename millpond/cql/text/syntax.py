@@ -157,6 +157,14 @@ class AlterQueryStatement:
 
 
 @dataclass(frozen=True)
+class AlterStreamStatement:
+    """ALTER STREAM."""
+
+    name: Name
+    delay: Duration
+
+
+@dataclass(frozen=True)
 class AlterPlanStatement:
     """ALTER PLAN."""
 
@@ -198,6 +206,7 @@ StatementSyntax = Union[
     DeleteStatement,
     UpdateStatement,
     AlterQueryStatement,
+    AlterStreamStatement,
     AlterPlanStatement,
     ShowStatement,
     ExplainStatement,
