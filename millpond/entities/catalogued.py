@@ -134,6 +134,7 @@ QUERY = Kind(
         statistic("text", "text", "the query in CQL", lambda e, q: e.query_entry(q).text),
         statistic("operators", "text", "the operators that work for it", _operators),
     ),
+    activity="results",
 )
 
 
@@ -226,6 +227,7 @@ STREAM = Kind(
         ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
+    activity="arrived",
 )
 
 RELATION = Kind(
@@ -241,4 +243,5 @@ RELATION = Kind(
             lambda e, r: e.inputs.relation(r).changed_rows,
         ),
     ),
+    activity="changes",
 )
