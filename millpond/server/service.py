@@ -30,6 +30,7 @@ from millpond.server.feeds import Feeds
 from millpond.server.history import History
 from millpond.server.ingest import IdempotencyKeys
 from millpond.server.limits import Limits
+from millpond.server.plane import Plane
 
 
 class Service:
@@ -43,6 +44,7 @@ class Service:
         self.confinement = confinement or Confinement(limits=self.limits)
         self.feeds = Feeds(engine, self.limits)
         self.history = History(engine)
+        self.plane = Plane(engine)
         self.keys = IdempotencyKeys(self.limits.idempotency_keys)
         self.is_ready = False
         self.trouble = ""
