@@ -250,12 +250,14 @@ class Replay:
         at: list[int],
         weight: float,
         active: bool,
-        on_error: str,
         epoch: int | None,
         member: Membership | None,
+        on_error: str | None = None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
-        altered = {"weight": weight, "active": active, "on_error": on_error}
+        altered: dict[str, Any] = {"weight": weight, "active": active}
+        if on_error is not None:
+            altered["on_error"] = on_error
         try:
             entry = entry_again(self._engine, declared, **altered)
             self._engine.queries.register_again(entry, declared, epoch, member)

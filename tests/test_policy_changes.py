@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from millpond import Engine
 from millpond.errors import CqlError, InputError
 from tests.crashing import die, validate_open
+from tests.drawn_examples import examples
 
 STREAM = "CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t;"
 BIG = 2**63 - 1
@@ -225,3 +228,74 @@ def test_the_knob_of_the_entity_is_the_statement(engine):
     entity = engine.entities().get("query", "q")
     entity.set("on_error", "skip")
     assert (policy(engine), entity.get("on_error")) == ("skip", "skip")
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("push"), st.lists(st.sampled_from([1, 2, 3, BIG]), max_size=4)),
+        st.tuples(st.just("work"), st.none()),
+        st.tuples(st.just("alter"), st.sampled_from(["skip", "stop"])),
+        st.tuples(st.just("die"), st.booleans()),
+    ),
+    max_size=14,
+)
+
+
+class Model:
+    """The definition: what waits is judged by the policy at the time of the work."""
+
+    def __init__(self):
+        self.policy, self.waiting, self.answers, self.left_out = "stop", [], [], 0
+        self.has_failed = False
+
+    def work(self):
+        for value in self.waiting:
+            if value != BIG:
+                self.answers.append(value + value)
+            elif self.policy == "skip":
+                self.left_out += 1
+            else:
+                self.has_failed = True
+                return
+        self.waiting = []
+
+    def alter(self, policy):
+        if policy != self.policy:
+            self.policy, self.left_out = policy, 0
+
+
+@examples(40)
+@given(EVENTS)
+@example([("push", [1]), ("work", None), ("alter", "skip"), ("push", [BIG, 2]), ("die", True)])
+@example([("push", [1, BIG]), ("alter", "skip"), ("die", False), ("work", None), ("push", [3])])
+def test_each_element_is_judged_by_the_policy_of_its_time(tmp_path_factory, events):
+    store, model, time = tmp_path_factory.mktemp("policies") / "store", Model(), 0
+    engine = Engine(store=store)
+    engine.execute(STREAM + QUERY.format(""))
+    for kind, given_ in [*events, ("work", None)]:
+        if kind == "push":
+            rows = [(time + place, value) for place, value in enumerate(given_, start=1)]
+            time += len(rows)
+            engine.push("S", rows)
+            engine.advance("S", time)
+            model.waiting += given_
+        elif kind == "alter":
+            engine.execute_anew(f"ALTER QUERY q ON ERROR {given_.upper()}")
+            model.alter(given_)
+        elif kind == "die":
+            if given_:
+                engine.compact_log()
+            die(engine)
+            engine = Engine(store=store)
+            validate_open(engine)
+        else:
+            model.work()
+            if model.has_failed:
+                with pytest.raises(InputError):
+                    engine.run_until_idle()
+                break
+            engine.run_until_idle()
+            assert answers(engine) == model.answers
+            assert engine.left_out_count("q") == model.left_out
+    assert bool(engine.failures()) == model.has_failed
+    engine.close()

@@ -197,7 +197,7 @@ QUEUE = Kind(
             "count",
             "integer",
             "rows that have passed",
-            lambda e, q: int(sum(_queue(e, q).course.counts)),
+            lambda e, q: int(_queue(e, q).course.total),
             "rows",
         ),
         statistic("retained_bytes", "integer", "what windows still need", _retained_bytes, "bytes"),
