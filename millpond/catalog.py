@@ -39,6 +39,8 @@ class StreamEntry:
     timestamp_column: int | None = None
     delay_ticks: int = 0
     source: Connector = Connector("push")
+    has_other_delay: bool = field(default=False, compare=False)
+    """Whether ALTER has changed the delay that was declared."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from millpond.catalog import Catalog, QueryEntry
+from millpond.catalog import Catalog, QueryEntry, StreamEntry
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create, Drop
@@ -105,10 +105,13 @@ def _told(declared: list[Declaration], like: Catalog) -> dict[str, Any]:
 
 def _unaltered(entries: dict[str, Any]) -> dict[str, Any]:
     """Catalog entries without what ALTER changes."""
-    return {
-        key: replace(entry, weight=1.0, active=True) if isinstance(entry, QueryEntry) else entry
-        for key, entry in entries.items()
-    }
+    return {key: _unaltered_entry(entry) for key, entry in entries.items()}
+
+
+def _unaltered_entry(entry: Any) -> Any:
+    if isinstance(entry, QueryEntry):
+        return replace(entry, weight=1.0, active=True, on_error="stop")
+    return replace(entry, delay_ticks=0) if isinstance(entry, StreamEntry) else entry
 
 
 def _settings(engine: Engine) -> Iterator[Record]:
@@ -143,6 +146,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "at": [each.position.line, each.position.column],
                 "weight": entry.weight,
                 "active": entry.active,
+                "on_error": entry.on_error,
                 "epoch": engine.queries.epoch_of(each.name),
                 "member": engine.queries.groups.membership(each.name),
             }
@@ -153,6 +157,8 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
 
 def _inputs(engine: Engine) -> Iterator[Record]:
     for key, intake in engine.inputs.streams.items():
+        if intake.entry.has_other_delay:
+            yield {"kind": "delay", "name": intake.entry.name, "ticks": intake.entry.delay_ticks}
         yield intake.noted(key)
         yield {"kind": "late", "name": key, "files": list(intake.late_names)}
     for key, relation in engine.inputs.relations.items():
@@ -213,9 +219,9 @@ def _results(engine: Engine) -> Iterator[Record]:
             yield log.sink_note()
 
 
-def entry_again(engine: Engine, declared: Declaration, weight: float, active: bool) -> QueryEntry:
+def entry_again(engine: Engine, declared: Declaration, **altered: Any) -> QueryEntry:
     """The entry of a query as it was, from its text and what ALTER has changed."""
     action = check_statement(declared.text, declared.position, engine.catalog).action
     if not isinstance(action, Create) or not isinstance(action.entry, QueryEntry):
         raise MillpondError(f"internal: {declared.text} declares no query")
-    return replace(action.entry, name=declared.name, weight=weight, active=active)
+    return replace(action.entry, name=declared.name, **altered)

@@ -72,9 +72,14 @@ class Deliveries:
 
     def remove(self, key: str) -> None:
         """A query is dropped: its pages go, and its sink is finished."""
-        for log in (self._logs.pop(key), self._logs.pop(key + ASIDE, None)):
-            if log is not None:
-                log.close()
+        self._logs.pop(key).close()
+        self.remove_aside(key)
+
+    def remove_aside(self, key: str) -> None:
+        """What a query has left out is told no more, if it has that."""
+        log = self._logs.pop(key + ASIDE, None)
+        if log is not None:
+            log.close()
 
     @contextmanager
     def at_rest(self, query: str) -> Iterator[None]:

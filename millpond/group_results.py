@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -187,6 +187,14 @@ class GroupLog(ResultLog):
             self._by_query[page] = _ByQuery.of(page)
         return self._by_query[page].rows_of(number)
 
+    def counts_in(self, pages: Iterable[Page]) -> Ints:
+        """How many rows of some pages each query has, by its number."""
+        counts = np.zeros(len(self._counts), np.int64)
+        for page in pages:
+            tags = self.tags_of(page)
+            counts[tags.numbers] += tags.counts
+        return counts
+
     def count_of(self, number: int) -> int:
         """How many elements were put out for a query."""
         return int(self._counts[number]) if number < len(self._counts) else 0
@@ -270,6 +278,10 @@ class Part:
     def pages(self) -> Iterator[Page]:
         """What is kept of it."""
         return self.log.parts(self.number)
+
+    def rows_in(self, page: Page) -> int:
+        """How many rows of one of the group's pages are the query's."""
+        return _count_of(self.log.tags_of(page), self.number)
 
     def read_by(self, log: ResultLog) -> None:
         """From now on pages are handed on as they come."""

@@ -6,7 +6,8 @@ Every change ends in ``arrived(queue)``, by which the engine tells its running o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -215,6 +216,26 @@ class Inputs:
             self._epoch += 1
             self.since[self._epoch] = self.since_of(self._epoch)
         return self._epoch
+
+    def epoch_after(self, since: dict[str, int]) -> int:
+        """An epoch of its own for a query that reads streams, by their queues, after times."""
+        self.moved()
+        self._epoch += 1
+        self.since[self._epoch] = since
+        return self._epoch
+
+    @contextmanager
+    def holding(self, since: dict[str, int]) -> Iterator[None]:
+        """Meanwhile nothing is freed that came to queues after these times."""
+        held = [
+            (queue, queue.subscribe(Reader(time, works=False)))
+            for queue, time in ((self.queues[name], time) for name, time in since.items())
+        ]
+        try:
+            yield
+        finally:
+            for queue, reader in held:
+                queue.unsubscribe(reader)
 
     def since_of(self, epoch: int) -> dict[str, int]:
         """After which times the queries of an epoch read the streams, of one to come too."""
@@ -516,6 +537,17 @@ class Inputs:
         for queue in queues:
             self._beat(queue, ticks)
         self._arrived(queues)
+
+    def use_delay(self, key: str) -> None:
+        """The delay of a stream is another one: with a smaller one time may be over at once.
+
+        What was promised with the one of before stays promised.
+        """
+        intake, entry = self.streams[key], self._catalog.get(key)
+        if isinstance(entry, StreamEntry):
+            intake.entry = entry
+        if intake.promise > intake.queue.heartbeat and not self._journal.is_replaying:
+            self._advance(key, intake.promise)  # else it follows from the log
 
     def end(self, graph: Graph) -> None:
         """Promises that nothing will follow, except in sources that nobody reads."""

@@ -79,6 +79,11 @@ class StreamIntake:
             self.entry, self.tick_microseconds, self.largest, self.arrived, self.queue.heartbeat
         )
 
+    @property
+    def promise(self) -> int:
+        """Nothing at or before this time follows, by what has come and the delay."""
+        return self.admission.promise(self.largest)
+
     def has_come(self, largest: int | None, arrived: int, heartbeat: int) -> None:
         """Tuples have come, and the stream is this far now."""
         self.last_arrival_seconds = time.monotonic()

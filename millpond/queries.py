@@ -21,6 +21,7 @@ from millpond.groups import Group, Groups, Membership, Shapes
 from millpond.memory import Declaration
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.shapes import Lifted
+from millpond.policy_changes import Succession
 from millpond.query_plans import QueryPlans, planned
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
@@ -56,8 +57,7 @@ class Queries:
     def add(self, entry: QueryEntry, plans: QueryPlans, sink: NamedSink | None) -> None:
         """A query is new in the catalog: it runs from now on, unless it is not active."""
         deliveries = self._engine.deliveries
-        if plans.aside is not None:
-            deliveries.add(replace(self._log_of(plans.aside, None), counts_coming=True))
+        self._add_aside(plans)
         deliveries.add(self._log_of(entry, sink))
         if entry.active:
             self._activate(entry, plans, self._engine.inputs.epoch())
@@ -93,8 +93,8 @@ class Queries:
         self._engine.deliveries.of(entry.name.lower()).sink_failed = False
         self._activate(entry, planned(entry), self._engine.inputs.epoch())
 
-    def alter(self, entry: QueryEntry, changed: QueryEntry) -> None:
-        """ALTER has made one entry of another."""
+    def alter(self, entry: QueryEntry, changed: QueryEntry, restarts: bool) -> None:
+        """ALTER has made one entry of another; ``restarts``: it was to run, also if it failed."""
         key = changed.name.lower()
         self._engine.deliveries.of(key).entry = changed
         group = self.groups.weigh(changed.name, changed.weight)
@@ -104,10 +104,23 @@ class Queries:
             self.started.set_weight(changed.name, changed.weight)
         if entry.active and not changed.active:
             self._deactivate(key)
-        elif changed.active and self.failures.of(changed.name) is not None:
+        elif restarts and self.failures.of(changed.name) is not None:
             self.restart(changed)
         elif changed.active and not entry.active:
             self._activate(changed, planned(changed), self._engine.inputs.epoch())
+
+    def succeed(self, changed: QueryEntry, way: Succession) -> None:
+        """ALTER has given a query another policy: it goes on in this way."""
+        key, epoch, inputs = changed.name.lower(), self.epoch_of(changed.name), self._engine.inputs
+        with inputs.holding(way.since or {}):
+            if way.has_others:
+                self._deactivate(key)
+            self._engine.deliveries.remove_aside(key)
+            self._add_aside(way.plans)
+            if way.since is not None:
+                self._stand_alone(changed, way.plans, Shapes(None, inputs.epoch_after(way.since)))
+            elif way.has_others and epoch is not None:
+                self._activate(changed, way.plans, epoch)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:
         """Has queries stand still, for one reason."""
@@ -121,6 +134,11 @@ class Queries:
         self.keeps_results = keeps
         for log in self._engine.deliveries:
             log.is_kept = keeps
+
+    def _add_aside(self, plans: QueryPlans) -> None:
+        if plans.aside is not None:
+            log = replace(self._log_of(plans.aside, None), counts_coming=True)
+            self._engine.deliveries.add(log)
 
     def _log_of(self, entry: QueryEntry, sink: NamedSink | None) -> ResultLog:
         tick = self._engine.catalog.tick_microseconds

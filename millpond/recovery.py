@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from millpond.attachments import open_sink_of, open_source_of
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
+from millpond.cql.apply import apply
+from millpond.cql.statements import AlterStream
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
 from millpond.group_results import GroupLog, Tags
@@ -250,13 +252,21 @@ class Replay:
         active: bool,
         epoch: int | None,
         member: Membership | None,
+        on_error: str | None = None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
+        altered: dict[str, Any] = {"weight": weight, "active": active}
+        if on_error is not None:
+            altered["on_error"] = on_error
         try:
-            entry = entry_again(self._engine, declared, weight, active)
+            entry = entry_again(self._engine, declared, **altered)
             self._engine.queries.register_again(entry, declared, epoch, member)
         except StateError:
             raise _planned_otherwise(text) from None
+
+    def _delay(self, name: str, ticks: int) -> None:
+        apply(AlterStream(name, ticks), self._engine.catalog)
+        self._engine.inputs.use_delay(name.lower())
 
     def _late(self, name: str, files: list[str]) -> None:
         self._engine.inputs.streams[name].late_names = files

@@ -137,7 +137,7 @@ class ResultLog:
 
     def add(self, page: Page | None, until: int) -> None:
         """Takes what one step put out: complete up to a time."""
-        self.own_until = until
+        self.own_until = max(self.own_until, until)  # who begins anew has yet to come so far
         if page is None:
             return
         self.own_rows += page.rows

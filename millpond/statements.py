@@ -9,12 +9,13 @@ from millpond.attachments import open_sink_of, open_source_of
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.checkpoint import needs
 from millpond.connectors import Source
-from millpond.cql.apply import apply
+from millpond.cql.apply import altered, apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
     Action,
     AlterPlan,
     AlterQuery,
+    AlterStream,
     Create,
     Delete,
     Drop,
@@ -30,6 +31,7 @@ from millpond.display import Plan
 from millpond.errors import CqlError, MillpondError, Position
 from millpond.function_registry import functions_of
 from millpond.memory import noted
+from millpond.policy_changes import succession
 from millpond.query_plans import plan_text, planned
 from millpond.recovery import form_of
 from millpond.relation_changes import changed_rows
@@ -140,13 +142,23 @@ class Statements:
             case Insert():
                 engine.inputs.push(action.relation, list(action.rows))
             case AlterQuery():
-                entry = engine.query_entry(action.name)
+                self._alter(action)
+            case AlterStream():
                 apply(action, engine.catalog)
-                engine.queries.alter(entry, engine.query_entry(action.name))
+                engine.inputs.use_delay(action.name.lower())
             case AlterPlan():
                 engine.queries.place_queues(action.operator, action.has_queue)
             case SetOption():
                 set_option(engine, action)
+
+    def _alter(self, action: AlterQuery) -> None:
+        engine, catalog = self._engine, self._engine.catalog
+        entry, changed = engine.query_entry(action.name), altered(action, catalog)
+        way = succession(engine, entry, changed) if entry.on_error != changed.on_error else None
+        apply(action, catalog)
+        engine.queries.alter(entry, changed, restarts=action.active is True)
+        if way is not None:
+            engine.queries.succeed(changed, way)
 
     def _create(self, action: Create) -> None:
         engine, entry = self._engine, action.entry

@@ -11,6 +11,7 @@ from millpond.cql.statements import (
     Action,
     AlterPlan,
     AlterQuery,
+    AlterStream,
     Create,
     Delete,
     Drop,
@@ -38,7 +39,11 @@ def words_for(action: Action, engine: Engine) -> str:
         case AlterQuery():
             entry = engine.query_entry(action.name)
             state = "active" if entry.active else "inactive"
-            return f"query {entry.name} is {state}, weight {entry.weight:g}"
+            policy = f", on error {entry.on_error}" if action.on_error else ""
+            return f"query {entry.name} is {state}, weight {entry.weight:g}{policy}"
+        case AlterStream():
+            delay = engine.entities().get("stream", action.name).get("delay")
+            return f"stream {action.name} has delay {delay}"
         case AlterPlan():
             return f"{'a queue' if action.has_queue else 'no queue'} after {action.operator}"
         case SetOption():

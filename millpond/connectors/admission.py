@@ -49,9 +49,14 @@ class Admission:
         if len(times) == 0:
             return Admitted(None, aside, self.largest, self.arrived, self.heartbeat)
         largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
-        promise = max(self.heartbeat, largest - self.entry.delay_ticks - 1)
         page, arrived = self._page(table, times), self.arrived + len(times)
-        return Admitted(page, aside, largest, arrived, promise)
+        return Admitted(page, aside, largest, arrived, self.promise(largest))
+
+    def promise(self, largest: int | None) -> int:
+        """What is promised when this is the largest time so far."""
+        if largest is None:
+            return self.heartbeat
+        return max(self.heartbeat, largest - self.entry.delay_ticks - 1)
 
     def _page(self, table: pa.Table, times: Ints) -> pa.Table:
         numbers = np.arange(self.arrived, self.arrived + len(times))

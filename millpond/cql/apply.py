@@ -9,7 +9,7 @@ from typing import Any
 from millpond.catalog import KINDS, Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
 from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
-from millpond.cql.statements import Action, AlterQuery, Create, Drop, SetOption
+from millpond.cql.statements import Action, AlterQuery, AlterStream, Create, Drop, SetOption
 from millpond.errors import StateError
 from millpond.settings import Settings
 
@@ -24,7 +24,9 @@ def apply(action: Action, catalog: Catalog) -> None:
             raise StateError(complaint)
         catalog.remove(action.name)
     elif isinstance(action, AlterQuery):
-        catalog.replace(_altered(action, catalog))
+        catalog.replace(altered(action, catalog))
+    elif isinstance(action, AlterStream):
+        catalog.replace(_delayed(action, catalog))
     elif isinstance(action, SetOption) and action.key == "tick":
         set_tick(action.value, catalog)
 
@@ -72,7 +74,8 @@ def scanned(plan: Node) -> Iterator[str]:
             yield node.name
 
 
-def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
+def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
+    """The entry that ALTER QUERY makes of the one there is."""
     entry = catalog.get(action.name)
     if not isinstance(entry, QueryEntry):
         raise StateError(f'no query "{action.name}"')
@@ -80,4 +83,12 @@ def _altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
         entry,
         weight=entry.weight if action.weight is None else action.weight,
         active=entry.active if action.active is None else action.active,
+        on_error=entry.on_error if action.on_error is None else action.on_error,
     )
+
+
+def _delayed(action: AlterStream, catalog: Catalog) -> StreamEntry:
+    entry = catalog.get(action.name)
+    if not isinstance(entry, StreamEntry):
+        raise StateError(f'no stream "{action.name}"')
+    return replace(entry, delay_ticks=action.delay_ticks, has_other_delay=True)

@@ -52,11 +52,20 @@ class Update:
 
 @dataclass(frozen=True)
 class AlterQuery:
-    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE."""
+    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP."""
 
     name: str
     weight: float | None = None
     active: bool | None = None
+    on_error: str | None = None
+
+
+@dataclass(frozen=True)
+class AlterStream:
+    """ALTER STREAM name DELAY length."""
+
+    name: str
+    delay_ticks: int
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,17 @@ class SetOption:
 
 
 Action = Union[
-    Create, Drop, Insert, Delete, Update, AlterQuery, AlterPlan, Show, Explain, SetOption
+    Create,
+    Drop,
+    Insert,
+    Delete,
+    Update,
+    AlterQuery,
+    AlterStream,
+    AlterPlan,
+    Show,
+    Explain,
+    SetOption,
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from millpond.storage.queues import Queue
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
+
+_LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
+"""A number with a unit of time, or of ticks."""
 
 
 def quoted(name: str) -> str:
@@ -51,6 +55,10 @@ def _set_weight(engine: Engine, name: str, value: float) -> None:
 
 def _set_active(engine: Engine, name: str, value: bool) -> None:
     engine.execute_anew(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
+
+
+def _set_on_error(engine: Engine, name: str, value: str) -> None:
+    engine.execute_anew(f"ALTER QUERY {quoted(name)} ON ERROR {value.upper()}")
 
 
 def _latency(part: str) -> Read:
@@ -96,11 +104,13 @@ QUERY = Kind(
             lambda e, q: e.query_entry(q).active,
             _set_active,
         ),
-        statistic(
+        knob(
             "on_error",
             "text",
             "what a row does on which an expression fails: stop the query, or be skipped",
             lambda e, q: e.query_entry(q).on_error,
+            _set_on_error,
+            choices=("stop", "skip"),
         ),
         statistic("error", "text", "why it stands still", _error),
         statistic("results", "integer", "elements put out so far", lambda e, q: e.result_count(q)),
@@ -124,6 +134,7 @@ QUERY = Kind(
         statistic("text", "text", "the query in CQL", lambda e, q: e.query_entry(q).text),
         statistic("operators", "text", "the operators that work for it", _operators),
     ),
+    activity="results",
 )
 
 
@@ -187,6 +198,15 @@ def _delay(engine: Engine, name: str) -> str:
     return format_duration(ticks * engine.catalog.tick_microseconds) if ticks else "none"
 
 
+def _set_delay(engine: Engine, name: str, value: str) -> None:
+    length = "0" if value.strip().lower() == "none" else value
+    if not _LENGTH.fullmatch(length):
+        raise StateError(
+            f"delay: {value!r} will not do; it must be none or a length, such as 5 seconds"
+        )
+    engine.execute_anew(f"ALTER STREAM {quoted(name)} DELAY {length}")
+
+
 STREAM = Kind(
     "stream",
     "a growing sequence of tuples",
@@ -205,8 +225,9 @@ STREAM = Kind(
             "tuples that came too late",
             lambda e, s: e.inputs.streams[s.lower()].late_count,
         ),
-        statistic("delay", "text", "how late a tuple may come", _delay),
+        knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
+    activity="arrived",
 )
 
 RELATION = Kind(
@@ -222,4 +243,5 @@ RELATION = Kind(
             lambda e, r: e.inputs.relation(r).changed_rows,
         ),
     ),
+    activity="changes",
 )

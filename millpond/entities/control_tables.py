@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ class Kind:
     meaning: str
     names: Callable[[Engine], list[str]]
     attributes: tuple[Attribute, ...]
+    activity: str = ""
+    """The attribute that tells how much one does, where there may be many."""
 
     def attribute(self, name: str) -> Attribute:
         """The attribute of a name."""
@@ -106,6 +109,19 @@ class Entities:
         found = self.kind(kind)
         with self._engine.held():
             return [Entity(self._engine, found, name) for name in found.names(self._engine)]
+
+    def busiest(self, kind: str, most: int) -> tuple[list[Entity], int]:
+        """The most active entities of a kind, in their order, and how many are left out."""
+        found = self.kind(kind)
+        with self._engine.held():
+            names = found.names(self._engine)
+            if len(names) > most:
+                read = found.attribute(found.activity).read
+                does = {name: plain(read(self._engine, name)) or 0 for name in names}
+                chosen = set(heapq.nlargest(most, names, key=does.__getitem__))
+                kept = [name for name in names if name in chosen]
+                return [Entity(self._engine, found, name) for name in kept], len(names) - most
+        return [Entity(self._engine, found, name) for name in names], 0
 
     def get(self, kind: str, name: str) -> Entity:
         """One entity; names of queries and inputs in any case."""

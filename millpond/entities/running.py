@@ -112,6 +112,7 @@ OPERATOR = Kind(
             "bytes",
         ),
     ),
+    activity="seconds",
 )
 
 
@@ -196,7 +197,7 @@ QUEUE = Kind(
             "count",
             "integer",
             "rows that have passed",
-            lambda e, q: int(sum(_queue(e, q).course.counts)),
+            lambda e, q: int(_queue(e, q).course.total),
             "rows",
         ),
         statistic("retained_bytes", "integer", "what windows still need", _retained_bytes, "bytes"),
@@ -208,6 +209,7 @@ QUEUE = Kind(
             "bytes",
         ),
     ),
+    activity="count",
 )
 
 
@@ -250,6 +252,7 @@ SYNOPSIS = Kind(
             "memory", "integer", "bytes of state; exact, so it is as it is", _synopsis(1), "bytes"
         ),
     ),
+    activity="memory",
 )
 
 
@@ -291,6 +294,7 @@ UNIT = Kind(
             ),
         ),
     ),
+    activity="load",
 )
 
 
@@ -332,4 +336,5 @@ THREAD = Kind(
             lambda e, t: sum(e.runtime.statistics[o].busy.per_second() for o in _part(e, t)),
         ),
     ),
+    activity="load",
 )

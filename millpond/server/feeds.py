@@ -11,7 +11,9 @@ import asyncio
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +22,8 @@ from millpond.connectors.sinks import unique_names
 from millpond.connectors.times import as_ticks
 from millpond.engine import Engine
 from millpond.errors import MillpondError
-from millpond.group_results import GroupLog, Part
-from millpond.results import ResultLog
+from millpond.group_results import GroupLog, Part, PartOfPage
+from millpond.results import ResultLog, Share
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
 from millpond.storage.pages import Page
@@ -63,6 +65,8 @@ class Event:
     """Where it begins."""
     encoded: dict[str, bytes] = field(default_factory=dict)
     """What it is in the formats that somebody has asked for."""
+    writing: dict[str, asyncio.Future[bytes]] = field(default_factory=dict)
+    """The formats in which it is being written."""
 
 
 @dataclass(eq=False)
@@ -271,24 +275,25 @@ class Feeds:
         if not gone:
             return  # the last page alone is more
         if not isinstance(log, GroupLog):
-            self._fold(log, log.table(gone), sum(page.rows for page in gone))
+            self._fold(log, sum(page.rows for page in gone), lambda: log.table(gone))
         else:
+            counts = log.counts_in(gone)
             for number, member in members:
-                parts = [log.rows_of(page, number) for page in gone]
-                whole = pa.concat_tables(parts)
-                self._fold(member, member.named(whole), whole.num_rows)
+                rows = int(counts[number]) if number < len(counts) else 0
+                self._fold(member, rows, partial(_member_rows, log, member, number, gone))
         waiting = set(log.waiting)
         for page in gone:
             if page not in waiting:
                 log.let_go(page)
 
-    def _fold(self, log: ResultLog, said: pa.Table, rows: int) -> None:
+    def _fold(self, log: ResultLog, rows: int, said: Callable[[], pa.Table]) -> None:
         """Remembers what a relation's results that go, so many rows of pages, have come to."""
-        self._folded[log.entry.name.lower()] = rows + self._folded.get(log.entry.name.lower(), 0)
-        if not log.entry.plan.is_stream and said.num_rows:
-            key, named = log.entry.name.lower(), unique_names(said.column_names)
-            before = self._kept.get(key)
-            self._kept[key] = net_content(_together(before, said.rename_columns(named)))
+        key = log.entry.name.lower()
+        self._folded[key] = rows + self._folded.get(key, 0)
+        if not log.entry.plan.is_stream and rows:
+            table, before = said(), self._kept.get(key)
+            named = table.rename_columns(unique_names(table.column_names))
+            self._kept[key] = net_content(_together(before, named))
 
     def present(self, query: str) -> tuple[pa.Table, Place]:
         """The content of a relation now, each row once with its number, and up to where that is."""
@@ -313,28 +318,51 @@ class Feeds:
 
         ``since``: only what is of this time or later.
         """
-        with self._engine.held():
-            pages = _pages(log)
-            at = oldest = log.rows - sum(page.rows for page in pages)
-            taken: list[tuple[Page, int, int]] = []
-            for page in pages:
-                before, at = at, at + page.rows
-                if at <= place.rows:
-                    continue
-                if taken and at - taken[0][1] > CATCH_UP_ROWS:
-                    break
-                taken.append((page, before, at))
-                page.pin()
+        oldest, taken = self._taken_after(log, place)
         try:
-            events = [Event(Place(at), log.table([page]), before) for page, before, at in taken]
+            events = [
+                Event(Place(each.at), log.table([each.page]), each.at - each.page.rows)
+                for each in taken
+            ]
         finally:
             with self._engine.held():
-                for page, _, _ in taken:
-                    page.unpin()
-                _give_up(log, pages)
+                for each in taken:
+                    each.page.unpin()
+                    if each.is_part:
+                        each.page.free()
         if since is not None:
             events = [Event(e.place, _since(e.table, since), e.before) for e in events]
         return max(0, oldest - place.rows), events
+
+    def _taken_after(self, log: ResultLog, place: Place) -> tuple[int, list[_Taken]]:
+        """The place of the oldest row, and pages behind a place, pinned.
+
+        There may be thousands of pages, which are looked through without the engine's lock: who is
+        behind must not hold up those who are not.
+        """
+        while True:
+            with self._engine.held():
+                end, kept, share = log.rows, list(log.kept), log.share
+                of_group = list(share.log.kept) if isinstance(share, Part) else []
+            found = [(page, page.rows, False) for page in kept]
+            if isinstance(share, Part):
+                found += [(page, share.rows_in(page), True) for page in of_group]
+            at = oldest = end - sum(rows for _, rows, _ in found)
+            wanted: list[tuple[Page, int, int, bool]] = []
+            for page, rows, is_part in found:
+                at += rows
+                if at <= place.rows or not rows:
+                    continue
+                if wanted and at - wanted[0][1] > CATCH_UP_ROWS:
+                    break
+                wanted.append((page, at - rows, rows, is_part))
+            with self._engine.held():
+                if any(page.is_free for page, *_ in wanted):
+                    continue  # let go meanwhile: look again
+                return oldest, [
+                    _taken(share, page, before + rows, rows, is_part)
+                    for page, before, rows, is_part in wanted
+                ]
 
     def place_of(self, log: ResultLog, start: str) -> tuple[Place, int | None]:
         """Where ``from=`` begins: now, oldest, behind an id, or at a time."""
@@ -355,6 +383,28 @@ class Feeds:
             raise RequestError(
                 400, f"from={start[:40]}: write now, oldest, present, a time, or ticks"
             ) from None
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A page that is being read, pinned, and where in the output it ends."""
+
+    page: Page
+    at: int
+    is_part: bool
+    """Whether it is a query's part of a page of its group."""
+
+
+def _taken(share: Share | None, page: Page, at: int, rows: int, is_part: bool) -> _Taken:
+    if is_part and isinstance(share, Part):
+        page = PartOfPage(share.log, page, share.number, rows)
+    page.pin()
+    return _Taken(page, at, is_part)
+
+
+def _member_rows(log: GroupLog, member: ResultLog, number: int, pages: list[Page]) -> pa.Table:
+    """A query's rows of some pages of its group."""
+    return member.named(pa.concat_tables([log.rows_of(page, number) for page in pages]))
 
 
 def _since(table: pa.Table, ticks: int) -> pa.Table:

@@ -11,6 +11,7 @@ from millpond.engine import Engine
 from millpond.entities.control_tables import plain
 from millpond.latency import Latencies, LatencyRecord
 from millpond.results import ResultLog
+from millpond.storage.backlog import Backlog
 
 SAMPLES = 1_800
 """Half an hour."""
@@ -30,6 +31,7 @@ class History:
         self._samples: deque[dict[str, Any]] = deque(maxlen=SAMPLES)
         self._marks: deque[dict[str, Any]] = deque(maxlen=200)
         self._before: tuple[float, int, int] | None = None
+        self._waited: tuple[float, float] | None = None
         self._records: dict[str, tuple[ResultLog, LatencyRecord]] = {}
 
     def mark(self, what: str) -> None:
@@ -51,6 +53,7 @@ class History:
                 "mode": engine.settings.mode,
                 "rows_in_per_second": inputs,
                 "backlog_bytes": 0,
+                "mean_backlog_bytes": 0.0,
                 "memory_bytes": 0,
                 "load": 0.0,
                 "driver_steps": 0,
@@ -60,6 +63,7 @@ class History:
                 runtime = engine.runtime
                 sample |= {
                     "backlog_bytes": runtime.backlog.bytes,
+                    "mean_backlog_bytes": self._mean_backlog(runtime.backlog),
                     "memory_bytes": runtime.backlog.memory_bytes,
                     "load": sum(s.busy.per_second() for s in runtime.statistics.values()),
                     "driver_steps": runtime.tally.driver_steps,
@@ -71,6 +75,14 @@ class History:
             sample[f"latency_{part}_seconds"] = plain(total / weight) if weight else None
         sample |= self._rates(sample["time"], arrived, out)
         self._samples.append(sample)
+
+    def _mean_backlog(self, backlog: Backlog) -> float:
+        """How much has waited since the last sample, on the average."""
+        before, now = self._waited, (time.monotonic(), backlog.byte_seconds())
+        self._waited = now
+        if before is None or now[0] <= before[0]:
+            return float(backlog.bytes)
+        return (now[1] - before[1]) / (now[0] - before[0])
 
     def _latencies(self) -> list[Latencies]:
         """The latencies of what was put out since the last time."""

@@ -31,5 +31,7 @@ class Limits:
     """What one address may ask, on the average."""
     request_burst: int = 2_000
     """What it may ask at once."""
+    metrics_entities: int = 200
+    """How many entities of a kind `/metrics` tells of, the most active ones."""
     idempotency_keys: int = 100_000
     """How many keys of earlier requests are remembered."""

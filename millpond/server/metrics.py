@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from millpond.entities.control_tables import Entity
+from millpond.errors import MillpondError
 from millpond.server.service import Service
-
-MOST_OF_A_KIND = 200
-"""So many entities of a kind are told, so that an answer stays small with thousands of queries."""
 
 COUNTED = ("rows_in", "rows_out", "driver_steps", "executor_steps", "results", "arrived", "late")
 """Attributes that only grow."""
 
 
 class EntityCollector:
-    """Turns control tables into metrics, one a numeric attribute."""
+    """Turns control tables into metrics, one a numeric attribute.
+
+    Of a kind only the most active entities are told: an answer stays small with thousands of them.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def collect(self) -> Iterator[Metric]:
         """All metrics."""
-        entities = self._service.engine.entities()
+        entities, most = self._service.engine.entities(), self._service.limits.metrics_entities
+        left_out = GaugeMetricFamily(
+            "millpond_server_entities_left_out",
+            "entities that are not told here, as others are more active",
+            labels=["kind"],
+        )
         for kind in entities.kinds.values():
-            found = entities.of_kind(kind.name)[:MOST_OF_A_KIND]
-            tables = [(entity.name, entity.values()) for entity in found]
+            found, others = entities.busiest(kind.name, most)
+            left_out.add_metric([kind.name], others)
+            tables = list(_tables(found))
             for attribute in kind.attributes:
                 if attribute.type not in ("integer", "number"):
                     continue
@@ -39,9 +49,16 @@ class EntityCollector:
                     if values[attribute.name] is not None:
                         metric.add_metric([entity], float(values[attribute.name]))
                 yield metric
+        yield left_out
         readers = GaugeMetricFamily("millpond_server_readers", "endless responses at present")
         readers.add_metric([], self._service.feeds.readers)
         yield readers
+
+
+def _tables(entities: Iterable[Entity]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for entity in entities:
+        with suppress(KeyError, MillpondError):  # it is gone meanwhile
+            yield entity.name, entity.values()
 
 
 def exposition(service: Service) -> bytes:

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ParseError, SubElement, TreeBuilder, 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from millpond.catalog import QueryEntry
+from millpond.catalog import QueryEntry, StreamEntry
 from millpond.cql.text.split import split_statements
 from millpond.engine import Engine
 from millpond.entities.catalogued import quoted
@@ -42,6 +42,9 @@ def written(engine: Engine) -> str:
                 _write_query(root, entry)
             elif declared.kind in ("stream", "relation", "view"):
                 element = SubElement(root, declared.kind, name=declared.name)
+                if isinstance(entry, StreamEntry) and entry.has_other_delay:
+                    stream = engine.entities().get("stream", entry.name)
+                    element.set("delay", stream.get("delay"))
                 SubElement(element, "cql").text = xml_text(declared.text)
         if engine.has_runtime:
             for operator, present in engine.runtime.placement.by_hand.items():
@@ -252,6 +255,14 @@ class _Reader:
             yield text
         elif before.text.strip() != text:
             raise self._fault(element, f'"{name}" is declared otherwise; DROP it first')
+        if element.tag == "stream" and element.get("delay"):
+            yield from self._delay(element, name, is_new=before is None)
+
+    def _delay(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
+        delay, entities = self._given(element, "delay"), self._engine.entities()
+        if is_new or entities.get("stream", name).get("delay") != delay:
+            length = "0" if delay == "none" else delay
+            yield f"ALTER STREAM {quoted(name)} DELAY {length}"
 
     def _tree(self, element: Element) -> str:
         try:
@@ -270,7 +281,7 @@ class _Reader:
             yield f"DROP QUERY {quoted(name)}"
         weight = f" WEIGHT {element.get('weight')}" if element.get("weight") else ""
         active = " INACTIVE" if element.get("active") == "false" else ""
-        skip = " ON ERROR SKIP" if element.get("on_error") == "skip" else ""
+        skip = " ON ERROR SKIP" if self._policy(element, "stop") == "skip" else ""
         into = f" INTO {element.get('into')}" if element.get("into") else ""
         yield f"CREATE QUERY {quoted(name)}{weight}{active}{skip} AS {text}{into}"
 
@@ -290,6 +301,15 @@ class _Reader:
         if active != _word(entry.active):
             word = "ACTIVE" if active == "true" else "INACTIVE"
             yield f"ALTER QUERY {quoted(entry.name)} SET {word}"
+        on_error = self._policy(element, entry.on_error)
+        if on_error != entry.on_error:
+            yield f"ALTER QUERY {quoted(entry.name)} ON ERROR {on_error.upper()}"
+
+    def _policy(self, element: Element, default: str) -> str:
+        policy = element.get("on_error", default)
+        if policy not in ("stop", "skip"):
+            raise self._fault(element, f'on_error = "{policy}" will not do; it is stop or skip')
+        return policy
 
     def _queue(self, element: Element) -> Iterator[str]:
         operator = self._given(element, "after")

@@ -13,6 +13,7 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
     AlterPlan,
     AlterQuery,
+    AlterStream,
     Create,
     Drop,
     SetOption,
@@ -29,6 +30,7 @@ from millpond.server.feeds import Feeds
 from millpond.server.history import History
 from millpond.server.ingest import IdempotencyKeys
 from millpond.server.limits import Limits
+from millpond.server.plane import Plane
 
 
 class Service:
@@ -42,6 +44,7 @@ class Service:
         self.confinement = confinement or Confinement(limits=self.limits)
         self.feeds = Feeds(engine, self.limits)
         self.history = History(engine)
+        self.plane = Plane(engine)
         self.keys = IdempotencyKeys(self.limits.idempotency_keys)
         self.is_ready = False
         self.trouble = ""
@@ -106,7 +109,8 @@ class Service:
                 self.feeds.dropped(name)
             case SetOption(key, value):
                 self.history.mark(f"{key} = {value}")
-        if isinstance(statement.action, Create | Drop | AlterQuery | AlterPlan | SetOption):
+        changing = Create | Drop | AlterQuery | AlterStream | AlterPlan | SetOption
+        if isinstance(statement.action, changing):
             self.changed.set()
 
     def _refuse_too_many(self, statements: list[Statement]) -> None:

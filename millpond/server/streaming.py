@@ -87,13 +87,17 @@ class ResultStream:
                 yield self._form.alive(until)
 
     async def _written(self, event: Event) -> bytes:
-        """The bytes of an event; readers of one format share them."""
-        if self._wish.format in SHARED and event.encoded.get(self._wish.format) is not None:
-            return event.encoded[self._wish.format]
-        mark = str(event.place)
-        if event.table.num_rows <= INLINE_ROWS or self._wish.format not in SHARED:
-            data = self._form.results(self._heading, event.table, mark)
-        else:
-            data = await asyncio.to_thread(self._form.results, self._heading, event.table, mark)
-        event.encoded[self._wish.format] = data
-        return data
+        """The bytes of an event; readers of one format share them, and the work."""
+        form, mark = self._wish.format, str(event.place)
+        if form not in SHARED:
+            return self._form.results(self._heading, event.table, mark)
+        if form in event.encoded:
+            return event.encoded[form]
+        if event.table.num_rows <= INLINE_ROWS:
+            event.encoded[form] = self._form.results(self._heading, event.table, mark)
+            return event.encoded[form]
+        if form not in event.writing:
+            written = asyncio.to_thread(self._form.results, self._heading, event.table, mark)
+            event.writing[form] = asyncio.ensure_future(written)
+        event.encoded[form] = await asyncio.shield(event.writing[form])  # whoever goes meanwhile
+        return event.encoded[form]

@@ -63,14 +63,17 @@ class Refusal:
 
 
 def predicted(
-    measured: Mapping[str, Any], strategies: Iterable[str], budget_bytes: float
+    measured: Mapping[str, Any],
+    strategies: Iterable[str],
+    budget_bytes: float,
+    blocks: int = BLOCKS,
 ) -> list[Prediction | Refusal]:
     """What strategies, with settings or without, would have done with a measured plan.
 
-    Data that do not fit are refused.
+    Data that do not fit are refused. With fewer ``blocks`` it takes less time, and is coarser.
     """
     try:
-        known = _Known.of(measured)
+        known = _Known.of(measured, blocks)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
             f"these are no statistics of an engine ({type(error).__name__}: {error}); "
@@ -92,14 +95,15 @@ class _Known:
     """Whether the wall clock tells operators how far a quiet input is."""
 
     @staticmethod
-    def of(measured: Mapping[str, Any]) -> _Known:
+    def of(measured: Mapping[str, Any], blocks: int) -> _Known:
         plan, places = _plan(measured)
         edges = measured.get("queues")
         queues = None
         if edges is not None:
             queues = frozenset((_source(one, places), places[other]) for one, other in edges)
         is_timed = measured.get("clock", "wall") == "wall"
-        return _Known(plan, _arrivals(measured), int(measured["processors"]), queues, is_timed)
+        arrivals = _arrivals(measured, blocks)
+        return _Known(plan, arrivals, int(measured["processors"]), queues, is_timed)
 
 
 class _Batches(Simulation):
@@ -194,16 +198,18 @@ def _source(source: Any, places: Mapping[int, int]) -> Producer:
     return source if isinstance(source, str) else places[source]
 
 
-def _arrivals(measured: Mapping[str, Any]) -> dict[str, SizedArrivals]:
+def _arrivals(measured: Mapping[str, Any], blocks: int) -> dict[str, SizedArrivals]:
     return {
-        name: _blocks(np.asarray(facts["arrivals"], dtype=np.float64), facts["slot_seconds"])
-        for name, facts in measured["streams"].items()
+        name: _blocks(np.asarray(each["arrivals"], dtype=np.float64), each["slot_seconds"], blocks)
+        for name, each in measured["streams"].items()
     }
 
 
-def _blocks(counts: np.ndarray[Any, np.dtype[np.float64]], slot_seconds: float) -> SizedArrivals:
+def _blocks(
+    counts: np.ndarray[Any, np.dtype[np.float64]], slot_seconds: float, blocks: int = BLOCKS
+) -> SizedArrivals:
     """The rows of each slot in blocks of about equal size, spread over the slot."""
-    largest = max(1.0, counts.sum() / BLOCKS)
+    largest = max(1.0, counts.sum() / blocks)
     pieces = np.ceil(counts / largest).astype(np.int64)
     slots = np.repeat(np.arange(len(counts)), pieces)
     first = np.cumsum(pieces) - pieces

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.kernels.branches import ArrowBranch, can_evaluate
+from millpond.kernels.offenders import Offenders, can_find
 from millpond.planning.attempts import may_fail, success
 from millpond.planning.branches import Branch, Outputs, branches
 from millpond.planning.predicates import substitute
@@ -208,6 +209,16 @@ class Reading:
         pairs = zip(self.branches, self.spans[STARTED], strict=True)
         return union(*(branch.offending(spans) for branch, spans in pairs))
 
+    def offending_here(self, most: int) -> list[str] | None:
+        """Some of them as text, without Spark; None if an expression needs Spark."""
+        found: list[str] = []
+        for branch, spans in zip(self.branches, self.spans[STARTED], strict=True):
+            rows = branch.offending_here(spans, most)
+            if rows is None:
+                return None
+            found += rows
+        return found[:most]
+
 
 class _ReadBranch:
     """A branch bound to its queue, with its selections prepared; it reads what is later than
@@ -341,6 +352,17 @@ class _ReadBranch:
         """The rows on which an expression fails, written as text."""
         rows = leaf((self, "offending"), self.queue.schema, spans) if self._failing else None
         return None if rows is None else Selection(self._offenders).of(rows)
+
+    def offending_here(self, spans: list[Span], most: int) -> list[str] | None:
+        """The same without Spark; None if an expression needs it."""
+        if not self._failing:
+            return []
+        if not can_find(self._failing):
+            return None
+        rows = concatenated(spans, self.queue.schema)
+        schema = self.branch.leaf.schema
+        columns = rows.columns[rows.num_columns - len(schema) :]
+        return Offenders(self._failing, schema).among(columns, rows.num_rows, most)
 
     def _offenders(self) -> tuple[list[SparkColumn], SparkColumn]:
         names = [name for name in self.queue.schema.names if name.startswith("c")]

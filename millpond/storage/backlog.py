@@ -35,9 +35,14 @@ class Backlog:
 
     def mean_bytes(self) -> float:
         """How many bytes have waited, on the average over time."""
-        self._pass()
+        byte_seconds = self.byte_seconds()
         seconds = self._changed - self._began
-        return self._byte_seconds / seconds if seconds > 0 else float(self.bytes)
+        return byte_seconds / seconds if seconds > 0 else float(self.bytes)
+
+    def byte_seconds(self) -> float:
+        """What has waited so far, times how long."""
+        self._pass()
+        return self._byte_seconds
 
     def of(self, queue: str) -> Amount:
         """What waits in one queue."""

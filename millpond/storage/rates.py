@@ -46,6 +46,7 @@ class Course:
     def __init__(self, slot_seconds: float = 0.01, now: float | None = None) -> None:
         self.slot_seconds = slot_seconds
         self.counts = array("d")
+        self.total = 0.0
         self._began = time.monotonic() if now is None else now
 
     def add(self, count: float, now: float | None = None) -> None:
@@ -59,3 +60,4 @@ class Course:
             self.counts = array("d", (first + second for first, second in pairs))
         self.counts.extend(repeat(0.0, slot + 1 - len(self.counts)))
         self.counts[slot] += count
+        self.total += count

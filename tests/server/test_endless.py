@@ -8,14 +8,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pytest
 
-from millpond.server.feeds import Place
+from millpond import Engine
+from millpond.server.feeds import Event, Feeds, Place
+from millpond.server.formats import Heading, ServerSentEvents
 from millpond.server.limits import Limits
+from millpond.server.streaming import ResultStream, Wish
 from millpond.settings import Settings
 from tests.server.serving import SCRIPT, Running, free_port, running
 
@@ -43,6 +48,65 @@ def test_who_comes_too_late_is_told_how_much_is_gone() -> None:
         assert 50 <= len(lines) - 1 <= 200
         counts = server.http.get("/api/queries/counts/present").json()["rows"]
         assert sum(row["row"]["n"] for row in counts) == 999  # folded, not lost
+
+
+def test_readers_of_one_query_share_the_work_of_writing(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, results = [], ServerSentEvents.results
+
+    def counted(form: ServerSentEvents, heading: Heading, table: pa.Table, mark: str) -> bytes:
+        written.append(mark)
+        time.sleep(0.05)
+        return results(form, heading, table, mark)
+
+    monkeypatch.setattr(ServerSentEvents, "results", counted)
+    columns = {"ts": range(1_000), "weight": [1] * 1_000, "a": range(1_000)}
+    event = Event(Place(1_000), pa.table({name: list(each) for name, each in columns.items()}))
+    log, feeds = server.service.log("big"), server.service.feeds
+
+    async def all_of_them() -> list[bytes]:
+        streams = [ResultStream(feeds, log, Wish("sse")) for _ in range(5)]
+        tasks = [asyncio.create_task(stream._written(event)) for stream in streams]
+        await asyncio.sleep(0.01)
+        tasks[0].cancel()  # who has begun it goes
+        return await asyncio.gather(*tasks[1:])
+
+    assert len(set(asyncio.run(all_of_them()))) == 1
+    assert written == ["1000"]
+
+
+@pytest.mark.parametrize("query", ["big", "g1"])
+def test_who_is_behind_misses_nothing_that_is_not_told_while_results_are_let_go(query: str) -> None:
+    group = "".join(f"CREATE QUERY g{n} AS SELECT a FROM S WHERE a > {n};" for n in range(3))
+    with Engine() as engine:
+        engine.execute(SCRIPT + group)
+        feeds = Feeds(engine, Limits(kept_rows=100))
+        log, place, missed_rows, values = engine.deliveries.of(query), Place(0), 0, []
+        is_over = threading.Event()
+
+        def let_go() -> None:
+            while not is_over.wait(0.0005):
+                feeds.tidy()
+
+        thread = threading.Thread(target=let_go)
+        thread.start()
+        for first in range(0, 3_000, 50):
+            engine.push("S", [(first + i, 5) for i in range(50)])
+            engine.run_until_idle()
+            if first % 200:
+                continue
+            missed, events = feeds.after(log, place, None)
+            missed_rows += missed
+            at = place.rows + missed
+            for event in events[:1]:
+                values += event.table["a"].to_pylist()[max(0, at - event.before) :]
+                at = event.place.rows
+            place = Place(at)
+        is_over.set()
+        thread.join()
+        assert 0 < missed_rows < 3_000
+        assert missed_rows + len(values) == place.rows
 
 
 def test_queries_that_share_a_plan_are_each_folded() -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.server.serving import Running, running
+from millpond.server.limits import Limits
+from tests.server.serving import SCRIPT, Running, running
 
 TUPLES = [(1, 1), (2, 2), (3, 3), (4, 3)]
 
@@ -40,6 +41,8 @@ def test_a_query_lives(server: Running) -> None:
     changed = http.patch("/api/queries/Q", json={"weight": 2.5, "active": False}).json()
     assert (changed["weight"], changed["state"]) == (2.5, "inactive")
     assert http.patch("/api/queries/q", json={"active": True}).json()["state"] == "active"
+    assert http.patch("/api/queries/q", json={"on_error": "skip"}).json()["on_error"] == "skip"
+    assert http.patch("/api/queries/q", json={"on_error": "go"}).status_code == 422
     assert http.post("/api/queries/q/restart").status_code == 409
     assert "Output q" in http.get("/api/queries/q/explain").json()["plan"]
     assert http.delete("/api/queries/q").status_code == 200
@@ -208,6 +211,25 @@ def test_metrics_are_those_of_the_control_tables(server: Running) -> None:
     text = server.http.get("/metrics").text
     assert 'millpond_query_weight{query="big"} 1.0' in text
     assert "millpond_engine_backlog_bytes" in text
+
+
+def test_metrics_tell_of_the_most_active_and_count_the_others() -> None:
+    idle = "".join(
+        f"CREATE QUERY idle{n} AS SELECT a FROM S WHERE a > 100 + {n};" for n in range(5)
+    )
+    with running(idle_first(idle), limits=Limits(metrics_entities=2)) as server:
+        server.push((1, 5), (2, 6), (3, 7), (4, 1))
+        server.wait(lambda: server.service.engine.result_count("big") >= 2)
+        text = server.http.get("/metrics").text
+        told = re.findall(r'^millpond_query_weight{query="(\w+)"}', text, re.MULTILINE)
+        assert sorted(told) == ["big", "counts"]
+        assert 'millpond_server_entities_left_out{kind="query"} 5.0' in text
+        assert 'millpond_server_entities_left_out{kind="stream"} 0.0' in text
+
+
+def idle_first(idle: str) -> str:
+    """The script with other queries before its own."""
+    return SCRIPT.replace("CREATE QUERY counts", idle + "CREATE QUERY counts")
 
 
 def test_a_failure_is_shown_and_restarted(spark: SparkSession) -> None:

@@ -119,6 +119,13 @@ def test_a_visit(page: Page, demo: Running) -> None:
     expect(page.locator("#marks")).to_contain_text("burst")
     expect(page.locator("#chart-backlog canvas")).to_be_visible()
 
+    # where would other strategies lie?
+    page.click("#plane-predict")
+    expect(page.locator("#plane-note")).to_contain_text(
+        "predicted by the simulator", timeout=60_000
+    )
+    expect(page.locator("#plane-table tbody tr").first).to_be_visible()
+
     # a query that fails is shown with its rows
     bad = {"name": "bad", "text": "SELECT 9223372036854775807 + client_id AS x FROM Requests"}
     assert demo.http.post("/api/queries", json=bad).status_code == 201

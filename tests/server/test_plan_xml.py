@@ -46,9 +46,11 @@ def test_an_edited_plan_changes_what_was_edited(service: Service) -> None:
     big = next(each for each in root.iter("query") if each.get("name") == "big")
     big.set("weight", "5")
     big.set("active", "false")
+    big.set("on_error", "skip")
     root.remove(next(each for each in root.iter("query") if each.get("name") == "counts"))
     plan_xml.load(service, ET.tostring(root), replaces=True)
     assert service.engine.query_entry("big").weight == 5
+    assert service.engine.query_entry("big").on_error == "skip"
     assert not service.engine.query_entry("big").active
     assert service.engine.catalog.get("counts") is None
 
@@ -119,6 +121,7 @@ FAULTS = {
         '<plan><query name="q">\n<select><stream name="S"/></select></query></plan>',
         2,
     ),
+    "policy": ('<plan>\n<query name="big" on_error="go"><cql>x</cql></query></plan>', 2),
     "no column": ('<plan>\n\n<query name="q"><cql>SELECT b FROM S</cql></query></plan>', 3),
     "twice": (
         '<plan><query name="q"><cql>x</cql></query>\n<query name="q"><cql>x</cql></query></plan>',
@@ -166,3 +169,17 @@ def test_the_mirror_is_written_and_loaded_at_the_start(tmp_path: Path) -> None:
 def test_a_statement_that_fails_halfway_is_an_error(service: Service) -> None:
     with pytest.raises(CqlError):
         service.execute("DROP QUERY nothing")
+
+
+def test_a_changed_delay_is_in_the_plan(service: Service) -> None:
+    service.execute(SCRIPT + "CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t DELAY 5;")
+    service.execute("ALTER STREAM T DELAY 2 SECONDS")
+    text = plan_xml.written(service.engine)
+    with Engine() as engine:
+        other = Service(engine)
+        plan_xml.load(other, text.encode(), replaces=False)
+        assert engine.catalog.get("T").delay_ticks == 2_000_000  # type: ignore[union-attr]
+        assert plan_xml.load(other, text.encode(), replaces=True) == 0
+        edited = text.replace('delay="2 seconds"', 'delay="none"')
+        plan_xml.load(other, edited.encode(), replaces=True)
+        assert engine.catalog.get("T").delay_ticks == 0  # type: ignore[union-attr]

@@ -27,17 +27,15 @@ CHANGE_COLUMNS = ("ts", "op")
 
 def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry:
     """The declared stream."""
-    schema = _schema(syntax.columns)
-    if syntax.delay is not None and syntax.timestamp_by is None:
-        raise StatementError(
-            "DELAY needs TIMESTAMP BY: tuples timed by their arrival are never late",
-            syntax.delay.offset,
-        )
+    schema, delay = _schema(syntax.columns), 0
+    if syntax.delay is not None:
+        has_time = syntax.timestamp_by is not None
+        delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
     return StreamEntry(
         syntax.name.text,
         schema,
         None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema),
-        0 if syntax.delay is None else _delay_ticks(syntax.delay, catalog.tick_microseconds),
+        delay,
         connector(syntax.source, syntax.options),
     )
 
@@ -123,7 +121,12 @@ def _time_column(name: Name, schema: Schema) -> int:
     return position
 
 
-def _delay_ticks(delay: Duration, tick_microseconds: int) -> int:
+def delay_ticks(delay: Duration, has_time: bool, tick_microseconds: int) -> int:
+    """How late tuples of a stream may come; ``has_time``: they hold their times themselves."""
+    if not has_time:
+        raise StatementError(
+            "DELAY needs TIMESTAMP BY: tuples timed by their arrival are never late", delay.offset
+        )
     unit = None if delay.unit is None else delay.unit.text
     length = ticks(delay.number, unit, tick_microseconds, delay.offset)
     if length < 0:

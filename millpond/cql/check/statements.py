@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from millpond.catalog import Catalog, QueryEntry, ViewEntry, kind_of
+from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
-from millpond.cql.check.declarations import connector, relation_entry, stream_entry
+from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.statements import (
     Action,
     AlterPlan,
     AlterQuery,
+    AlterStream,
     Create,
     Drop,
     Explain,
@@ -27,6 +28,7 @@ from millpond.cql.text.split import split_statements
 from millpond.cql.text.syntax import (
     AlterPlanStatement,
     AlterQueryStatement,
+    AlterStreamStatement,
     CreateQueryStatement,
     CreateRelationStatement,
     CreateStreamStatement,
@@ -142,7 +144,20 @@ def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -
     entry = _query_named(syntax.name, catalog)
     if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
-    return AlterQuery(entry.name, syntax.weight, syntax.active)
+    return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
+
+
+def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog, text: StatementText) -> Action:
+    entry = catalog.get(syntax.name.text)
+    if not isinstance(entry, StreamEntry):
+        known = [stream.name for stream in catalog.of_kind(StreamEntry)]
+        raise StatementError(
+            f'no stream "{syntax.name.text}"{suggestion(syntax.name.text, known)}',
+            syntax.name.offset,
+        )
+    has_time = entry.timestamp_column is not None
+    delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
+    return AlterStream(entry.name, delay)
 
 
 def _alter_plan(syntax: AlterPlanStatement, catalog: Catalog, text: StatementText) -> Action:
@@ -209,6 +224,7 @@ _RULES: dict[type[Any], Callable[[Any, Catalog, StatementText], Action]] = {
     CreateQueryStatement: _create_query,
     DropStatement: _drop,
     AlterQueryStatement: _alter,
+    AlterStreamStatement: _alter_stream,
     AlterPlanStatement: _alter_plan,
     ShowStatement: _show,
     ExplainStatement: _explain,

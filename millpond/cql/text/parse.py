@@ -11,6 +11,7 @@ from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
     AlterPlanStatement,
     AlterQueryStatement,
+    AlterStreamStatement,
     Assignment,
     ColumnDefinition,
     CreateQueryStatement,
@@ -176,13 +177,18 @@ def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
         if cursor.accept("WEIGHT"):
             weight = float(cursor.number("a weight"))
         elif cursor.accept("ON"):
-            cursor.expect("ERROR")
-            on_error = cursor.choice("SKIP or STOP", "SKIP", "STOP").lower()
+            on_error = _policy(cursor)
         else:
             active = cursor.choice("ACTIVE or INACTIVE", "ACTIVE", "INACTIVE") == "ACTIVE"
     cursor.expect("AS")
     query = _bare_query(cursor)
     return replace(query, name=name, weight=weight, active=active, on_error=on_error)
+
+
+def _policy(cursor: Cursor) -> str:
+    """What comes behind ON."""
+    cursor.expect("ERROR")
+    return cursor.choice("SKIP or STOP", "SKIP", "STOP").lower()
 
 
 def _drop(cursor: Cursor) -> DropStatement:
@@ -238,19 +244,38 @@ def _assignment(cursor: Cursor) -> Assignment:
     return Assignment(column, cursor.expression(",", "WHERE"))
 
 
-def _alter(cursor: Cursor) -> AlterQueryStatement | AlterPlanStatement:
+def _alter(cursor: Cursor) -> StatementSyntax:
     cursor.expect("ALTER")
-    if cursor.choice("QUERY or PLAN", "QUERY", "PLAN") == "PLAN":
-        has_queue = not cursor.accept("NO")
-        cursor.expect("QUEUE", "AFTER")
-        return AlterPlanStatement(cursor.name("an operator, such as op7"), has_queue)
+    rules: dict[str, Callable[[Cursor], StatementSyntax]] = {
+        "QUERY": _alter_query,
+        "STREAM": _alter_stream,
+        "PLAN": _alter_plan,
+    }
+    return rules[cursor.choice("QUERY, STREAM or PLAN", *rules)](cursor)
+
+
+def _alter_plan(cursor: Cursor) -> AlterPlanStatement:
+    has_queue = not cursor.accept("NO")
+    cursor.expect("QUEUE", "AFTER")
+    return AlterPlanStatement(cursor.name("an operator, such as op7"), has_queue)
+
+
+def _alter_stream(cursor: Cursor) -> AlterStreamStatement:
+    name = cursor.name("the name of the stream")
+    cursor.accept("SET")
+    cursor.expect("DELAY")
+    return AlterStreamStatement(name, _stream_part(cursor, "DELAY"))
+
+
+def _alter_query(cursor: Cursor) -> AlterQueryStatement:
     name = cursor.name("the name of the query")
     is_set = cursor.accept("SET")
     if is_set and cursor.accept("WEIGHT"):
         return AlterQueryStatement(name, weight=float(cursor.number("a weight")))
-    word = cursor.choice(
-        "SET WEIGHT, ACTIVATE or DEACTIVATE", "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE"
-    )
+    if cursor.accept("ON"):
+        return AlterQueryStatement(name, on_error=_policy(cursor))
+    wanted = "SET WEIGHT, ACTIVATE, DEACTIVATE or ON ERROR"
+    word = cursor.choice(wanted, "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE")
     return AlterQueryStatement(name, active=word in ("ACTIVATE", "ACTIVE"))
 
 

@@ -153,6 +153,15 @@ class AlterQueryStatement:
     name: Name
     weight: float | None = None
     active: bool | None = None
+    on_error: str | None = None
+
+
+@dataclass(frozen=True)
+class AlterStreamStatement:
+    """ALTER STREAM."""
+
+    name: Name
+    delay: Duration
 
 
 @dataclass(frozen=True)
@@ -197,6 +206,7 @@ StatementSyntax = Union[
     DeleteStatement,
     UpdateStatement,
     AlterQueryStatement,
+    AlterStreamStatement,
     AlterPlanStatement,
     ShowStatement,
     ExplainStatement,

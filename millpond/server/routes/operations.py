@@ -75,6 +75,12 @@ def history(
     return service.history.since(since)
 
 
+@router.get("/api/plane", responses=FAULTS)
+def plane(service: Serving) -> dict[str, Any]:
+    """Where each strategy would lie in the plane of memory against latency, as predicted."""
+    return service.plane.predicted()
+
+
 @router.get("/api/failures", responses=FAULTS)
 def failures(service: Serving) -> list[dict[str, Any]]:
     """The queries that have failed: why, when and on which rows."""

@@ -40,6 +40,7 @@ class Changes(BaseModel):
 
     weight: Annotated[float, Field(gt=0, lt=1e9, allow_inf_nan=False)] | None = None
     active: bool | None = None
+    on_error: Literal["stop", "skip"] | None = None
 
 
 def described(service: Service, entry: QueryEntry) -> dict[str, Any]:
@@ -104,13 +105,15 @@ def show_query(name: Name, service: Serving) -> dict[str, Any]:
 
 @router.patch("/{name}")
 def alter_query(name: Name, body: Changes, service: Serving) -> dict[str, Any]:
-    """Changes the weight or the activity of a query."""
+    """Changes the weight, the activity or the error policy of a query."""
     entry = service.query(name)
     if body.weight is not None:
         service.execute(f"ALTER QUERY {quoted(entry.name)} SET WEIGHT {body.weight!r}")
     if body.active is not None:
         word = "ACTIVE" if body.active else "INACTIVE"
         service.execute(f"ALTER QUERY {quoted(entry.name)} SET {word}")
+    if body.on_error is not None:
+        service.execute(f"ALTER QUERY {quoted(entry.name)} ON ERROR {body.on_error.upper()}")
     return described(service, service.query(name))
 
 

@@ -15,10 +15,41 @@ export class Charts {
     this.latency = new Plot($("chart-latency"), { series: ["mean", "p50", "p95", "p99"].map((label) => ({ label })), value: seconds, marks });
     this.rates = new Plot($("chart-rates"), { series: [{ label: "in" }, { label: "out" }], value: count, marks });
     this.steps = new Plot($("chart-steps"), { series: [{ label: "driver" }, { label: "Spark" }], value: count, marks });
-    this.plane = new Plot($("chart-plane"), { scatter: true, x: bytes, value: seconds, labels: false, series: [
+    this.predicted = [];
+    const named = () => this.predicted.map((each) => ({ x: each.mean_bytes, y: each.mean_latency_seconds, name: each.strategy }));
+    this.plane = new Plot($("chart-plane"), { scatter: true, x: bytes, value: seconds, labels: false, named, series: [
       { label: "before", stroke: colour(0), paths: () => null, points: { show: true, size: 5, stroke: colour(0), fill: "#2a8fb355" } },
       { label: "now", stroke: colour(5), paths: () => null, points: { show: true, size: 13, fill: colour(5), stroke: colour(5) } },
+      { label: "predicted", stroke: colour(2), paths: () => null, points: { show: true, size: 8, fill: "transparent", stroke: colour(2), width: 2 } },
     ] });
+    $("plane-predict").addEventListener("click", () => this.predict());
+  }
+
+  async predict() {
+    const button = $("plane-predict"), note = $("plane-note");
+    button.disabled = true;
+    note.textContent = "Predicting …";
+    note.classList.remove("error");
+    try {
+      const { time, strategies, refused } = await get("/api/plane");
+      this.predicted = strategies.sort((a, b) => a.mean_latency_seconds - b.mean_latency_seconds);
+      const left = refused.length ? ` Without ${refused.map((each) => `${each.strategy} (${each.reason})`).join(", ")}.` : "";
+      note.textContent = `Green: predicted by the simulator from what was measured until ${clock(time)}.${left}`;
+      this.listPredicted();
+      this.drawPlane();
+    } catch (error) {
+      note.textContent = error.message;
+      note.classList.add("error");
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  listPredicted() {
+    const row = (each) => element("tr", {}, element("td", {}, each.strategy), element("td", { class: "number" }, bytes(each.mean_bytes)), element("td", { class: "number" }, seconds(each.mean_latency_seconds)));
+    const head = element("tr", {}, element("th", { scope: "col" }, "strategy"), ...["waits", "latency"].map((word) => element("th", { scope: "col", class: "number" }, word)));
+    $("plane-table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...this.predicted.map(row)));
+    $("plane-box").hidden = !this.predicted.length;
   }
 
   async refresh() {
@@ -49,7 +80,10 @@ export class Charts {
   drawPlane() {
     const known = this.samples.slice(-PLANE_SECONDS).filter((sample) => sample.latency_mean_seconds !== null);
     const last = known.at(-1);
-    const sorted = [...known].sort((a, b) => a.memory_bytes - b.memory_bytes);
-    this.plane.show([sorted.map((s) => s.memory_bytes), sorted.map((s) => s.latency_mean_seconds), sorted.map((s) => (s === last ? s.latency_mean_seconds : null))]);
+    const points = [
+      ...known.map((s) => ({ x: s.mean_backlog_bytes, before: s.latency_mean_seconds, now: s === last ? s.latency_mean_seconds : null })),
+      ...this.predicted.map((each) => ({ x: each.mean_bytes, predicted: each.mean_latency_seconds })),
+    ].sort((a, b) => a.x - b.x);
+    this.plane.show([points.map((p) => p.x), ...["before", "now", "predicted"].map((name) => points.map((p) => p[name] ?? null))]);
   }
 }

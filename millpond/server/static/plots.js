@@ -6,8 +6,8 @@ export const colour = (index) => COLOURS[index % COLOURS.length];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Plot {
-  constructor(holder, { series, value, scatter = false, x = null, marks = () => [], labels = true }) {
-    Object.assign(this, { holder, series, value, scatter, x, marks, labels });
+  constructor(holder, { series, value, scatter = false, x = null, marks = () => [], named = () => [], labels = true }) {
+    Object.assign(this, { holder, series, value, scatter, x, marks, named, labels });
     this.data = [[], ...series.map(() => [])];
     plots.add(this);
     new ResizeObserver(() => this.fit()).observe(holder);
@@ -35,7 +35,7 @@ export class Plot {
           points: each.points ?? { show: false }, paths: each.paths, spanGaps: true, value: (_, v) => (v === null || v === undefined ? "–" : this.value(v)),
         })),
       ],
-      hooks: { draw: [(plot) => this.drawMarks(plot)] },
+      hooks: { draw: [(plot) => this.drawMarks(plot), (plot) => this.drawNames(plot)] },
     };
     this.plot = new uPlot(options, this.data, this.holder);
   }
@@ -59,6 +59,34 @@ export class Plot {
       context.fillText(mark.what, x + (isLeft ? -4 : 4) * devicePixelRatio, plot.bbox.top + (12 + 13 * (number % 3)) * devicePixelRatio);
       context.restore();
     }
+  }
+
+  drawNames(plot) {
+    const context = plot.ctx, far = 16 * devicePixelRatio, groups = [];
+    for (const { x, y, name } of this.named()) {
+      const at = { left: plot.valToPos(x, "x", true), top: plot.valToPos(y, "y", true), names: [name] };
+      const near = groups.find((group) => Math.abs(group.top - at.top) < far && Math.abs(group.left - at.left) < 6 * far);
+      if (near) near.names.push(name);
+      else groups.push(at);
+    }
+    context.save();
+    context.fillStyle = css("--quiet");
+    context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    const taken = [];
+    for (const { left, top, names } of groups) {
+      const text = names.length > 1 ? `${names[0]} + ${names.length - 1}` : names[0];
+      const width = context.measureText(text).width, gap = 8 * devicePixelRatio, high = 12 * devicePixelRatio;
+      const isLeft = left + gap + width > plot.bbox.left + plot.bbox.width;
+      const x = isLeft ? left - gap - width : left + gap;
+      const isFree = (y) => taken.every((other) => Math.abs(other.y - y) >= high || other.x + other.width < x || x + width < other.x);
+      const y = [0, -high, high, -2 * high].map((off) => Math.max(plot.bbox.top, top + off)).find(isFree);
+      if (y === undefined) continue;
+      taken.push({ x, y, width });
+      context.fillText(text, x, y);
+    }
+    context.restore();
   }
 
   show(data) {

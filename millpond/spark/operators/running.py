@@ -260,7 +260,15 @@ class RunningOperator:
         return outcome
 
     def offenders(self, step: Step) -> tuple[str, ...]:
-        """Some of the rows on which an expression of the operator fails."""
+        """Some of the rows on which an expression of the operator fails.
+
+        Those of a step in the driver are there, and Spark may not have been started.
+        """
+        if step.place == DRIVER and not self.around.limits.asks_spark:
+            here = [reading.offending_here(MOST_OFFENDERS) for reading in step.readings]
+            known = [rows for rows in here if rows is not None]
+            if len(known) == len(here):
+                return tuple(itertools.chain(*known))[:MOST_OFFENDERS]
         frame = union(*(reading.offending() for reading in step.readings))
         if frame is None:
             return ()
