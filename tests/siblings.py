@@ -19,6 +19,11 @@ from tests.reference_values import AggregateOverflowError
 
 COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
+MEMBERS = re.compile(
+    r"(\bNOT IN|\bIN|<>|(?<![<>])=) (\((?!SELECT)[^()]*\)|" + CONSTANT.pattern + ")"
+)
+"""A list of constants, or one that is compared with."""
+PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
 WINDOW = re.compile(r"\[[^\]]*\]")
 
 
@@ -57,7 +62,7 @@ def plain_query(rng, case):
     """A selection, a count by key, or a join, each with constants."""
     stream = rng.choice(case.streams)
     name, type_ = rng.choice(stream.schema)
-    where = f"s.{name} {rng.choice(COMPARISONS)} {constant_of(rng, type_)}"
+    where = condition(rng, name, type_)
     window = rng.choice(["", "[NOW]", "[RANGE 4]", "[RANGE 9 SLIDE 2]", "[ROWS 3]"])
     key, key_type = rng.choice(stream.schema)
     others = [
@@ -84,6 +89,16 @@ def plain_query(rng, case):
             ),
         ]
     )
+
+
+def condition(rng, name, type_):
+    """A column compared with constants."""
+    if rng.random() < 0.3:
+        members = (constant_of(rng, type_) for _ in range(rng.randint(1, 3)))
+        return f"s.{name} {rng.choice(['IN', 'NOT IN'])} ({', '.join(members)})"
+    if type_ == "STRING" and rng.random() < 0.4:
+        return f"s.{name} {rng.choice(['LIKE', 'NOT LIKE'])} '{rng.choice(PATTERNS)}'"
+    return f"s.{name} {rng.choice(COMPARISONS)} {constant_of(rng, type_)}"
 
 
 def constant_of(rng, type_):
@@ -144,7 +159,18 @@ def with_other_constants(rng, text):
             return found[0]
         return other_constant(rng, found[0])
 
-    return CONSTANT.sub(changed, text)
+    return CONSTANT.sub(changed, MEMBERS.sub(lambda found: other_members(rng, found), text))
+
+
+def other_members(rng, found):
+    """A list of constants of another length, of the same types; one may be a comparison."""
+    told = found[2].strip("()").split(", ")
+    if rng.random() < 0.5:
+        return found[0]
+    members = [rng.choice(told) for _ in range(rng.randint(1, 4))]
+    members += ["NULL"] if rng.random() < 0.2 else []
+    word = "NOT IN" if found[1] in ("NOT IN", "<>") else "IN"
+    return f"{word} ({', '.join(members)})"
 
 
 def other_constant(rng, constant):

@@ -47,6 +47,31 @@ def test_from_the_second_query_of_a_shape_on_there_is_one_plan(engine):
     assert engine.result_count("b7") == 1
 
 
+def test_lists_of_any_length_are_one_shape(engine):
+    """A tuple that is in a list is put out once, however often it stands there."""
+    lists = {"a": "= 1", "b": "IN (1, 1, 2)", "c": "IN (2, 3, NULL, 4)", "d": "IN (1)"}
+    for name, asked in lists.items():
+        engine.execute(f"CREATE QUERY {name} AS SELECT ts, v FROM S WHERE k {asked}")
+    nots = {"x": "<> 1", "y": "NOT IN (1, 2)", "z": "NOT IN (1, NULL)"}
+    for name, asked in nots.items():
+        engine.execute(f"CREATE QUERY {name} AS SELECT ts, v FROM S WHERE k {asked}")
+    assert list(groups(engine).values()) == [["b", "c", "d"], ["y", "z"]]
+    plan = engine.execute("EXPLAIN PHYSICAL c")[0].text
+    assert "with its own constants: ?1 = (2, 3, None, 4)" in plan
+    engine.push("S", [(ts, k, 0.5) for ts, k in enumerate([1, 2, 3, None])])
+    engine.finish()
+    seen = {name: [row[0] for row in rows(engine, name)] for name in lists | nots}
+    wanted = {"a": [0], "b": [0, 1], "c": [1, 2], "d": [0], "x": [1, 2], "y": [2], "z": []}
+    assert seen == wanted
+
+
+def test_a_select_list_that_may_fail_is_its_own(engine):
+    for factor in (1.0, 2.0):
+        text = f"SELECT CAST(v AS INT) AS i, v * {factor} AS x FROM S"
+        engine.execute(f"CREATE QUERY q{factor:.0f} AS {text}")
+    assert not groups(engine)
+
+
 def test_sharing_can_be_had_from_the_first_query_on_or_never():
     for sharing, there in (("on", 1), ("off", 0)):
         with Engine({"sharing": sharing}) as engine:

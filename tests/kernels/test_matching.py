@@ -15,6 +15,7 @@ from millpond.cql.expressions import Call, Column
 from millpond.kernels import matching
 from millpond.kernels.expressions import Condition
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column
+from millpond.planning.nodes import ONE_OF, Choice, choice_in
 from millpond.planning.predicates import conjoin
 from millpond.schema import Type
 
@@ -44,6 +45,14 @@ def problems(draw):
         function = draw(
             st.sampled_from([*functions, "like"] if type_ is Type.STRING else functions)
         )
+        if draw(st.integers(0, 3)) == 0:  # a list a query, however long
+            part = Call(ONE_OF, (Column(place, type_), Column(len(types) + len(constants), type_)),
+                        Type.BOOLEAN)  # fmt: skip
+            is_negated = draw(st.booleans())
+            parts.append(Call("not", (part,), Type.BOOLEAN) if is_negated else part)
+            constants.append(Choice((), type_))
+            patterns.append(False)
+            continue
         count = draw(st.integers(1, 3)) if function == "in" else 1
         first = len(types) + len(constants)
         constants += [type_] * count
@@ -57,7 +66,9 @@ def problems(draw):
     ]
     queries = [
         [
-            draw(st.sampled_from(PATTERNS if is_pattern else VALUES[t]))
+            draw(st.lists(st.sampled_from(VALUES[t.type]), min_size=1, max_size=3))
+            if isinstance(t, Choice)
+            else draw(st.sampled_from(PATTERNS if is_pattern else VALUES[t]))
             for t, is_pattern in zip(constants, patterns, strict=True)
         ]
         for _ in range(draw(st.integers(0, 8)))
@@ -69,9 +80,15 @@ def table_of(types, rows, first):
     """Rows as columns c0… or k0…"""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(types)
     return {
-        f"{first}{i}": pa.array(list(column), ARROW_TYPES[type_])
+        f"{first}{i}": pa.array(list(column), arrow_type(type_))
         for i, (type_, column) in enumerate(zip(types, columns, strict=True))
     }
+
+
+def arrow_type(type_):
+    """That of a column or of constants, or of lists of them."""
+    is_list = isinstance(type_, Choice)
+    return pa.list_(ARROW_TYPES[type_.type]) if is_list else ARROW_TYPES[type_]
 
 
 def matched(types, parts, constants, rows, queries, since=None):
@@ -103,8 +120,28 @@ def each_with_each(types, parts, constants, rows, queries):
         *table_of(types, [rows[r] for r, _ in pairs], "c").values(),
         *table_of(constants, [queries[q] for _, q in pairs], "k").values(),
     ]
-    kept = Condition(parts).holds(columns, len(pairs))
-    return [pair for i, pair in enumerate(pairs) if kept is None or kept[i]]
+    plain = [part for part in parts if choice_in(part) is None]
+    kept = Condition(plain).holds(columns, len(pairs))
+    found = [pair for i, pair in enumerate(pairs) if kept is None or kept[i]]
+    for value, place, is_negated in filter(None, map(choice_in, parts)):
+        found = [
+            (row, query)
+            for row, query in found
+            if chosen(rows[row][value.position], queries[query][place.position - len(types)])
+            is (not is_negated)
+        ]
+    return found
+
+
+def chosen(value, members):
+    """Whether a value is one of some, with three truth values."""
+    is_equal = [None if None in (value, each) else same(value, each) for each in members]
+    return True if True in is_equal else None if None in is_equal else False
+
+
+def same(one, other):
+    """Whether two values are one: NaN is."""
+    return one == other or (one != one and other != other)
 
 
 @given(problems())

@@ -43,6 +43,14 @@ EQUAL = [
     ("SELECT v * 2 FROM S WHERE v > 1.5", "SELECT v * 3 AS x FROM S WHERE v > 2.5"),
     ("SELECT k FROM S WHERE s LIKE 'a%'", "SELECT k FROM S WHERE s LIKE '_b'"),
     ("SELECT k FROM S WHERE k IN (1, 2)", "SELECT k FROM S WHERE k IN (4, 5)"),
+    ("SELECT k FROM S WHERE k IN (1, 2)", "SELECT k FROM S WHERE k IN (3, 4, NULL)"),
+    ("SELECT k FROM S WHERE k IN (1, 2)", "SELECT k FROM S WHERE 7 = k"),
+    ("SELECT k FROM S WHERE k NOT IN (1, 2)", "SELECT k FROM S WHERE k <> 7"),
+    (
+        "SELECT k FROM S WHERE k IN (1, 2) AND s = 'a'",
+        "SELECT k FROM S WHERE s IN ('b', 'c') AND k = 3",
+    ),
+    ("SELECT k FROM S WHERE s NOT LIKE 'a%'", "SELECT k FROM S WHERE s NOT LIKE '_b'"),
     (
         "SELECT k, count(*) FROM S [RANGE 5] WHERE v > 1 GROUP BY k HAVING count(*) > 2",
         "SELECT k, count(*) FROM S [RANGE 5] WHERE v > 9 GROUP BY k HAVING count(*) > 3",
@@ -69,6 +77,8 @@ def test_queries_that_differ_in_constants_have_one_shape(shape, one, other):
 
 DIFFERENT = [
     ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM S WHERE k > 1"),
+    ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM S WHERE k <> 1"),
+    ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM S WHERE k = 1 OR k = 2"),
     ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM T WHERE k = 1"),
     ("SELECT ts FROM S WHERE k = 1", "SELECT ts, k FROM S WHERE k = 1"),
     ("SELECT k FROM S [RANGE 5] WHERE k = 1", "SELECT k FROM S [ROWS 5] WHERE k = 1"),
