@@ -24,6 +24,7 @@ MEMBERS = re.compile(
 )
 """A list of constants, or one that is compared with."""
 PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
+WINDOWS = ("", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
 WINDOW = re.compile(r"\[[^\]]*\]")
 
 
@@ -63,7 +64,7 @@ def plain_query(rng, case):
     stream = rng.choice(case.streams)
     name, type_ = rng.choice(stream.schema)
     where = condition(rng, name, type_)
-    window = rng.choice(["", "[NOW]", "[RANGE 4]", "[RANGE 9 SLIDE 2]", "[ROWS 3]"])
+    window = rng.choice(WINDOWS)
     key, key_type = rng.choice(stream.schema)
     others = [
         (entry, column)
@@ -150,8 +151,8 @@ def sibling(rng, case, catalog, text):
 
 
 def with_other_constants(rng, text):
-    """The text with most of its constants replaced, now and then those of windows too."""
-    windows = rng.random() < 0.1
+    """The text with most of its constants replaced, often those of windows too."""
+    windows = rng.random() < 0.4
 
     def changed(found):
         inside = any(w.start() < found.start() < w.end() for w in WINDOW.finditer(text))

@@ -65,6 +65,38 @@ def test_lists_of_any_length_are_one_shape(engine):
     assert seen == wanted
 
 
+def test_windows_of_any_length_are_one_shape(engine):
+    """Also of a query that comes while data flows: its window is filled from then on."""
+    text = "SELECT count(*) AS n FROM S [RANGE {}] WHERE k = 1 GROUP BY k"
+    engine.execute(";".join(f"CREATE QUERY q{n} AS {text.format(n)}" for n in (1, 3, 10**12)))
+    for ts in range(4):
+        engine.push("S", [(ts, 1, 0.5)])
+        engine.advance("S", ts)
+        engine.run_until_idle()
+    engine.execute(
+        f"CREATE QUERY late1 AS {text.format(1)}; CREATE QUERY late2 AS {text.format(9)}"
+    )
+    engine.push("S", [(4, 1, 0.5), (6, 2, 0.5)])
+    engine.advance("S", 6)
+    engine.run_until_idle()
+    assert list(groups(engine).values()) == [["q1000000000000", "q3"], ["late2"]]
+    wanted = {
+        "q1": [1, 2, 2, 2, 2, 1, 0],
+        "q3": [1, 2, 3, 4, 4, 3, 2],
+        "q1000000000000": [1, 2, 3, 4, 5, 5, 5],
+        "late1": [0, 0, 0, 0, 1, 1, 0],
+        "late2": [0, 0, 0, 0, 1, 1, 1],
+    }
+    assert {name: course(engine, name, 6) for name in wanted} == wanted
+
+
+def course(engine, query, until):
+    """What a query's one number was at each time up to another; 0 where it had none."""
+    found = engine.results(query).to_pylist()
+    changes = [(row["ts"], row["weight"] * row["n"]) for row in found]
+    return [sum(change for at, change in changes if at <= ts) for ts in range(until + 1)]
+
+
 def test_a_select_list_that_may_fail_is_its_own(engine):
     for factor in (1.0, 2.0):
         text = f"SELECT CAST(v AS INT) AS i, v * {factor} AS x FROM S"

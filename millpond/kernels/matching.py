@@ -46,7 +46,8 @@ class Matching:
     """What is matched: expressions see the columns of the input, then the constants used.
 
     ``is_tagged``: the last column of the input is the number of the query a row belongs to.
-    ``since``: the stream that a query sees after a time of its own.
+    ``since``: the stream that a query sees after a time of its own. ``window``: which constant
+    says how long rows of a stream are there, in ticks; they become elements.
     """
 
     width: int
@@ -55,6 +56,7 @@ class Matching:
     predicate: Expression | None
     expressions: tuple[Expression, ...]
     since: str | None = None
+    window: int | None = None
 
 
 class Constants:
@@ -88,6 +90,8 @@ class Matcher:
         self._finders = [] if matching.is_tagged else list(self._found_by(parts))
         since = matching.since
         self._since = None if since is None else integers(constants.table[since_column(since)])
+        window = matching.window
+        self._lengths = None if window is None else integers(constants.columns([window])[0])
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The pairs that match, as the columns of time, the expressions, and the query's number."""
@@ -203,13 +207,22 @@ class Matcher:
         if kept is not None and not kept.all():
             rows, queries = rows[kept], queries[kept]
         pairs = self._pairs(table, rows, queries, self._wanted)
-        width = len(table.columns) - self._matching.width
-        indices = pa.array(rows)
-        times = [column.take(indices) for column in table.columns[:width]]
+        times = self._times(table, rows, queries)
         data = self._values.arrays(pairs, len(rows))
         numbers = pa.array(self._constants.numbers[queries])
-        names = [*table.column_names[:width], *(f"c{i}" for i in range(len(data) + 1))]
-        return pa.Table.from_arrays([*times, *data, numbers], names=names)
+        names = [*times, *(f"c{i}" for i in range(len(data) + 1))]
+        return pa.Table.from_arrays([*times.values(), *data, numbers], names=names)
+
+    def _times(self, table: pa.Table, rows: Ints, queries: Ints) -> dict[str, pa.Array]:
+        """The columns of time of some pairs."""
+        width, indices = len(table.columns) - self._matching.width, pa.array(rows)
+        times = {name: table[name].take(indices) for name in table.column_names[:width]}
+        if self._lengths is None:
+            return times
+        starts = integers(times["_ts"])
+        ends = pa.array(starts + self._lengths[queries] + 1)
+        weights = times.get("_w", pa.array(np.ones(len(rows), np.int64)))
+        return {"_ts": times["_ts"], "_te": ends, "_w": weights}
 
     def _pairs(self, table: pa.Table, rows: Ints, queries: Ints, wanted: set[int]) -> Columns:
         """The columns of the input and the constants, of some pairs; those that are wanted."""

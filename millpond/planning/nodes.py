@@ -109,7 +109,8 @@ class Match(Node):
 
     Expressions see the columns of the input and behind them some of the query's constants. If the
     input ``is_tagged`` each row belongs to one query already. ``since``: a query sees of this
-    stream what comes after a time of its own.
+    stream what comes after a time of its own. ``window``: rows of a stream are there as long as the
+    constant in this place says, in ticks.
     """
 
     input: Node
@@ -119,6 +120,7 @@ class Match(Node):
     predicate: Expression | None
     expressions: tuple[Expression, ...]
     since: str | None = None
+    window: int | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -127,8 +129,9 @@ class Match(Node):
 
     @cached_property
     def is_stream(self) -> bool:
-        return self.input.is_stream
+        return self.input.is_stream and self.window is None
 
     def label(self) -> str:
         on = "" if self.predicate is None else f" ON {self.predicate}"
-        return f"Match queries{on}"
+        window = "" if self.window is None else f", Window RANGE ?{self.window + 1}"
+        return f"Match queries{on}{window}"

@@ -188,6 +188,8 @@ class _Lifting:
             case RowsWindow() if node.slide_rows is None:
                 partition = (*node.partition, parts[0].tag)
                 return _Part(RowsWindow(parts[0].node, node.rows, None, partition), True)
+            case RangeWindow() if (match := self._match_under(node, parts[0])) is not None:
+                return _Part(replace(match, window=self._length(node)), True)
             case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
                 return _Part(node.with_inputs((parts[0].node,)), True)
             case Combine() | SetOperation():
@@ -319,6 +321,21 @@ class _Lifting:
         if self._is_late:
             raise _NotLiftedError  # nothing is gained
         return self._match(part, [], None, part.columns)
+
+    def _match_under(self, window: RangeWindow, below: _Part) -> Match | None:
+        """The match right below a window whose length may be a constant, if nobody else reads it.
+
+        There rows are a query's own already. Where they are not, windows of all lengths read the
+        same rows: a length is a part of the shape then, and nothing is kept once a query.
+        """
+        is_plain = window.slide_ticks is None and bool(window.length_ticks)
+        is_read_once = self._readers[window.input] == 1
+        found = below.node
+        return found if is_plain and is_read_once and isinstance(found, Match) else None
+
+    def _length(self, window: RangeWindow) -> int:
+        self.constants.append(Literal(window.length_ticks, Type.BIGINT))
+        return len(self.constants) - 1
 
     def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
         if node.kind != "inner":
@@ -468,4 +485,5 @@ def _in_one(
         conjoin([*conjuncts(lower.predicate), *parts]),
         tuple(substitute(each, places) for each in expressions),
         lower.since,
+        lower.window,
     )

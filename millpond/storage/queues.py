@@ -218,6 +218,7 @@ class Queue:
             and page.first <= after
             and page.last_end is not None
             and page.last_end > after
+            and (page.first_end is None or page.first_end <= until)
         ]
 
     def waiting(self, after: int, until: int) -> int:

@@ -166,6 +166,18 @@ def test_a_query_sees_what_comes_after_its_own_time():
     assert sorted(found) == [(0, 0), (1, 0), (2, 0), (2, 1)]
 
 
+def test_rows_are_there_as_long_as_the_window_of_their_query():
+    rows = pa.table({"_ts": [1, 2], "_seq": [0, 1], "c0": [5, 6]})
+    known = pa.table({QUERY: [0, 4], "k0": [0, 10], "k1": [5, 5]})
+    equal = Call("=", (Column(0, Type.BIGINT), Column(1, Type.BIGINT)), Type.BOOLEAN)
+    wanted = Matching(1, False, (1,), equal, (Column(0, Type.BIGINT),), window=0)
+    found = Matcher(wanted, Constants(known)).rows(rows)
+    assert found.to_pylist() == [
+        {"_ts": 1, "_te": 2, "_w": 1, "c0": 5, "c1": 0},
+        {"_ts": 1, "_te": 12, "_w": 1, "c0": 5, "c1": 4},
+    ]
+
+
 def test_tagged_rows_meet_the_constants_of_their_own_query():
     rows = pa.table({"_ts": [1, 2, 3], "_te": [9, 9, 9], "_w": [1, 1, 1], "c0": [5, 5, 5],
                      "c1": [0, 4, 7]})  # fmt: skip
