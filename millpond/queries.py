@@ -59,7 +59,10 @@ class Queries:
         if plans.aside is not None:
             deliveries.add(replace(self._log_of(plans.aside, None), counts_coming=True))
         deliveries.add(self._log_of(entry, sink))
-        if entry.active:
+        if entry.active and entry.begins is not None:
+            epoch = self._engine.inputs.epoch_from(entry.begins)
+            self._stand_alone(entry, plans, Shapes(None, epoch))  # others are further already
+        elif entry.active:
             self._activate(entry, plans, self._engine.inputs.epoch())
 
     def register_again(

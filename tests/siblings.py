@@ -12,8 +12,9 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.text.split import split_statements
 from millpond.errors import MillpondError, Position
 from tests import reference
-from tests.cases import Drop, Register, literal
+from tests.cases import Drop, Push, Register, literal
 from tests.generator import MOST_WORK, random_case
+from tests.history import ticks
 from tests.query_generator import DATES, STRINGS, TIMESTAMPS
 from tests.reference_values import AggregateOverflowError
 
@@ -113,7 +114,8 @@ def constant_of(rng, type_):
 def with_siblings(rng, case, count):
     """The case with some queries more, each like one of its own but for constants."""
     catalog = declared(case)
-    texts, schedule = {}, list(case.schedule)
+    keepers = keeping(case) if rng.random() < 0.4 else {}
+    texts, schedule = dict(keepers), list(case.schedule)
     chosen = [name for name in case.queries if name not in case.skipping]
     for number in range(count if chosen else 0):
         text = sibling(rng, case, catalog, case.queries[rng.choice(chosen)])
@@ -123,10 +125,31 @@ def with_siblings(rng, case, count):
         texts[name] = text
         if rng.random() < 0.5:
             first = rng.randint(0, len(schedule))
-            schedule.insert(first, Register(name))
+            schedule.insert(first, Register(name, drawn_start(rng, case, keepers)))
         if rng.random() < 0.2:
             schedule.insert(rng.randint(first + 1, len(schedule) + 1), Drop(name))
     return replace(case, queries=case.queries | texts, schedule=tuple(schedule))
+
+
+def keeping(case):
+    """Queries whose windows hold all that has come, so that others can see it later."""
+    texts = (f"SELECT count(*) AS n FROM {each.name} [RANGE 1000000000]" for each in case.streams)
+    return {f"keep{number}": text for number, text in enumerate(texts)}
+
+
+def drawn_start(rng, case, keepers):
+    """From when on a query is to see its streams; most often from its registration on."""
+    times = [
+        ticks(row[0], case.tick_microseconds)
+        for action in case.schedule
+        if isinstance(action, Push) and action.target in {each.name for each in case.streams}
+        for row in action.rows
+    ]
+    if rng.random() < (0.3 if keepers else 0.9):
+        return ""
+    return (
+        str(rng.choice(times) + rng.randint(0, 1)) if times and rng.random() < 0.5 else "BEGINNING"
+    )
 
 
 def declared(case):

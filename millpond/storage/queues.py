@@ -321,6 +321,17 @@ class Queue:
             del self._kinds[reader.kind]
             self._unread += kind.let_go_all()
 
+    def whole_after(self) -> int:
+        """All that ever came after this time is there, and operators keep it there by themselves:
+        who only looks on may leave at any time."""
+        kinds = [k for k in self._kinds.values() if k.works or k.through < FOREVER]
+        loose = (
+            page.last
+            for page in self.pages
+            if page.last <= self.heartbeat and not any(kind.needs(page) for kind in kinds)
+        )
+        return max(self.freed_until, max(loose, default=self.freed_until))
+
     def bound(self, reader: Reader, through: int) -> Reader:
         """From now on a reader needs only what is not later than a time it has reached."""
         bounded = self.subscribe(replace(reader, works=False, through=through))
