@@ -9,6 +9,7 @@ from millpond import Engine
 from millpond.catalog import QueryEntry
 from millpond.errors import MillpondError
 from tests.crashing import die
+from tests.overflowing import check_set
 
 S = "CREATE STREAM S (ts BIGINT, k INT, v DOUBLE) TIMESTAMP BY ts"
 
@@ -192,6 +193,25 @@ def test_an_error_names_the_queries_of_a_group(engine):
     with pytest.raises(MillpondError, match=r"queries q1, q2, q3 and 2 more, Aggregate sum"):
         engine.finish()
     assert {failure.query for failure in engine.failures()} == {f"q{i}" for i in range(6)}
+
+
+def test_an_overflow_is_a_querys_own(engine):
+    engine.execute("CREATE STREAM B (ts BIGINT, k INT, n BIGINT) TIMESTAMP BY ts")
+    text = "SELECT sum(n) AS n FROM B [RANGE 5] WHERE k = {} GROUP BY k"
+    engine.execute(";".join(f"CREATE QUERY q{i} AS {text.format(i)}" for i in range(6)))
+    engine.push("B", [(1, 3, 2**63 - 1), (1, 3, 1), (1, 4, 7), (2, 3, 1), (2, 4, 8)])
+    with pytest.raises(MillpondError, match=r"query q3, Aggregate sum\(n\) BY .*: sum leaves"):
+        engine.finish()
+    engine.finish()
+    assert [failure.query for failure in engine.failures()] == ["q3"]
+    assert course(engine, "q4", 8) == [0, 7, 15, 15, 15, 15, 15, 8, 0]
+    assert list(groups(engine).values()) == [["q1", "q2", "q4", "q5"]]
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_who_overflows_fails_alone(number):
+    found = [check_set(Engine, seed) for seed in range(number * 20, number * 20 + 20)]
+    assert any(found)
 
 
 def test_one_copy_of_a_relation_that_is_read(engine):
