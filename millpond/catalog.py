@@ -87,6 +87,8 @@ class QueryEntry:
     sink: Connector | None = None
     text: str = field(default="", compare=False)
     on_error: str = "stop"
+    begins: int | None = None
+    """The first time of which it sees its streams, where its statement says FROM."""
 
 
 Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from millpond.catalog import ASIDE
 from millpond.failures import Failure
 from millpond.group_results import GroupLog
+from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.parts import Cut
+from millpond.planning.physical import MatchOperator
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
@@ -70,13 +72,34 @@ class Commits:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self._engine.graph.operators[identity].label()
         served = self._engine.runtime.picture.queries(identity)
-        served = self._engine.queries.groups.expanded(served)
+        own = self._own(identity, served, last_keys_in(step.error))
+        if own is not None:
+            place = self._engine.runtime.picture.place_of(identity)
+            word = "query" if len(own) == 1 else "queries"
+            said = str(error).removeprefix(place)
+            error = type(error)(f"{word} {', '.join(own)}, {label}{said}")
+        served = self._engine.queries.groups.expanded(served) if own is None else own
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)
             for query in queries
         ]
-        self._engine.queries.fail(found, error)
+        if found:  # else it was about rows of queries that are gone
+            self._engine.queries.fail(found, error)
+
+    def _own(self, identity: str, served: list[str], numbers: frozenset[int]) -> list[str] | None:
+        """Those of a group in whose own rows a step has failed; None if it was in those of all.
+
+        Above a match the last key of every aggregate is the number of the query.
+        """
+        graph = self._engine.graph
+        group = self._engine.queries.groups.get(served[0]) if len(served) == 1 else None
+        if group is None or not numbers:
+            return None
+        upstream = (graph.operators[each] for each in graph.upstream(identity))
+        if not any(isinstance(operator, MatchOperator) for operator in upstream):
+            return None
+        return [name for number, name in group.queries.items() if number in numbers]
 
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""

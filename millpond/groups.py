@@ -186,9 +186,8 @@ class Groups:
         self, name: str, plan: Node, lifted: Lifted, epoch: int, log: GroupLog, add: AddOperators
     ) -> Group:
         """A new group of queries like one with this plan; its operators are told of its members."""
-        types = tuple(constant.type for constant in lifted.constants)
         is_late = name.endswith(LATE)
-        self.members[name] = Members(types, lifted.streams if is_late else ())
+        self.members[name] = Members(lifted.constants, lifted.streams if is_late else ())
         group = Group(name, outline(plan), epoch, is_late, self.members[name], log, add())
         self._groups[name] = group
         self._outlines[group.outline] += 1

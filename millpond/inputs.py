@@ -237,11 +237,21 @@ class Inputs:
             for queue, reader in held:
                 queue.unsubscribe(reader)
 
+    def epoch_from(self, time: int) -> int:
+        """An epoch of its own for a query that sees the streams from a time on."""
+        self._epoch += 1
+        self._moved = True  # who registers next sees what comes from now on
+        self.since[self._epoch] = {q.name: time - 1 for q in self._stream_queues()}
+        return self._epoch
+
+    def _stream_queues(self) -> list[Queue]:
+        return [intake.queue for intake in self.streams.values()]
+
     def since_of(self, epoch: int) -> dict[str, int]:
         """After which times the queries of an epoch read the streams, of one to come too."""
         if epoch == 0 or epoch in self.since:
             return self.since.get(epoch, {})
-        return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
+        return {queue.name: queue.heartbeat for queue in self._stream_queues()}
 
     def provide(self, queues: Iterable[str]) -> None:
         """Has queues of relations that operators of the present epoch read."""

@@ -59,7 +59,10 @@ class Queries:
         deliveries = self._engine.deliveries
         self._add_aside(plans)
         deliveries.add(self._log_of(entry, sink))
-        if entry.active:
+        if entry.active and entry.begins is not None:
+            epoch = self._engine.inputs.epoch_from(entry.begins)
+            self._stand_alone(entry, plans, Shapes(None, epoch))  # others are further already
+        elif entry.active:
             self._activate(entry, plans, self._engine.inputs.epoch())
 
     def register_again(

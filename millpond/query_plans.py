@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.analysis import analysed
+from millpond.beginnings import refuse_what_is_gone, told_start
 from millpond.catalog import ASIDE, QueryEntry
 from millpond.cql.node import Node
 from millpond.planning.guard import guard, left_out
@@ -62,6 +63,11 @@ def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
 def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
     """What a query would run, and what of that runs already."""
     groups, epoch = engine.queries.groups, engine.inputs.next_epoch
+    if entry.begins is not None:
+        refuse_what_is_gone(engine, entry, plan)
+        start = told_start(engine, plan, entry.begins)
+        told = f"begins {start}, with what its streams still hold; it shares nothing with others"
+        return f"{engine.graph.explain(entry.name, plan, epoch + 1)}\n{told}"
     if entry.on_error == "skip":
         return engine.graph.explain(entry.name, plan, epoch)
     shapes = groups.shapes(plan, epoch, engine.inputs)

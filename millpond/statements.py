@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from millpond.attachments import open_sink_of, open_source_of
+from millpond.beginnings import refuse_what_is_gone
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.checkpoint import needs
 from millpond.connectors import Source
@@ -173,6 +174,8 @@ class Statements:
                 self._add_relation(entry, source)
             case QueryEntry():
                 plans = planned(entry)
+                if not engine.journal.is_replaying:
+                    refuse_what_is_gone(engine, entry, plans.optimised)
                 sink = None if engine.journal.is_replaying else open_sink_of(engine, entry)
                 apply(action, engine.catalog)
                 engine.queries.add(entry, plans, sink)

@@ -194,17 +194,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Register:
-    """A query comes while data flows."""
+    """A query comes while data flows; ``start``: it sees streams from a time on, if it can.
+
+    Whether an engine still knows what was is not for the reference to say: it may refuse.
+    """
 
     query: str
+    start: str = ""
+    """BEGINNING or a number of ticks; nothing: what comes from now on."""
 
     def call(self, case):
         """The call on the engine."""
-        return "execute", (case.create(self.query),)
+        return "execute", (case.create(self.query, self.start),)
 
     def happen(self, history):
         """What it does."""
-        history.register(self.query)
+        history.register(self.query, self.start)
 
 
 @dataclass(frozen=True)
@@ -247,9 +252,10 @@ class Case:
         """The statements that register the queries that are there from the start."""
         return [self.create(name) for name in self.queries if name not in self.latecomers]
 
-    def create(self, query):
+    def create(self, query, start=""):
         """The statement that registers a query."""
         policy = " ON ERROR SKIP" if query in self.skipping else ""
+        policy += f" FROM {start}" if start else ""
         return f"CREATE QUERY {query}{policy} AS {self.queries[query]};"
 
     @property

@@ -91,9 +91,12 @@ class History:
             if not relation.timed:
                 self.promise(relation.name, max(furthest, self.last_change[relation.name]))
 
-    def register(self, query):
-        """A query comes late."""
+    def register(self, query, start=""):
+        """A query comes late; with a start it sees of streams what is not before that."""
         self.missed[query] = dict(self.promised)
+        if start:
+            last = NOTHING if start == "BEGINNING" else int(start) - 1
+            self.missed[query] |= dict.fromkeys(self.arrivals, last)
 
     # What a query sees.
 

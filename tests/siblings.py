@@ -12,13 +12,20 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.text.split import split_statements
 from millpond.errors import MillpondError, Position
 from tests import reference
-from tests.cases import Drop, Register, literal
+from tests.cases import Drop, Push, Register, literal
 from tests.generator import MOST_WORK, random_case
+from tests.history import ticks
 from tests.query_generator import DATES, STRINGS, TIMESTAMPS
 from tests.reference_values import AggregateOverflowError
 
 COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
+MEMBERS = re.compile(
+    r"(\bNOT IN|\bIN|<>|(?<![<>])=) (\((?!SELECT)[^()]*\)|" + CONSTANT.pattern + ")"
+)
+"""A list of constants, or one that is compared with."""
+PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
+WINDOWS = ("", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
 WINDOW = re.compile(r"\[[^\]]*\]")
 
 
@@ -57,8 +64,8 @@ def plain_query(rng, case):
     """A selection, a count by key, or a join, each with constants."""
     stream = rng.choice(case.streams)
     name, type_ = rng.choice(stream.schema)
-    where = f"s.{name} {rng.choice(COMPARISONS)} {constant_of(rng, type_)}"
-    window = rng.choice(["", "[NOW]", "[RANGE 4]", "[RANGE 9 SLIDE 2]", "[ROWS 3]"])
+    where = condition(rng, name, type_)
+    window = rng.choice(WINDOWS)
     key, key_type = rng.choice(stream.schema)
     others = [
         (entry, column)
@@ -86,6 +93,16 @@ def plain_query(rng, case):
     )
 
 
+def condition(rng, name, type_):
+    """A column compared with constants."""
+    if rng.random() < 0.3:
+        members = (constant_of(rng, type_) for _ in range(rng.randint(1, 3)))
+        return f"s.{name} {rng.choice(['IN', 'NOT IN'])} ({', '.join(members)})"
+    if type_ == "STRING" and rng.random() < 0.4:
+        return f"s.{name} {rng.choice(['LIKE', 'NOT LIKE'])} '{rng.choice(PATTERNS)}'"
+    return f"s.{name} {rng.choice(COMPARISONS)} {constant_of(rng, type_)}"
+
+
 def constant_of(rng, type_):
     """A constant to compare with."""
     domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
@@ -97,7 +114,8 @@ def constant_of(rng, type_):
 def with_siblings(rng, case, count):
     """The case with some queries more, each like one of its own but for constants."""
     catalog = declared(case)
-    texts, schedule = {}, list(case.schedule)
+    keepers = keeping(case) if rng.random() < 0.4 else {}
+    texts, schedule = dict(keepers), list(case.schedule)
     chosen = [name for name in case.queries if name not in case.skipping]
     for number in range(count if chosen else 0):
         text = sibling(rng, case, catalog, case.queries[rng.choice(chosen)])
@@ -107,10 +125,31 @@ def with_siblings(rng, case, count):
         texts[name] = text
         if rng.random() < 0.5:
             first = rng.randint(0, len(schedule))
-            schedule.insert(first, Register(name))
+            schedule.insert(first, Register(name, drawn_start(rng, case, keepers)))
         if rng.random() < 0.2:
             schedule.insert(rng.randint(first + 1, len(schedule) + 1), Drop(name))
     return replace(case, queries=case.queries | texts, schedule=tuple(schedule))
+
+
+def keeping(case):
+    """Queries whose windows hold all that has come, so that others can see it later."""
+    texts = (f"SELECT count(*) AS n FROM {each.name} [RANGE 1000000000]" for each in case.streams)
+    return {f"keep{number}": text for number, text in enumerate(texts)}
+
+
+def drawn_start(rng, case, keepers):
+    """From when on a query is to see its streams; most often from its registration on."""
+    times = [
+        ticks(row[0], case.tick_microseconds)
+        for action in case.schedule
+        if isinstance(action, Push) and action.target in {each.name for each in case.streams}
+        for row in action.rows
+    ]
+    if rng.random() < (0.3 if keepers else 0.9):
+        return ""
+    return (
+        str(rng.choice(times) + rng.randint(0, 1)) if times and rng.random() < 0.5 else "BEGINNING"
+    )
 
 
 def declared(case):
@@ -135,8 +174,8 @@ def sibling(rng, case, catalog, text):
 
 
 def with_other_constants(rng, text):
-    """The text with most of its constants replaced, now and then those of windows too."""
-    windows = rng.random() < 0.1
+    """The text with most of its constants replaced, often those of windows too."""
+    windows = rng.random() < 0.4
 
     def changed(found):
         inside = any(w.start() < found.start() < w.end() for w in WINDOW.finditer(text))
@@ -144,7 +183,18 @@ def with_other_constants(rng, text):
             return found[0]
         return other_constant(rng, found[0])
 
-    return CONSTANT.sub(changed, text)
+    return CONSTANT.sub(changed, MEMBERS.sub(lambda found: other_members(rng, found), text))
+
+
+def other_members(rng, found):
+    """A list of constants of another length, of the same types; one may be a comparison."""
+    told = found[2].strip("()").split(", ")
+    if rng.random() < 0.5:
+        return found[0]
+    members = [rng.choice(told) for _ in range(rng.randint(1, 4))]
+    members += ["NULL"] if rng.random() < 0.2 else []
+    word = "NOT IN" if found[1] in ("NOT IN", "<>") else "IN"
+    return f"{word} ({', '.join(members)})"
 
 
 def other_constant(rng, constant):

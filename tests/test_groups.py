@@ -9,6 +9,7 @@ from millpond import Engine
 from millpond.catalog import QueryEntry
 from millpond.errors import MillpondError
 from tests.crashing import die
+from tests.overflowing import check_set
 
 S = "CREATE STREAM S (ts BIGINT, k INT, v DOUBLE) TIMESTAMP BY ts"
 
@@ -45,6 +46,63 @@ def test_from_the_second_query_of_a_shape_on_there_is_one_plan(engine):
     assert rows(engine, "b1") == rows(engine, "a") == [(2, 1, 2, 1.5)]
     assert rows(engine, "b8") == []
     assert engine.result_count("b7") == 1
+
+
+def test_lists_of_any_length_are_one_shape(engine):
+    """A tuple that is in a list is put out once, however often it stands there."""
+    lists = {"a": "= 1", "b": "IN (1, 1, 2)", "c": "IN (2, 3, NULL, 4)", "d": "IN (1)"}
+    for name, asked in lists.items():
+        engine.execute(f"CREATE QUERY {name} AS SELECT ts, v FROM S WHERE k {asked}")
+    nots = {"x": "<> 1", "y": "NOT IN (1, 2)", "z": "NOT IN (1, NULL)"}
+    for name, asked in nots.items():
+        engine.execute(f"CREATE QUERY {name} AS SELECT ts, v FROM S WHERE k {asked}")
+    assert list(groups(engine).values()) == [["b", "c", "d"], ["y", "z"]]
+    plan = engine.execute("EXPLAIN PHYSICAL c")[0].text
+    assert "with its own constants: ?1 = (2, 3, None, 4)" in plan
+    engine.push("S", [(ts, k, 0.5) for ts, k in enumerate([1, 2, 3, None])])
+    engine.finish()
+    seen = {name: [row[0] for row in rows(engine, name)] for name in lists | nots}
+    wanted = {"a": [0], "b": [0, 1], "c": [1, 2], "d": [0], "x": [1, 2], "y": [2], "z": []}
+    assert seen == wanted
+
+
+def test_windows_of_any_length_are_one_shape(engine):
+    """Also of a query that comes while data flows: its window is filled from then on."""
+    text = "SELECT count(*) AS n FROM S [RANGE {}] WHERE k = 1 GROUP BY k"
+    engine.execute(";".join(f"CREATE QUERY q{n} AS {text.format(n)}" for n in (1, 3, 10**12)))
+    for ts in range(4):
+        engine.push("S", [(ts, 1, 0.5)])
+        engine.advance("S", ts)
+        engine.run_until_idle()
+    engine.execute(
+        f"CREATE QUERY late1 AS {text.format(1)}; CREATE QUERY late2 AS {text.format(9)}"
+    )
+    engine.push("S", [(4, 1, 0.5), (6, 2, 0.5)])
+    engine.advance("S", 6)
+    engine.run_until_idle()
+    assert list(groups(engine).values()) == [["q1000000000000", "q3"], ["late2"]]
+    wanted = {
+        "q1": [1, 2, 2, 2, 2, 1, 0],
+        "q3": [1, 2, 3, 4, 4, 3, 2],
+        "q1000000000000": [1, 2, 3, 4, 5, 5, 5],
+        "late1": [0, 0, 0, 0, 1, 1, 0],
+        "late2": [0, 0, 0, 0, 1, 1, 1],
+    }
+    assert {name: course(engine, name, 6) for name in wanted} == wanted
+
+
+def course(engine, query, until):
+    """What a query's one number was at each time up to another; 0 where it had none."""
+    found = engine.results(query).to_pylist()
+    changes = [(row["ts"], row["weight"] * row["n"]) for row in found]
+    return [sum(change for at, change in changes if at <= ts) for ts in range(until + 1)]
+
+
+def test_a_select_list_that_may_fail_is_its_own(engine):
+    for factor in (1.0, 2.0):
+        text = f"SELECT CAST(v AS INT) AS i, v * {factor} AS x FROM S"
+        engine.execute(f"CREATE QUERY q{factor:.0f} AS {text}")
+    assert not groups(engine)
 
 
 def test_sharing_can_be_had_from_the_first_query_on_or_never():
@@ -135,6 +193,25 @@ def test_an_error_names_the_queries_of_a_group(engine):
     with pytest.raises(MillpondError, match=r"queries q1, q2, q3 and 2 more, Aggregate sum"):
         engine.finish()
     assert {failure.query for failure in engine.failures()} == {f"q{i}" for i in range(6)}
+
+
+def test_an_overflow_is_a_querys_own(engine):
+    engine.execute("CREATE STREAM B (ts BIGINT, k INT, n BIGINT) TIMESTAMP BY ts")
+    text = "SELECT sum(n) AS n FROM B [RANGE 5] WHERE k = {} GROUP BY k"
+    engine.execute(";".join(f"CREATE QUERY q{i} AS {text.format(i)}" for i in range(6)))
+    engine.push("B", [(1, 3, 2**63 - 1), (1, 3, 1), (1, 4, 7), (2, 3, 1), (2, 4, 8)])
+    with pytest.raises(MillpondError, match=r"query q3, Aggregate sum\(n\) BY .*: sum leaves"):
+        engine.finish()
+    engine.finish()
+    assert [failure.query for failure in engine.failures()] == ["q3"]
+    assert course(engine, "q4", 8) == [0, 7, 15, 15, 15, 15, 15, 8, 0]
+    assert list(groups(engine).values()) == [["q1", "q2", "q4", "q5"]]
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_who_overflows_fails_alone(number):
+    found = [check_set(Engine, seed) for seed in range(number * 20, number * 20 + 20)]
+    assert any(found)
 
 
 def test_one_copy_of_a_relation_that_is_read(engine):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millpond.errors import InputError
 from millpond.kernels import exact_sum
 from millpond.kernels.bags import Bag
 from millpond.kernels.columns import (
@@ -132,8 +131,9 @@ def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Chan
     if bound >= 2.0**62:
         low = group.running((values & _LOW) * weight, initial & _LOW, of)
         high = group.running((values >> 32) * weight, initial >> 32, of) + (low >> 32)
-        if np.any((high < -(2**31)) | (high >= 2**31)):
-            raise InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
+        outside = (high < -(2**31)) | (high >= 2**31)
+        if np.any(outside):
+            group.overflown.append(np.unique(group.timeline.code[outside]))
     return group.total(name + "sum", values * weight, of)
 
 

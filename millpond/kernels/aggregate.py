@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from millpond.errors import InputError
 from millpond.kernels.accumulate import accumulate, state_fields
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.grouped import Group
@@ -37,6 +39,8 @@ class AggregateKernel:
     key_types: tuple[pa.DataType, ...]
     aggregates: tuple[AggregateSpec, ...]
     is_append_only: bool
+    forgiven: frozenset[int] = frozenset()
+    """Values of the last key: what becomes of the sums of these groups is nothing to anybody."""
 
     @property
     def keys(self) -> list[str]:
@@ -95,6 +99,8 @@ class AggregateKernel:
             accumulate(index, spec, group, self.is_append_only, ranked)
             for index, spec in enumerate(self.aggregates)
         ]
+        if group.overflown:
+            self._refuse(keys, codes, np.unique(np.concatenate(group.overflown)))
         present = (count > 0) | is_global
         present &= ~(timeline.is_first & (after < BEGINNING))
         changed = _changed(timeline, present, [v.differs_from_previous() for v in values])
@@ -109,6 +115,15 @@ class AggregateKernel:
 
         output = emit(timeline, present.astype(np.int64), changed, columns, self.output_schema)
         return output, self._state(keys, examples, timeline, group)
+
+    def _refuse(self, keys: pa.Table, codes: Ints, overflown: Ints) -> None:
+        """Raises an error unless nobody wants to know the sums that have left their range."""
+        numbers: set[int] = set()
+        if self.key_types and pa.types.is_int64(self.key_types[-1]):
+            last = keys[self.keys[-1]].take(pa.array(first_rows(codes)[overflown]))
+            numbers = set(last.drop_null().to_pylist())
+        if not numbers or numbers - self.forgiven:
+            raise overflow(numbers)
 
     def _state(self, keys: pa.Table, examples: Ints, timeline: Timeline, group: Group) -> pa.Table:
         touched = timeline.code[timeline.is_last]
@@ -165,6 +180,24 @@ def aggregate_kernel(
     ranked = any(is_ranked(spec, is_append_only) for spec in aggregates)
     kind = RankedAggregateKernel if ranked else AggregateKernel
     return kind(key_types, aggregates, is_append_only)
+
+
+LAST_KEYS = "last keys: "
+"""Behind this a note on an error says in which groups it was."""
+
+
+def overflow(last_keys: Iterable[int]) -> InputError:
+    """What is said of sums that leave their range, with the last keys of their groups."""
+    error = InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
+    error.add_note(LAST_KEYS + " ".join(map(str, sorted(last_keys))))
+    return error
+
+
+def last_keys_in(error: BaseException | None) -> frozenset[int]:
+    """The last keys of the groups in which an error was, if it says so; a worker's is a text."""
+    told = "\n".join([*getattr(error, "__notes__", ()), str(error)])
+    found = re.findall(rf"^{LAST_KEYS}(.*)$", told, re.MULTILINE)
+    return frozenset(int(each) for keys in found for each in keys.split())
 
 
 def element_schema(types: Sequence[pa.DataType]) -> pa.Schema:

@@ -42,6 +42,8 @@ class Group:
     groups: int
     until: int
     kept: dict[str, pa.Array] = field(default_factory=dict)
+    overflown: list[Ints] = field(default_factory=list)
+    """The groups of which a sum has left its range."""
 
     def initial(self, name: str) -> Ints:
         """A kept number of each group before the step."""

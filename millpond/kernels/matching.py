@@ -8,7 +8,7 @@ the whole predicate decides among them: the cost follows what matches, not the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.kernels.columns import integers
 from millpond.kernels.expressions import Columns, Condition, Program
-from millpond.kernels.groups import Floats, Ints
+from millpond.kernels.groups import Bools, Floats, Ints
+from millpond.planning.nodes import choice_in
 from millpond.planning.predicates import FLIPPED, columns_used, conjuncts
 from millpond.schema import Type
 
@@ -45,7 +46,8 @@ class Matching:
     """What is matched: expressions see the columns of the input, then the constants used.
 
     ``is_tagged``: the last column of the input is the number of the query a row belongs to.
-    ``since``: the stream that a query sees after a time of its own.
+    ``since``: the stream that a query sees after a time of its own. ``window``: which constant
+    says how long rows of a stream are there, in ticks; they become elements.
     """
 
     width: int
@@ -54,6 +56,7 @@ class Matching:
     predicate: Expression | None
     expressions: tuple[Expression, ...]
     since: str | None = None
+    window: int | None = None
 
 
 class Constants:
@@ -80,12 +83,15 @@ class Matcher:
         self._constants = constants
         self._columns = constants.columns(matching.constants)
         parts = conjuncts(matching.predicate)
-        self._whole = _Rest(parts)
+        self._choices = {part: each for part in parts if (each := self._choice(part)) is not None}
+        self._whole = _Rest(parts, self._choices)
         self._values = Program(matching.expressions)
         self._wanted = set().union(*map(columns_used, matching.expressions))
         self._finders = [] if matching.is_tagged else list(self._found_by(parts))
         since = matching.since
         self._since = None if since is None else integers(constants.table[since_column(since)])
+        window = matching.window
+        self._lengths = None if window is None else integers(constants.columns([window])[0])
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The pairs that match, as the columns of time, the expressions, and the query's number."""
@@ -140,9 +146,22 @@ class Matcher:
         found = [(finder, part) for part in parts if (finder := self._finder(part)) is not None]
         for finder, part in sorted(found, key=lambda each: not each[0].is_sharp):
             rest = [each for each in parts if each is not part or not finder.is_exact]
-            yield finder, self._whole if len(rest) == len(parts) else _Rest(rest)
+            yield finder, self._whole if len(rest) == len(parts) else _Rest(rest, self._choices)
+
+    def _choice(self, part: Expression) -> _Choices | None:
+        """The lists of constants that a conjunct asks for."""
+        asked = choice_in(part)
+        if asked is None:
+            return None
+        value, place, is_negated = asked
+        lists = _array(self._columns[columns_used(place).pop() - self._matching.width])
+        return _Choices(value, lists, is_negated)
 
     def _finder(self, part: Expression) -> _Finder | None:
+        choice = self._choices.get(part)
+        if choice is not None:
+            is_found = self._is_of_input(choice.value) and not choice.is_negated
+            return _Equal(_column_of(choice.value), choice.index) if is_found else None
         if not isinstance(part, Call) or not part.arguments:
             return None
         name, arguments = part.function, part.arguments
@@ -156,7 +175,7 @@ class Matcher:
         is_text = first.type is Type.STRING
         match name:
             case "=" | "in":
-                return _Equal(value, wanted)
+                return _Equal(value, _index_of(wanted))
             case "<" | "<=" | ">" | ">=" if not is_text:
                 return _Ordered(value, wanted[0], name)
             case "like" if len(wanted) == 1:
@@ -184,17 +203,26 @@ class Matcher:
         if self._since is not None:
             seen = integers(table["_ts"])[rows] > self._since[queries]
             rows, queries = rows[seen], queries[seen]
-        kept = rest.condition.holds(self._pairs(table, rows, queries, rest.columns), len(rows))
+        kept = rest.holds(self._pairs(table, rows, queries, rest.columns), queries)
         if kept is not None and not kept.all():
             rows, queries = rows[kept], queries[kept]
         pairs = self._pairs(table, rows, queries, self._wanted)
-        width = len(table.columns) - self._matching.width
-        indices = pa.array(rows)
-        times = [column.take(indices) for column in table.columns[:width]]
+        times = self._times(table, rows, queries)
         data = self._values.arrays(pairs, len(rows))
         numbers = pa.array(self._constants.numbers[queries])
-        names = [*table.column_names[:width], *(f"c{i}" for i in range(len(data) + 1))]
-        return pa.Table.from_arrays([*times, *data, numbers], names=names)
+        names = [*times, *(f"c{i}" for i in range(len(data) + 1))]
+        return pa.Table.from_arrays([*times.values(), *data, numbers], names=names)
+
+    def _times(self, table: pa.Table, rows: Ints, queries: Ints) -> dict[str, pa.Array]:
+        """The columns of time of some pairs."""
+        width, indices = len(table.columns) - self._matching.width, pa.array(rows)
+        times = {name: table[name].take(indices) for name in table.column_names[:width]}
+        if self._lengths is None:
+            return times
+        starts = integers(times["_ts"])
+        ends = pa.array(starts + self._lengths[queries] + 1)
+        weights = times.get("_w", pa.array(np.ones(len(rows), np.int64)))
+        return {"_ts": times["_ts"], "_te": ends, "_w": weights}
 
     def _pairs(self, table: pa.Table, rows: Ints, queries: Ints, wanted: set[int]) -> Columns:
         """The columns of the input and the constants, of some pairs; those that are wanted."""
@@ -210,9 +238,20 @@ class Matcher:
 class _Rest:
     """What has to hold of a pair, however it was found."""
 
-    def __init__(self, parts: Sequence[Expression]) -> None:
-        self.condition = Condition(parts)
-        self.columns = set().union(*map(columns_used, parts))
+    def __init__(self, parts: Sequence[Expression], choices: Mapping[Expression, _Choices]) -> None:
+        self._choices = [choices[part] for part in parts if part in choices]
+        plain = [part for part in parts if part not in choices]
+        self._condition = Condition(plain)
+        values = (choice.value for choice in self._choices)
+        self.columns = set().union(*map(columns_used, (*plain, *values)))
+
+    def holds(self, pairs: Columns, queries: Ints) -> Bools | None:
+        """For which of some pairs, if not for all."""
+        kept = self._condition.holds(pairs, len(queries))
+        for choice in self._choices:
+            found = choice.holds(pairs, queries)
+            kept = found if kept is None else kept & found
+        return kept
 
 
 def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -278,10 +317,10 @@ class _Index:
         values = _comparable(values)
         valid = values.is_valid().to_numpy(zero_copy_only=False)
         self.values = pc.unique(values.filter(pa.array(valid)))
-        codes = pc.index_in(values.filter(pa.array(valid)), value_set=self.values)
-        order = np.argsort(integers(codes), kind="stable")
-        self.queries = queries[valid][order]
-        self.lengths = np.bincount(integers(codes), minlength=len(self.values)).astype(np.int64)
+        codes = integers(pc.index_in(values.filter(pa.array(valid)), value_set=self.values))
+        order = np.argsort(codes, kind="stable")
+        self.codes, self.queries = codes[order], queries[valid][order]
+        self.lengths = np.bincount(codes, minlength=len(self.values)).astype(np.int64)
         self.starts = np.cumsum(self.lengths) - self.lengths
 
     def find(self, values: pa.Array) -> _Found:
@@ -290,6 +329,11 @@ class _Index:
         rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
         found = integers(codes.drop_null())
         return _Found(rows, self.starts[found], self.lengths[found], self.queries)
+
+    def codes_of(self, values: pa.Array) -> Ints:
+        """Which of the values each is; -1 if none."""
+        codes = pc.index_in(_comparable(values), value_set=self.values)
+        return integers(codes.fill_null(-1))
 
 
 def _comparable(values: pa.Array) -> pa.Array:
@@ -302,25 +346,57 @@ def _comparable(values: pa.Array) -> pa.Array:
     return pa.array(numbers.view(np.int64), mask=mask)
 
 
+def _index_of(wanted: Sequence[pa.Array]) -> _Index:
+    """An index of several constants of each query."""
+    queries = np.tile(np.arange(len(wanted[0])), len(wanted))
+    return _index_of_distinct(pa.concat_arrays(list(wanted)), queries, len(wanted) > 1)
+
+
+def _index_of_distinct(values: pa.Array, queries: Ints, has_several: bool) -> _Index:
+    if has_several:  # IN with a constant that stands there twice
+        kept = _first_of_equal(pa.table({"v": _comparable(values), "q": queries}))
+        values, queries = values.take(pa.array(kept)), queries[kept]
+    return _Index(values, queries)
+
+
+class _Choices:
+    """A list of constants for each query: whether a value is in it, or in a list without NULL is
+    not."""
+
+    def __init__(self, value: Expression, lists: pa.ListArray, is_negated: bool) -> None:
+        self.value, self.is_negated = value, is_negated
+        counts = integers(pc.list_value_length(lists))
+        queries = np.repeat(np.arange(len(lists)), counts)
+        values = lists.flatten()
+        self.index = _index_of_distinct(values, queries, bool((counts > 1).any()))
+        self._value = Program([value])
+        self._count = max(1, len(lists))
+        known = np.sort(self.index.codes * self._count + self.index.queries)
+        self._known = np.append(known, np.iinfo(np.int64).max)
+        self._is_told = np.ones(len(lists), bool)
+        self._is_told[queries[~values.is_valid().to_numpy(zero_copy_only=False)]] = False
+
+    def holds(self, pairs: Columns, queries: Ints) -> Bools:
+        """For which pairs that is so."""
+        values = _array(self._value.arrays(pairs, len(queries))[0])
+        codes = self.index.codes_of(values)
+        wanted = codes * self._count + queries
+        found: Bools = self._known[np.searchsorted(self._known, wanted)] == wanted
+        if not self.is_negated:
+            return found
+        is_told: Bools = values.is_valid().to_numpy(zero_copy_only=False) & self._is_told[queries]
+        return is_told & ~found
+
+
 class _Equal(_Finder):
     """A value that is one of some constants of a query."""
 
     is_sharp = True
 
     def __init__(
-        self,
-        value: Callable[[Sequence[pa.ChunkedArray], int], pa.Array],
-        wanted: Sequence[pa.Array],
+        self, value: Callable[[Sequence[pa.ChunkedArray], int], pa.Array], index: _Index
     ) -> None:
-        self._value = value
-        count = len(wanted[0])
-        queries = np.tile(np.arange(count), len(wanted))
-        values = pa.concat_arrays(list(wanted))
-        if len(wanted) > 1:  # IN with a constant that stands there twice
-            once = pa.table({"v": _comparable(values), "q": queries})
-            kept = _first_of_equal(once)
-            values, queries = values.take(pa.array(kept)), queries[kept]
-        self._index = _Index(values, queries)
+        self._value, self._index = value, index
 
     def find(self, columns: Sequence[pa.ChunkedArray], rows: int) -> _Found:
         return self._index.find(self._value(columns, rows))

@@ -4,19 +4,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Union
 
 from millpond.cql.algebra import RelationScan, _RelationToStream
-from millpond.cql.expressions import Expression
+from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.node import Node
 from millpond.schema import Field, Schema, Type
 
-__all__ = ["Arrivals", "Combine", "Match", "Moments", "Snapshots"]
+__all__ = ["Arrivals", "Choice", "Combine", "Match", "Moments", "Snapshots"]
 
 TAG = "~query"
 """The name of the last column of rows that belong to one of several queries: its number."""
 
+ONE_OF = "one_of"
+"""The function of a value and a ``Choice``: whether the value is in it."""
+
 ONE_ROW = RelationScan("~one", Schema((Field("one", Type.INT),)), is_static=True)
 """A relation of one row that was there from the beginning."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The constants of which a value has to be one: the members of an IN list, however many."""
+
+    values: tuple[Value, ...]
+    type: Type
+
+    def __str__(self) -> str:
+        told = ", ".join(str(Literal(value, self.type)) for value in self.values)
+        return told if len(self.values) == 1 else f"({told})"
+
+
+Constant = Union[Literal, Choice]
+"""What a query has in a place of its shape."""
+
+
+def choice_in(part: Expression) -> tuple[Expression, Expression, bool] | None:
+    """The value and the choice of a conjunct that asks for one, and whether it asks for none."""
+    is_negated = isinstance(part, Call) and part.function == "not"
+    asked = part.arguments[0] if isinstance(part, Call) and is_negated else part
+    if not isinstance(asked, Call) or asked.function != ONE_OF:
+        return None
+    return asked.arguments[0], asked.arguments[1], is_negated
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +109,8 @@ class Match(Node):
 
     Expressions see the columns of the input and behind them some of the query's constants. If the
     input ``is_tagged`` each row belongs to one query already. ``since``: a query sees of this
-    stream what comes after a time of its own.
+    stream what comes after a time of its own. ``window``: rows of a stream are there as long as the
+    constant in this place says, in ticks.
     """
 
     input: Node
@@ -90,6 +120,7 @@ class Match(Node):
     predicate: Expression | None
     expressions: tuple[Expression, ...]
     since: str | None = None
+    window: int | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -98,8 +129,9 @@ class Match(Node):
 
     @cached_property
     def is_stream(self) -> bool:
-        return self.input.is_stream
+        return self.input.is_stream and self.window is None
 
     def label(self) -> str:
         on = "" if self.predicate is None else f" ON {self.predicate}"
-        return f"Match queries{on}"
+        window = "" if self.window is None else f", Window RANGE ?{self.window + 1}"
+        return f"Match queries{on}{window}"

@@ -142,12 +142,17 @@ class MatchOperator(Operator):
 
     @property
     def is_stream(self) -> bool:
-        return self.input.is_stream
+        return self.input.is_stream and self.match.window is None
 
     @cached_property
-    def is_base(self) -> bool:
-        """Whether it writes tuples of a stream as they came, with their numbers."""
+    def reads_tuples(self) -> bool:
+        """Whether it reads tuples of a stream as they came, with their numbers."""
         return writes_tuples(self.input)
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it writes them like that too."""
+        return self.reads_tuples and self.is_stream
 
     def label(self) -> str:
         return f"{self.match.label()} of {self.group}"

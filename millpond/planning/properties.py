@@ -25,6 +25,8 @@ def is_monotone(node: Node) -> bool:
     match node:
         case RangeWindow():
             return node.length_ticks is None
+        case Match() if node.window is not None:
+            return False
         case RelationScan():
             return node.is_static
         case Combine():
@@ -44,6 +46,8 @@ def never_retracts(node: Node) -> bool:
     """Whether every row that enters says when it leaves, so that no minus ever follows."""
     match node:
         case RangeWindow():
+            return True
+        case Match() if node.window is not None:
             return True
         case RelationScan():
             return node.is_static

@@ -33,7 +33,19 @@ from millpond.cql.algebra import (
 from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
 from millpond.cql.node import Node, canonical, follows_from_inputs
 from millpond.planning.attempts import may_fail
-from millpond.planning.nodes import ONE_ROW, TAG, Arrivals, Combine, Match, Moments, Snapshots
+from millpond.planning.nodes import (
+    ONE_OF,
+    ONE_ROW,
+    TAG,
+    Arrivals,
+    Choice,
+    Combine,
+    Constant,
+    Match,
+    Moments,
+    Snapshots,
+    choice_in,
+)
 from millpond.planning.predicates import (
     FLIPPED,
     all_columns,
@@ -58,7 +70,7 @@ class Lifted:
     """A plan without its constants, and these."""
 
     plan: Node
-    constants: tuple[Literal, ...]
+    constants: tuple[Constant, ...]
     streams: tuple[str, ...]
     """The streams that a late plan reads: after which times is for each query to say."""
 
@@ -122,7 +134,7 @@ class _Lifting:
     def __init__(
         self, plan: Node, can_compute: Callable[[Expression], bool], is_late: bool
     ) -> None:
-        self.constants: list[Literal] = []
+        self.constants: list[Constant] = []
         self.streams: set[str] = set()
         self._can_compute = can_compute
         self._is_late = is_late
@@ -176,6 +188,8 @@ class _Lifting:
             case RowsWindow() if node.slide_rows is None:
                 partition = (*node.partition, parts[0].tag)
                 return _Part(RowsWindow(parts[0].node, node.rows, None, partition), True)
+            case RangeWindow() if (match := self._match_under(node, parts[0])) is not None:
+                return _Part(replace(match, window=self._length(node)), True)
             case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
                 return _Part(node.with_inputs((parts[0].node,)), True)
             case Combine() | SetOperation():
@@ -191,15 +205,14 @@ class _Lifting:
         if below.is_tagged and any(map(may_fail, expressions)):
             raise _NotLiftedError
         used: list[int] = []
-        lifted = tuple(self._lifted(each, width, used) for each in expressions)
         predicate: Expression | None
         wanted: Sequence[Expression]
         if isinstance(node, Filter):
-            predicate, wanted = lifted[0], below.columns
+            predicate, wanted = self._selection(expressions[0], width, used), below.columns
         else:
-            predicate, wanted = None, lifted
+            predicate, wanted = None, self._projection(expressions, width, used)
         lower = self._match_below(node, below)
-        if lower is not None and all(map(self._can_compute, lifted)):
+        if lower is not None and self._can_match(predicate, wanted):
             types = tuple(self.constants[each].type for each in used)
             match = _in_one(lower, tuple(used), types, predicate, wanted)
             is_window = isinstance(below.node, RangeWindow)
@@ -217,23 +230,48 @@ class _Lifting:
             found, readers = found.input, max(readers, self._readers[node.input.input])
         return found if isinstance(found, Match) and readers == 1 else None
 
-    def _lifted(self, expression: Expression, width: int, used: list[int]) -> Expression:
-        """The expression with its constants behind the columns of the input."""
-        if may_fail(expression):
-            return expression
+    def _can_match(self, predicate: Expression | None, wanted: Sequence[Expression]) -> bool:
+        asked = [(choice_in(part) or (part,))[0] for part in conjuncts(predicate)]
+        return all(map(self._can_compute, (*asked, *wanted)))
+
+    def _selection(self, predicate: Expression, width: int, used: list[int]) -> Expression:
+        """A predicate with its constants behind the columns of the input."""
+        if may_fail(predicate):
+            return predicate
         before, known = len(used), len(self.constants)
-        changed = self._with_places(expression, width, used)
-        if self._can_compute(changed):
+        changed = conjoin([self._chosen(part, width, used) for part in conjuncts(predicate)])
+        if changed is not None and self._can_match(changed, ()):
             return changed
         del used[before:], self.constants[known:]
-        return expression
+        return predicate
+
+    def _chosen(self, part: Expression, width: int, used: list[int]) -> Expression:
+        """A conjunct with its constants lifted; those that a value may equal are one."""
+        asked = _choice_of(part)
+        if asked is None:
+            return self._with_places(part, width, used)
+        value, choice, is_negated = asked
+        arguments = self._with_places(value, width, used), self._place(choice, width, used)
+        found = Call(ONE_OF, arguments, Type.BOOLEAN)
+        return Call("not", (found,), Type.BOOLEAN) if is_negated else found
+
+    def _projection(
+        self, expressions: tuple[Expression, ...], width: int, used: list[int]
+    ) -> tuple[Expression, ...]:
+        """A select list with its constants behind the columns of the input."""
+        if any(map(may_fail, expressions)):
+            return expressions
+        before, known = len(used), len(self.constants)
+        changed = tuple(self._with_places(each, width, used) for each in expressions)
+        if all(map(self._can_compute, changed)):
+            return changed
+        del used[before:], self.constants[known:]
+        return expressions
 
     def _with_places(self, expression: Expression, width: int, used: list[int]) -> Expression:
         match expression:
             case Literal() if expression.value is not None and expression.type is not Type.BOOLEAN:
-                self.constants.append(expression)
-                used.append(len(self.constants) - 1)
-                return Column(width + len(used) - 1, expression.type, f"?{len(self.constants)}")
+                return self._place(expression, width, used)
             case Call() if expression.function in _LIFTED_UNDER:
                 most = 2 if expression.function == "like" else len(expression.arguments)
                 arguments = tuple(
@@ -242,6 +280,12 @@ class _Lifting:
                 )
                 return replace(expression, arguments=arguments)
         return expression
+
+    def _place(self, constant: Constant, width: int, used: list[int]) -> Column:
+        """The column in which a query has a constant of its own."""
+        self.constants.append(constant)
+        used.append(len(self.constants) - 1)
+        return Column(width + len(used) - 1, constant.type, f"?{len(self.constants)}")
 
     def _match(
         self,
@@ -277,6 +321,21 @@ class _Lifting:
         if self._is_late:
             raise _NotLiftedError  # nothing is gained
         return self._match(part, [], None, part.columns)
+
+    def _match_under(self, window: RangeWindow, below: _Part) -> Match | None:
+        """The match right below a window whose length may be a constant, if nobody else reads it.
+
+        There rows are a query's own already. Where they are not, windows of all lengths read the
+        same rows: a length is a part of the shape then, and nothing is kept once a query.
+        """
+        is_plain = window.slide_ticks is None and bool(window.length_ticks)
+        is_read_once = self._readers[window.input] == 1
+        found = below.node
+        return found if is_plain and is_read_once and isinstance(found, Match) else None
+
+    def _length(self, window: RangeWindow) -> int:
+        self.constants.append(Literal(window.length_ticks, Type.BIGINT))
+        return len(self.constants) - 1
 
     def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
         if node.kind != "inner":
@@ -351,8 +410,36 @@ def _in_order(expression: Expression) -> Expression:
     """The same with constants right of what they are compared with, and conjuncts in an order."""
     parts = [_constant_last(part) for part in conjuncts(expression)]
     if len(parts) > 1 and not may_fail(expression):
-        parts.sort(key=lambda part: canonical(rewrite(part, _blank)))
+        parts.sort(key=_form)
     return conjoin(parts) or expression
+
+
+def _form(part: Expression) -> str:
+    """What a conjunct has in common with those that differ in constants only."""
+    asked = _choice_of(part)
+    if asked is not None:
+        value, choice, is_negated = asked
+        return f"{canonical(rewrite(value, _blank))} {ONE_OF} {is_negated} {choice.type}"
+    return canonical(rewrite(part, _blank))
+
+
+def _choice_of(part: Expression) -> tuple[Expression, Choice, bool] | None:
+    """A value, the constants of which it has to be one, and whether it must be none of them."""
+    if not isinstance(part, Call):
+        return None
+    if part.function == "not":
+        below = _choice_of(part.arguments[0])
+        return None if below is None or below[2] else (*below[:2], True)
+    if part.function not in ("=", "<>", "in"):
+        return None
+    value, *others = part.arguments
+    if isinstance(value, Literal) or value.type is Type.BOOLEAN:
+        return None
+    constants = [each for each in others if isinstance(each, Literal)]
+    if len(constants) < len(others) or any(each.type is not value.type for each in constants):
+        return None
+    values = tuple(dict.fromkeys(each.value for each in constants))
+    return value, Choice(values, value.type), part.function == "<>"
 
 
 def _blank(expression: Expression) -> Expression:
@@ -398,4 +485,5 @@ def _in_one(
         conjoin([*conjuncts(lower.predicate), *parts]),
         tuple(substitute(each, places) for each in expressions),
         lower.since,
+        lower.window,
     )

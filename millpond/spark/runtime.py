@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
+from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.parts import Cut, owner_of
 from millpond.planning.physical import Graph, OutputOperator, name_of, number_of
 from millpond.planning.placement import QueuePlacement
@@ -566,6 +567,10 @@ class SparkRuntime:
         if identity in self.running:  # else it has gone with one that failed before it
             said = in_words(step.error, lambda: self.picture.place_of(identity))
             self._listener.failed(identity, step, said)
+        if identity in self.running:  # it goes on for others of its group
+            step.running.forgive(last_keys_in(step.error))
+            self._changed.add(identity)
+            self.wake()
 
     def _forget(self, unit: Unit) -> None:
         """Gives up the steps of a unit; those that still run are cancelled and thrown away."""

@@ -24,7 +24,7 @@ from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_buck
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
 from millpond.storage.forms import Form, Keyed, Ordered
-from millpond.storage.pages import Page, last_end
+from millpond.storage.pages import Page, ends_of
 from millpond.storage.portions import Portion, Share
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
@@ -103,13 +103,15 @@ class Place:
         name = f"{self.page}-{bucket}-{attempt}.parquet"
         write_parquet(table, self.path(name))
         times = pc.min_max(table["_ts"])
+        first_end, last_end = ends_of(table)
         return made | {
             "name": name,
             "rows": table.num_rows,
             "bytes": table.nbytes,
             "first": times["min"].as_py(),
             "last": times["max"].as_py(),
-            "last_end": last_end(table),
+            "last_end": last_end,
+            "first_end": first_end,
         }
 
 
@@ -324,6 +326,7 @@ def page_of(store: Store, lines: list[Line]) -> Page | None:
     if not parts:
         return None
     ends = [line["last_end"] for line in parts if line["last_end"] is not None]
+    first_ends = [line["first_end"] for line in parts if line["first_end"] is not None]
     return Page(
         store,
         rows=sum(line["rows"] for line in parts),
@@ -331,6 +334,7 @@ def page_of(store: Store, lines: list[Line]) -> Page | None:
         first=min(line["first"] for line in parts),
         last=max(line["last"] for line in parts),
         last_end=max(ends, default=None),
+        first_end=min(first_ends, default=None),
         names=tuple(line["name"] for line in parts),
     )
 

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.connectors.arrow import ARROW_TYPES
-from millpond.cql.expressions import Literal
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column
-from millpond.schema import Type
+from millpond.planning.nodes import Choice, Constant
 from millpond.storage.store import Store
 
 OLD_FILES = 16
@@ -28,9 +27,10 @@ OLD_FILES = 16
 class Members:
     """The constants of some queries, by the queries' numbers."""
 
-    def __init__(self, types: Sequence[Type], streams: Sequence[str]) -> None:
+    def __init__(self, like: Sequence[Constant], streams: Sequence[str]) -> None:
+        """Members with constants like these."""
         fields = [pa.field(QUERY, pa.int64())]
-        fields += [pa.field(f"k{i}", ARROW_TYPES[type_]) for i, type_ in enumerate(types)]
+        fields += [pa.field(f"k{i}", _arrow_type(each)) for i, each in enumerate(like)]
         fields += [pa.field(since_column(stream), pa.int64()) for stream in streams]
         self._schema = pa.schema(fields)
         self._streams = tuple(streams)
@@ -43,10 +43,10 @@ class Members:
         self._old_files: deque[str] = deque()
         self._guard = threading.Lock()
 
-    def add(self, number: int, constants: Sequence[Literal], since: Mapping[str, int]) -> None:
+    def add(self, number: int, constants: Sequence[Constant], since: Mapping[str, int]) -> None:
         """A query, and after which times it sees the streams of a late group."""
         row: dict[str, object] = {QUERY: number}
-        row |= {f"k{i}": each.value for i, each in enumerate(constants)}
+        row |= {f"k{i}": _value(each) for i, each in enumerate(constants)}
         row |= {since_column(stream): since[stream] for stream in self._streams}
         with self._guard:
             self._coming.append(row)
@@ -65,7 +65,7 @@ class Members:
         columns = [*(f"?{i + 1} =" for i in range(len(row) - len(self._streams)))]
         columns += [f"{stream} after" for stream in self._streams]
         pairs = zip(columns, row.values(), strict=True)
-        return ", ".join(f"{name} {value}" for name, value in pairs)
+        return ", ".join(f"{name} {_told(value)}" for name, value in pairs)
 
     def matcher(self, matching: Matching) -> Matcher:
         """A matching with the constants of this moment."""
@@ -104,3 +104,20 @@ class Members:
         self._constants = Constants(self._table)
         self._matchers, self._file = {}, None
         return self._constants
+
+
+def _arrow_type(constant: Constant) -> pa.DataType:
+    type_ = ARROW_TYPES[constant.type]
+    return pa.list_(type_) if isinstance(constant, Choice) else type_
+
+
+def _value(constant: Constant) -> object:
+    return list(constant.values) if isinstance(constant, Choice) else constant.value
+
+
+def _told(value: object) -> str:
+    """A constant as people read it, and of several each."""
+    if not isinstance(value, list):
+        return str(value)
+    told = ", ".join(map(str, value))
+    return told if len(value) == 1 else f"({told})"

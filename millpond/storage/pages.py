@@ -27,7 +27,7 @@ KEEP_IN_MEMORY_ROWS = 200_000
 
 
 class Page:
-    """A reference to rows: files, rows, bytes, the first and last ``_ts``, the last end."""
+    """A reference to rows: files, rows, bytes, the first and last ``_ts``, first and last end."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Page:
         first: int,
         last: int,
         last_end: int | None,
+        first_end: int | None = None,
         table: pa.Table | None = None,
         names: tuple[str, ...] = (),
         is_sorted: bool = False,
@@ -46,6 +47,8 @@ class Page:
         self.first, self.last = first, last
         self.last_end = last_end
         """The largest end of an element that ends, or None."""
+        self.first_end = first_end
+        """The smallest one, if it is known."""
         self.is_sorted = is_sorted
         self.made_seconds = time.monotonic()
         self.origins: Origins = ((self.made_seconds, rows),)
@@ -68,13 +71,15 @@ class Page:
     def of(store: Store, table: pa.Table, is_sorted: bool = False) -> Page:
         """A new page of these rows."""
         times = pc.min_max(table["_ts"])
+        first_end, last_end = ends_of(table)
         return Page(
             store,
             rows=table.num_rows,
             bytes_=table.nbytes,
             first=times["min"].as_py(),
             last=times["max"].as_py(),
-            last_end=last_end(table),
+            last_end=last_end,
+            first_end=first_end,
             table=table,
             is_sorted=is_sorted,
         )
@@ -252,6 +257,7 @@ class Page:
             "first": self.first,
             "last": self.last,
             "last_end": self.last_end,
+            "first_end": self.first_end,
             "sorted": self.is_sorted,
         }
 
@@ -265,6 +271,7 @@ class Page:
             first=reference["first"],
             last=reference["last"],
             last_end=reference["last_end"],
+            first_end=reference.get("first_end"),
             names=tuple(reference["names"]),
             is_sorted=reference["sorted"],
         )
@@ -275,13 +282,13 @@ def _places(times: Ints, after: int, until: int) -> tuple[int, int]:
     return int(times.searchsorted(after, "right")), int(times.searchsorted(until, "right"))
 
 
-def last_end(table: pa.Table) -> int | None:
-    """The largest end of an element that ends, or None."""
+def ends_of(table: pa.Table) -> tuple[int | None, int | None]:
+    """The smallest and the largest end of the elements that end, or None."""
     if "_te" not in table.column_names:
-        return None
+        return None, None
     ends = integers(table["_te"])
     known = ends[ends < FOREVER]
-    return int(known.max()) if len(known) else None
+    return (int(known.min()), int(known.max())) if len(known) else (None, None)
 
 
 @dataclass(frozen=True)

@@ -218,6 +218,7 @@ class Queue:
             and page.first <= after
             and page.last_end is not None
             and page.last_end > after
+            and (page.first_end is None or page.first_end <= until)
         ]
 
     def waiting(self, after: int, until: int) -> int:
@@ -319,6 +320,17 @@ class Queue:
         if not kind.readers:
             del self._kinds[reader.kind]
             self._unread += kind.let_go_all()
+
+    def whole_after(self) -> int:
+        """All that ever came after this time is there, and operators keep it there by themselves:
+        who only looks on may leave at any time."""
+        kinds = [k for k in self._kinds.values() if k.works or k.through < FOREVER]
+        loose = (
+            page.last
+            for page in self.pages
+            if page.last <= self.heartbeat and not any(kind.needs(page) for kind in kinds)
+        )
+        return max(self.freed_until, max(loose, default=self.freed_until))
 
     def bound(self, reader: Reader, through: int) -> Reader:
         """From now on a reader needs only what is not later than a time it has reached."""

@@ -144,6 +144,10 @@ class ReaderKind:
             if id(page) not in held and self.retention.until(page) > cursor:
                 self.hold(page)
 
+    def needs(self, page: Page) -> bool:
+        """Whether its slowest reader has not yet passed a page of a stream."""
+        return page.first <= self.through and self.retention.until(page) > self.least_cursor
+
     def summed(self, until: int) -> None:
         """The changes up to a time are summed up: their pages are needed like others' now."""
         done = [page for page in self.unsummed if page.last <= until]

@@ -15,6 +15,7 @@ from millpond.cql.expressions import Call, Column
 from millpond.kernels import matching
 from millpond.kernels.expressions import Condition
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column
+from millpond.planning.nodes import ONE_OF, Choice, choice_in
 from millpond.planning.predicates import conjoin
 from millpond.schema import Type
 
@@ -44,6 +45,14 @@ def problems(draw):
         function = draw(
             st.sampled_from([*functions, "like"] if type_ is Type.STRING else functions)
         )
+        if draw(st.integers(0, 3)) == 0:  # a list a query, however long
+            part = Call(ONE_OF, (Column(place, type_), Column(len(types) + len(constants), type_)),
+                        Type.BOOLEAN)  # fmt: skip
+            is_negated = draw(st.booleans())
+            parts.append(Call("not", (part,), Type.BOOLEAN) if is_negated else part)
+            constants.append(Choice((), type_))
+            patterns.append(False)
+            continue
         count = draw(st.integers(1, 3)) if function == "in" else 1
         first = len(types) + len(constants)
         constants += [type_] * count
@@ -57,7 +66,9 @@ def problems(draw):
     ]
     queries = [
         [
-            draw(st.sampled_from(PATTERNS if is_pattern else VALUES[t]))
+            draw(st.lists(st.sampled_from(VALUES[t.type]), min_size=1, max_size=3))
+            if isinstance(t, Choice)
+            else draw(st.sampled_from(PATTERNS if is_pattern else VALUES[t]))
             for t, is_pattern in zip(constants, patterns, strict=True)
         ]
         for _ in range(draw(st.integers(0, 8)))
@@ -69,9 +80,15 @@ def table_of(types, rows, first):
     """Rows as columns c0… or k0…"""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(types)
     return {
-        f"{first}{i}": pa.array(list(column), ARROW_TYPES[type_])
+        f"{first}{i}": pa.array(list(column), arrow_type(type_))
         for i, (type_, column) in enumerate(zip(types, columns, strict=True))
     }
+
+
+def arrow_type(type_):
+    """That of a column or of constants, or of lists of them."""
+    is_list = isinstance(type_, Choice)
+    return pa.list_(ARROW_TYPES[type_.type]) if is_list else ARROW_TYPES[type_]
 
 
 def matched(types, parts, constants, rows, queries, since=None):
@@ -103,8 +120,28 @@ def each_with_each(types, parts, constants, rows, queries):
         *table_of(types, [rows[r] for r, _ in pairs], "c").values(),
         *table_of(constants, [queries[q] for _, q in pairs], "k").values(),
     ]
-    kept = Condition(parts).holds(columns, len(pairs))
-    return [pair for i, pair in enumerate(pairs) if kept is None or kept[i]]
+    plain = [part for part in parts if choice_in(part) is None]
+    kept = Condition(plain).holds(columns, len(pairs))
+    found = [pair for i, pair in enumerate(pairs) if kept is None or kept[i]]
+    for value, place, is_negated in filter(None, map(choice_in, parts)):
+        found = [
+            (row, query)
+            for row, query in found
+            if chosen(rows[row][value.position], queries[query][place.position - len(types)])
+            is (not is_negated)
+        ]
+    return found
+
+
+def chosen(value, members):
+    """Whether a value is one of some, with three truth values."""
+    is_equal = [None if None in (value, each) else same(value, each) for each in members]
+    return True if True in is_equal else None if None in is_equal else False
+
+
+def same(one, other):
+    """Whether two values are one: NaN is."""
+    return one == other or (one != one and other != other)
 
 
 @given(problems())
@@ -127,6 +164,18 @@ def test_a_query_sees_what_comes_after_its_own_time():
     parts = [Call("=", (Column(0, Type.INT), Column(1, Type.INT)), Type.BOOLEAN)]
     found, _ = matched(types, parts, [Type.INT], rows, [[1], [1], [2]], since=[-1, 1, -1])
     assert sorted(found) == [(0, 0), (1, 0), (2, 0), (2, 1)]
+
+
+def test_rows_are_there_as_long_as_the_window_of_their_query():
+    rows = pa.table({"_ts": [1, 2], "_seq": [0, 1], "c0": [5, 6]})
+    known = pa.table({QUERY: [0, 4], "k0": [0, 10], "k1": [5, 5]})
+    equal = Call("=", (Column(0, Type.BIGINT), Column(1, Type.BIGINT)), Type.BOOLEAN)
+    wanted = Matching(1, False, (1,), equal, (Column(0, Type.BIGINT),), window=0)
+    found = Matcher(wanted, Constants(known)).rows(rows)
+    assert found.to_pylist() == [
+        {"_ts": 1, "_te": 2, "_w": 1, "c0": 5, "c1": 0},
+        {"_ts": 1, "_te": 12, "_w": 1, "c0": 5, "c1": 4},
+    ]
 
 
 def test_tagged_rows_meet_the_constants_of_their_own_query():

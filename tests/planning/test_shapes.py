@@ -43,9 +43,29 @@ EQUAL = [
     ("SELECT v * 2 FROM S WHERE v > 1.5", "SELECT v * 3 AS x FROM S WHERE v > 2.5"),
     ("SELECT k FROM S WHERE s LIKE 'a%'", "SELECT k FROM S WHERE s LIKE '_b'"),
     ("SELECT k FROM S WHERE k IN (1, 2)", "SELECT k FROM S WHERE k IN (4, 5)"),
+    ("SELECT k FROM S WHERE k IN (1, 2)", "SELECT k FROM S WHERE k IN (3, 4, NULL)"),
+    ("SELECT k FROM S WHERE k IN (1, 2)", "SELECT k FROM S WHERE 7 = k"),
+    ("SELECT k FROM S WHERE k NOT IN (1, 2)", "SELECT k FROM S WHERE k <> 7"),
+    (
+        "SELECT k FROM S WHERE k IN (1, 2) AND s = 'a'",
+        "SELECT k FROM S WHERE s IN ('b', 'c') AND k = 3",
+    ),
+    ("SELECT k FROM S WHERE s NOT LIKE 'a%'", "SELECT k FROM S WHERE s NOT LIKE '_b'"),
     (
         "SELECT k, count(*) FROM S [RANGE 5] WHERE v > 1 GROUP BY k HAVING count(*) > 2",
         "SELECT k, count(*) FROM S [RANGE 5] WHERE v > 9 GROUP BY k HAVING count(*) > 3",
+    ),
+    (
+        "SELECT k, max(v) FROM S [RANGE 5] WHERE v > 1 GROUP BY k",
+        "SELECT k, max(v) FROM S [RANGE 7] WHERE v > 1 GROUP BY k",
+    ),
+    (
+        "SELECT count(*) FROM S [RANGE 5 WHERE k = 1] WHERE v > 1",
+        "SELECT count(*) FROM S [RANGE 7 WHERE k = 2] WHERE v > 2",
+    ),
+    (
+        "SELECT S.k FROM S [RANGE 5], T [RANGE 9] WHERE S.k = T.k AND S.k = 1",
+        "SELECT S.k FROM S [RANGE 6], T [RANGE 9] WHERE S.k = T.k AND S.k = 1",
     ),
     ("SELECT count(*) FROM S [NOW] WHERE k = 1", "SELECT count(*) FROM S [NOW] WHERE k = 2"),
     (
@@ -69,9 +89,20 @@ def test_queries_that_differ_in_constants_have_one_shape(shape, one, other):
 
 DIFFERENT = [
     ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM S WHERE k > 1"),
+    ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM S WHERE k <> 1"),
+    ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM S WHERE k = 1 OR k = 2"),
     ("SELECT ts FROM S WHERE k = 1", "SELECT ts FROM T WHERE k = 1"),
     ("SELECT ts FROM S WHERE k = 1", "SELECT ts, k FROM S WHERE k = 1"),
     ("SELECT k FROM S [RANGE 5] WHERE k = 1", "SELECT k FROM S [ROWS 5] WHERE k = 1"),
+    ("SELECT count(*) FROM S [NOW] WHERE k = 1", "SELECT count(*) FROM S [RANGE 1] WHERE k = 1"),
+    (
+        "SELECT count(*) FROM S [RANGE 4 SLIDE 2] WHERE k = 1",
+        "SELECT count(*) FROM S [RANGE 6 SLIDE 2] WHERE k = 1",
+    ),
+    (  # nothing is selected below the windows: they read the same rows
+        "SELECT k, count(*) FROM S [RANGE 5] GROUP BY k HAVING count(*) > 1",
+        "SELECT k, count(*) FROM S [RANGE 7] GROUP BY k HAVING count(*) > 1",
+    ),
 ]
 
 
@@ -100,6 +131,16 @@ def test_a_row_is_tagged_where_the_first_constant_is_needed(shape):
         "  Aggregate count(*) BY k",
         "    Window RANGE 5",
         "      Stream S",
+    ]
+
+
+def test_a_window_over_what_is_selected_has_a_length_of_its_own(shape):
+    text = "SELECT k, count(*) AS c FROM S [RANGE 5] WHERE k IN (1, 2) GROUP BY k"
+    lifted = shape(text)
+    assert [str(each) for each in lifted.constants] == ["(1, 2)", "5"]
+    assert str(lifted.plan).splitlines()[-2:] == [
+        "      Match queries ON one_of(k, ?1), Window RANGE ?2",
+        "        Stream S",
     ]
 
 

@@ -118,6 +118,16 @@ def test_what_ends_is_found_by_its_end_whatever_its_start(queue: Queue) -> None:
     assert total_rows(queue.ending(9, 20)) == 0
 
 
+def test_pages_in_which_nothing_ends_are_not_looked_at(queue: Queue) -> None:
+    queue.append(elements((1, 9, 0), (2, FOREVER, 1)))
+    queue.advance(2)
+    queue.append(elements((3, 20, 2)))
+    queue.advance(3)
+    assert [span.page.first for span in queue.ending(3, 8)] == []
+    assert [span.page.first for span in queue.ending(8, 9)] == [1]
+    assert [span.page.first for span in queue.ending(8, 30)] == [1, 3]
+
+
 def test_what_has_not_begun_does_not_end(queue: Queue) -> None:
     queue.append(elements((1, 9, 0), (7, 8, 1)))
     assert concatenated(queue.ending(5, 9), SCHEMA)["c0"].to_pylist() == [0]

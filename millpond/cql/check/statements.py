@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
@@ -10,6 +11,7 @@ from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
 from millpond.cql.check.queries import QueryAnalyser
+from millpond.cql.coercion import temporal_literal
 from millpond.cql.statements import (
     Action,
     AlterPlan,
@@ -43,8 +45,12 @@ from millpond.cql.text.syntax import (
     UpdateStatement,
 )
 from millpond.errors import CqlError, Position
+from millpond.schema import BEGINNING, FOREVER, Type
 from millpond.settings import Settings
 from millpond.spelling import suggestion
+
+EPOCH = datetime(1970, 1, 1)
+"""Times are counted from here."""
 
 SHOWN = (
     "streams",
@@ -121,7 +127,29 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
         None if syntax.sink is None else connector(syntax.sink),
         syntax.text,
         syntax.on_error or "stop",
+        _begins(syntax, catalog),
     )
+
+
+def _begins(syntax: CreateQueryStatement, catalog: Catalog) -> int | None:
+    """The first time that a query is to see."""
+    start = syntax.start
+    if start is None:
+        return None
+    if not syntax.active:
+        message = "an INACTIVE query begins when it is activated: leave out FROM or INACTIVE"
+        raise StatementError(message, start.offset)
+    if start.value is None:
+        return BEGINNING
+    ticks = start.value
+    if isinstance(ticks, str):
+        moment = temporal_literal(ticks, Type.TIMESTAMP, start.offset).value
+        if not isinstance(moment, datetime):
+            raise StatementError(f"'{ticks}' is no TIMESTAMP", start.offset)
+        ticks = (moment - EPOCH) // timedelta(microseconds=1) // catalog.tick_microseconds
+    if not BEGINNING // 2 < ticks < FOREVER // 2:
+        raise StatementError(f"the time {ticks} is out of range", start.offset)
+    return ticks
 
 
 def _require_free(name: Name, catalog: Catalog) -> None:

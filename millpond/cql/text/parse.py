@@ -26,6 +26,7 @@ from millpond.cql.text.syntax import (
     Row,
     SetStatement,
     ShowStatement,
+    Start,
     StatementSyntax,
     UpdateStatement,
     tree,
@@ -172,17 +173,35 @@ def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
 
 
 def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
-    weight, active, on_error = 1.0, True, None
-    while cursor.word() in ("WEIGHT", "INACTIVE", "ACTIVE", "ON"):
+    weight, active, on_error, start = 1.0, True, None, None
+    while cursor.word() in ("WEIGHT", "INACTIVE", "ACTIVE", "ON", "FROM"):
         if cursor.accept("WEIGHT"):
             weight = float(cursor.number("a weight"))
         elif cursor.accept("ON"):
             on_error = _policy(cursor)
+        elif cursor.word() == "FROM":
+            start = _start(cursor)
         else:
             active = cursor.choice("ACTIVE or INACTIVE", "ACTIVE", "INACTIVE") == "ACTIVE"
     cursor.expect("AS")
     query = _bare_query(cursor)
-    return replace(query, name=name, weight=weight, active=active, on_error=on_error)
+    return replace(query, name=name, weight=weight, active=active, on_error=on_error, start=start)
+
+
+def _start(cursor: Cursor) -> Start:
+    cursor.expect("FROM")
+    offset = cursor.offset
+    if cursor.accept("BEGINNING"):
+        return Start(None, offset)
+    if cursor.accept("TIMESTAMP"):
+        value = cursor.value()
+        if not isinstance(value, str):
+            raise StatementError("expected a text like '2024-01-31 12:00:00'", offset)
+        return Start(value, offset)
+    number = cursor.number("BEGINNING, TIMESTAMP '…' or a number of ticks")
+    if not number.lstrip("-").isdigit():
+        raise StatementError(f"{number} is no whole number of ticks", offset)
+    return Start(int(number), offset)
 
 
 def _policy(cursor: Cursor) -> str:

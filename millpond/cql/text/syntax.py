@@ -85,6 +85,14 @@ class CreateViewStatement:
 
 
 @dataclass(frozen=True)
+class Start:
+    """FROM BEGINNING, FROM TIMESTAMP '…' or FROM a number of ticks: a text, a number or neither."""
+
+    value: str | int | None
+    offset: int
+
+
+@dataclass(frozen=True)
 class CreateQueryStatement:
     """CREATE QUERY, or a bare query (``name`` None)."""
 
@@ -95,6 +103,7 @@ class CreateQueryStatement:
     active: bool = True
     sink: ConnectorCall | None = None
     on_error: str | None = None
+    start: Start | None = None
 
 
 @dataclass(frozen=True)

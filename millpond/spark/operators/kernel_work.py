@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -48,6 +48,10 @@ class KernelWork(Protocol):
         """The version with what the executors have written."""
         ...
 
+    def with_kernel(self, kernel: Any) -> KernelWork:
+        """The same by another kernel, on the same state."""
+        ...
+
 
 def work_of(kernel: Kernel | MemberKernel, identity: str, around: Surroundings) -> KernelWork:
     """A kernel with a state of its own."""
@@ -89,6 +93,9 @@ class _GroupWork:
     def following(self, lines: list[Line], until: int) -> Any:
         return self.state.following(deltas_of(lines), until)
 
+    def with_kernel(self, kernel: Kernel) -> _GroupWork:
+        return replace(self, kernel=kernel)
+
 
 @dataclass(frozen=True)
 class _MemberWork:
@@ -126,3 +133,6 @@ class _MemberWork:
             self.state.left.following(groups, until),
             self.state.right.following(members, until),
         )
+
+    def with_kernel(self, kernel: MemberKernel) -> _MemberWork:
+        return replace(self, kernel=kernel)

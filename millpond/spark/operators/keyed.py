@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
-from millpond.kernels.aggregate import AggregateSpec, aggregate_kernel
+from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.rows_window import RowsWindowKernel
@@ -92,6 +94,7 @@ def _events_schema(
 class RunningAggregate(RunningKeyed):
     """GROUP BY and global aggregation."""
 
+    kernel: AggregateKernel
     needs = frozenset({STARTED, ENDED})
 
     def __init__(
@@ -124,6 +127,11 @@ class RunningAggregate(RunningKeyed):
             ("_ts", "_te", "_w"), [("k", key_types), ("a", argument_types)]
         )
         super().__init__(identity, operator, around, cursor)
+
+    def forgive(self, numbers: frozenset[int]) -> None:
+        """Sums of queries that are gone may leave their range."""
+        self.kernel = replace(self.kernel, forgiven=self.kernel.forgiven | numbers)
+        self._work = self._work.with_kernel(self.kernel)
 
     def has_work(self, until: int) -> bool:
         """A global aggregate also speaks at the very beginning, of nothing."""

@@ -17,7 +17,7 @@ from millpond.spark.workers import WriteRows
 
 
 class RunningMatch(RunningOperator):
-    """What starts, once for each query it matches.
+    """What starts, once for each query it matches; of a stream perhaps with the query's window.
 
     The queries that are there when a step is executed are all that may match what it reads: one
     that is registered later sees what comes later.
@@ -29,8 +29,8 @@ class RunningMatch(RunningOperator):
         self, identity: str, operator: MatchOperator, around: Surroundings, cursor: int
     ) -> None:
         self._names: tuple[str, ...] = ELEMENT
-        if operator.is_stream:
-            self._names = ("_ts", "_seq" if operator.is_base else "_w")
+        if operator.input.is_stream:
+            self._names = ("_ts", "_seq" if operator.reads_tuples else "_w")
         match = operator.match
         self._matching = Matching(
             len(operator.input.schema),
@@ -39,6 +39,7 @@ class RunningMatch(RunningOperator):
             match.predicate,
             match.expressions,
             match.since,
+            match.window,
         )
         self._queries = around.groups[operator.group]
         super().__init__(identity, operator, around, cursor)
@@ -46,16 +47,17 @@ class RunningMatch(RunningOperator):
     @property
     def output_schema(self) -> pa.Schema:
         """Times as in the input, then the row with the number of the query."""
-        return self._schema(arrow_types(self.operator.schema))
+        return self._schema(arrow_types(self.operator.schema), self.operator.is_stream)
 
-    def _schema(self, types: tuple[pa.DataType, ...]) -> pa.Schema:
-        if not self.operator.is_stream:
+    def _schema(self, types: tuple[pa.DataType, ...], is_stream: bool) -> pa.Schema:
+        if not is_stream:
             return element_schema(types)
         return stream_schema(types).set(1, pa.field(self._names[1], pa.int64()))
 
     @property
     def _read_schema(self) -> pa.Schema:
-        return self._schema(arrow_types(self.operator.inputs[0].schema))
+        read = self.operator.inputs[0]
+        return self._schema(arrow_types(read.schema), read.is_stream)
 
     def outputs(self, index: int) -> Outputs:
         """The row."""

@@ -361,6 +361,9 @@ class RunningOperator:
         """What a step was to do, and those prepared after it, is there to be done again."""
         self.claimed = min(self.claimed, step.after)
 
+    def forgive(self, numbers: frozenset[int]) -> None:
+        """Has no step fail any more for the rows of queries that are gone: most never do."""
+
     def discard(self, step: Step) -> None:
         """Gives up what the execution of a step has written."""
         if step.outcome is not None and not step.is_over:
