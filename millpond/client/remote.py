@@ -26,6 +26,7 @@ from millpond.latency import Latencies
 
 NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 AGAIN_SECONDS = 1.0
+BEGIN_SECONDS = 10.0
 """How soon a subscriber asks again when a connection is lost."""
 
 Callback = Callable[[pa.Table], None]
@@ -166,7 +167,8 @@ class RemoteEngine:
         thread = threading.Thread(target=reader.run, name=f"millpond-{query}", daemon=True)
         self._subscribers.append(thread)
         thread.start()
-        reader.has_begun.wait(10)
+        if not reader.has_begun.wait(BEGIN_SECONDS):
+            raise StateError(f"no answer from the server within {BEGIN_SECONDS:g} seconds")
         if reader.error is not None:
             raise reader.error
 
@@ -265,8 +267,8 @@ class _Subscription:
     def _read(self) -> None:
         headers = {"last-event-id": self._mark} if self._mark else {}
         with self._transport.stream(self._path, headers) as response:
+            self.has_begun.set()  # the first bytes come with the first result
             reader = pa.ipc.open_stream(_Pieces(response.iter_raw()))
-            self.has_begun.set()
             while True:
                 try:
                     batch, metadata = reader.read_next_batch_with_custom_metadata()
