@@ -20,10 +20,10 @@ from millpond.errors import StateError
 from millpond.scheduling.strategy_text import driving_spark
 from millpond.simulator import predicting
 
-BLOCKS = 250
+BLOCKS = 120
 """So many tuples stand for all rows of a stream: enough to see where strategies lie."""
 
-MOST_SECONDS = 15.0
+MOST_SECONDS = 20.0
 """What has not been predicted by then is not told."""
 
 KEPT_SECONDS = 10.0

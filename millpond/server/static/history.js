@@ -33,7 +33,9 @@ export class Charts {
     try {
       const { time, strategies, refused } = await get("/api/plane");
       this.predicted = strategies.sort((a, b) => a.mean_latency_seconds - b.mean_latency_seconds);
-      const left = refused.length ? ` Without ${refused.map((each) => `${each.strategy} (${each.reason})`).join(", ")}.` : "";
+      const reasons = new Set(refused.map((each) => each.reason));
+      const those = (reason) => refused.filter((each) => each.reason === reason).map((each) => each.strategy).join(", ");
+      const left = [...reasons].map((reason) => ` Without ${those(reason)}: ${reason}.`).join("");
       note.textContent = `Green: predicted by the simulator from what was measured until ${clock(time)}.${left}`;
       this.listPredicted();
       this.drawPlane();

@@ -66,8 +66,8 @@ export class Plot {
     for (const { x, y, name } of this.named()) {
       const at = { left: plot.valToPos(x, "x", true), top: plot.valToPos(y, "y", true), names: [name] };
       const near = groups.find((group) => Math.abs(group.top - at.top) < far && Math.abs(group.left - at.left) < 6 * far);
-      if (near) near.names.push(name);
-      else groups.push(at);
+      if (near) Object.assign(near, { right: Math.max(near.right, at.left), names: [...near.names, name] });
+      else groups.push({ ...at, right: at.left });
     }
     context.save();
     context.fillStyle = css("--quiet");
@@ -75,11 +75,11 @@ export class Plot {
     context.textBaseline = "middle";
     context.textAlign = "left";
     const taken = [];
-    for (const { left, top, names } of groups) {
+    for (const { left, right, top, names } of groups) {
       const text = names.length > 1 ? `${names[0]} + ${names.length - 1}` : names[0];
       const width = context.measureText(text).width, gap = 8 * devicePixelRatio, high = 12 * devicePixelRatio;
-      const isLeft = left + gap + width > plot.bbox.left + plot.bbox.width;
-      const x = isLeft ? left - gap - width : left + gap;
+      const isLeft = right + gap + width > plot.bbox.left + plot.bbox.width;
+      const x = isLeft ? left - gap - width : right + gap;
       const isFree = (y) => taken.every((other) => Math.abs(other.y - y) >= high || other.x + other.width < x || x + width < other.x);
       const y = [0, -high, high, -2 * high].map((off) => Math.max(plot.bbox.top, top + off)).find(isFree);
       if (y === undefined) continue;
