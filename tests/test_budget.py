@@ -313,6 +313,7 @@ def answers(settings: dict[str, Any]) -> list[list[str]]:
         ]
 
 
+@pytest.mark.slow
 @examples(10)
 @given(
     st.fixed_dictionaries(

@@ -208,6 +208,7 @@ def test_an_overflow_is_a_querys_own(engine):
     assert list(groups(engine).values()) == [["q1", "q2", "q4", "q5"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(2))
 def test_who_overflows_fails_alone(number):
     found = [check_set(Engine, seed) for seed in range(number * 20, number * 20 + 20)]

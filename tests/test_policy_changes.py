@@ -264,6 +264,7 @@ class Model:
             self.policy, self.left_out = policy, 0
 
 
+@pytest.mark.slow
 @examples(40)
 @given(EVENTS)
 @example([("push", [1]), ("work", None), ("alter", "skip"), ("push", [BIG, 2]), ("die", True)])

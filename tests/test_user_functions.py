@@ -52,6 +52,7 @@ def expected(query, values):
     return sorted(found, key=lambda r: (r[0], str(r[2]), r[1]))
 
 
+@pytest.mark.slow
 @examples(12)
 @given(
     values=st.lists(st.none() | st.integers(-4, 4), max_size=12),

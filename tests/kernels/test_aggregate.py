@@ -139,6 +139,7 @@ def test_an_aggregate_holds_at_every_instant(function, type_, values, is_append_
     assert nearly(meaning(output), expected(history, DEFINITIONS[function], distinct, keys))
 
 
+@pytest.mark.slow
 @examples(15)
 @given(lives(st.tuples(KEYS, DOUBLES), may_open=True), cuts(), cuts())
 def test_no_cut_changes_any_bit_of_a_result(history, one, other):
@@ -150,6 +151,7 @@ def test_no_cut_changes_any_bit_of_a_result(history, one, other):
     assert meaning(outputs[0]) == meaning(outputs[1])
 
 
+@pytest.mark.slow
 @examples(40)
 @given(lives(st.tuples(KEYS, STRINGS, INTEGERS), may_open=False), cuts())
 def test_several_aggregates_of_one_group_stand_in_one_row(history, until):

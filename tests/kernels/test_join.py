@@ -91,6 +91,7 @@ def test_a_join_is_a_nested_loop_however_steps_are_cut(keys, small, left, right,
     assert found == {instant: naive(left, right, keys, instant) for instant in INSTANTS}
 
 
+@pytest.mark.slow
 @given(LIVES, st.integers(0, LAST), st.integers(1, 4))
 def test_merged_runs_mean_the_same_after_the_time_and_stay_sorted(history, until, parts):
     pieces = [as_run(table(history[i::parts], (0,), BEGINNING - 1, until), 1) for i in range(parts)]
@@ -114,6 +115,7 @@ def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch):
     assert [(r["c0"], r["c1"]) for r in pairs.to_pylist()] == [(1, 1), (2, 2)]
 
 
+@pytest.mark.slow
 def test_what_cancels_and_what_ends_leaves_the_index():
     kernel = JoinKernel((pa.int64(),), (pa.int64(),), (pa.int64(),))
     index = kernel.index(0)

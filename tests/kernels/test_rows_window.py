@@ -57,6 +57,7 @@ def run(kernel, records, order, until):
 PARTITIONS = st.sampled_from([(), (0,), (1, 2), (3,)])
 
 
+@pytest.mark.slow
 @examples(80)
 @given(ELEMENTS, st.integers(1, 5), st.integers(1, 4), PARTITIONS, cuts(), st.randoms())
 def test_the_last_rows_of_a_base_stream(elements, rows, slide, partition, until, random):
@@ -76,6 +77,7 @@ def test_the_last_rows_of_a_base_stream(elements, rows, slide, partition, until,
         assert found[instant] == window(ordered, instant, rows, slide, partition)
 
 
+@pytest.mark.slow
 @examples(80)
 @given(ELEMENTS, st.integers(1, 5), st.integers(1, 4), PARTITIONS, cuts(), st.randoms())
 def test_the_last_rows_of_a_computed_stream(elements, rows, slide, partition, until, random):

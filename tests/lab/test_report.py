@@ -12,6 +12,7 @@ from tests.lab.made_up import DIFFERS, FAILS, HOLDS, experiment
 QUICK = "chain-opening-example"
 
 
+@pytest.mark.slow
 def test_the_same_run_writes_the_same_bytes(tmp_path: Path) -> None:
     outcome = run_one(catalogue.experiments()[QUICK])
     for name in ("a", "b"):

@@ -229,6 +229,7 @@ def test_what_would_explode_inside_one_operator_is_refused_and_leaves_nothing(bo
     assert engine.catalog.get("q") is None
 
 
+@pytest.mark.slow
 def test_expressions_nested_too_deeply_are_refused_in_words():
     for count in (160, 400):
         with pytest.raises(MillpondError, match="nested too deeply"):
@@ -305,6 +306,7 @@ def test_a_graph_gives_the_answers_of_the_tree_it_stands_for(program, rows):
     assert content(graph, relations) == content(tree, relations)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(programs(), ROWS)
 def test_rewriting_changes_no_answer(program, rows):

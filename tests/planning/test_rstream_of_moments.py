@@ -74,6 +74,7 @@ def test_it_is_rewritten_where_it_lasts_one_tick_and_nowhere_else():
     assert rewritten == [True] * len(MOMENTS) + [False] * len(OTHERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_it_agrees_with_the_reference(seed):
     failures = check(Engine, drawn(seed, MOMENTS + OTHERS))

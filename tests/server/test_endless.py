@@ -76,6 +76,7 @@ def test_readers_of_one_query_share_the_work_of_writing(
     assert written == ["1000"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["big", "g1"])
 def test_who_is_behind_misses_nothing_that_is_not_told_while_results_are_let_go(query: str) -> None:
     group = "".join(f"CREATE QUERY g{n} AS SELECT a FROM S WHERE a > {n};" for n in range(3))

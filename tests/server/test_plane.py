@@ -17,6 +17,7 @@ from millpond.simulator.prediction import predicted
 from tests.server.serving import SCRIPT, Running
 
 
+@pytest.mark.slow
 def test_every_strategy_has_its_point(server: Running) -> None:
     assert "nothing was measured" in server.http.get("/api/plane").json()["error"]
     server.push(*((t, t % 3) for t in range(200)))

@@ -38,6 +38,7 @@ def test_chain_keeps_a_burst_smaller_than_fifo_as_its_paper_says():
     assert chain.finished_seconds == pytest.approx(fifo.finished_seconds, rel=0.05)
 
 
+@pytest.mark.slow
 def test_all_the_work_is_done_under_every_strategy():
     work = 10_000 * 1e-4 + 1_000 * 5e-3
     for found in predicted(measured(), names(), budget_bytes=1e9):

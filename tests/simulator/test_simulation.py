@@ -201,6 +201,7 @@ def _runs(plan: SimulatedPlan, times: dict[str, np.ndarray], **conditions: objec
     return [simulate(plan, strategy(place), times, settled) for place in range(len(STRATEGIES))]
 
 
+@pytest.mark.slow
 @examples(20)
 @given(plans(), arrivals())
 def test_nothing_is_lost_and_no_work_is_added_under_any_strategy(
@@ -229,6 +230,7 @@ def _joins_of_a_stream_and_an_ended_one() -> SimulatedPlan:
 NEVER, SOON = np.empty(0), np.array([0.13, 0.23, 0.73])
 
 
+@pytest.mark.slow
 @examples(20)
 @given(plans(), arrivals(), st.integers(1, 3), st.sampled_from(["discrete", "fluid"]))
 @example(_joins_of_a_stream_and_an_ended_one(), {"r": NEVER, "s": SOON}, 2, "discrete")
@@ -266,6 +268,7 @@ class _Watched:
         return decision
 
 
+@pytest.mark.slow
 @examples(20)
 @given(plans(), arrivals())
 def test_the_processor_never_idles_while_something_is_ready(

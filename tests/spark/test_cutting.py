@@ -50,6 +50,7 @@ def alter(engine, rng):
             engine.execute(f"ALTER PLAN {rng.choice(['', 'NO '])}QUEUE AFTER {name}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_answer_depends_on_what_is_cut_off_when(seed, expected):
     rng = random.Random(seed)
@@ -66,6 +67,7 @@ def test_no_answer_depends_on_what_is_cut_off_when(seed, expected):
         assert moved > 3
 
 
+@pytest.mark.slow
 def test_what_is_cut_off_is_found_again(tmp_path, expected):
     rng, number = random.Random(7), 0
     with Engine(store=tmp_path / "store") as engine:

@@ -262,6 +262,7 @@ def of_linear(engine, move=lambda engine, number: None, more=""):
     return answers(engine, *QUERIES)
 
 
+@pytest.mark.slow
 def test_selections_and_projections_that_stand_alone_change_no_answer(tmp_path):
     def moves(engine, number):
         has_queue = ("NO QUEUE", "QUEUE")[number % 2]
@@ -315,6 +316,7 @@ def test_what_is_no_operator_is_named(tmp_path):
             engine.execute("SET linear = 'apart'")
 
 
+@pytest.mark.slow
 def test_modes_change_while_data_flow_and_no_answer_does():
     modes, more = ("hmts", "di", "gts", "free", "ots", "hmts"), COUNTED + CHAIN + LATER
 

@@ -77,6 +77,7 @@ def test_replaced_rows_do_not_pile_up(monkeypatch):
     assert {tuple(v[1]) for v in contents(synopsis.all()).values()} == {(199,)}
 
 
+@pytest.mark.slow
 def test_many_small_steps_leave_few_chunks():
     synopsis = GroupSynopsis(SCHEMA, ["k0", "k1"])
     for number in range(2_000):

@@ -59,6 +59,7 @@ def test_another_seed_gives_other_times(process: ArrivalProcess) -> None:
     assert not np.array_equal(process.times(50, 1), process.times(50, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("process", "tolerance"),
     [
