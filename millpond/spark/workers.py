@@ -288,9 +288,12 @@ def lines_of_tasks(
 
 
 def _checked(lines: list[Line]) -> list[Line]:
-    for line in lines:
-        if "error" in line:
-            raise InputError(line["error"])
+    failed = [line for line in lines if "error" in line]
+    if failed:
+        error = InputError(failed[0]["error"])
+        for note in (note for line in failed for note in line["notes"]):
+            error.add_note(note)
+        raise error
     return lines
 
 
@@ -302,7 +305,7 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
     except InputError as error:
-        return {"error": str(error)}
+        return {"error": str(error), "notes": getattr(error, "__notes__", [])}
     return {**line, "bucket": bucket, "seconds": time.monotonic() - began}
 
 
