@@ -20,7 +20,7 @@ def refuse_what_is_gone(engine: Engine, entry: QueryEntry, plan: Node) -> None:
     """Refuses a query that is to begin when its inputs are no longer known as they were."""
     if entry.begins is None:
         return
-    if not any(isinstance(node, StreamScan) for node in plan.walk()):
+    if not any(isinstance(node, StreamScan) for node in (*entry.plan.walk(), *plan.walk())):
         raise StateError(
             f'query "{entry.name}" reads no stream, so there is no time to begin FROM: leave it out'
         )

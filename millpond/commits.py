@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from millpond.catalog import ASIDE
 from millpond.failures import Failure
 from millpond.group_results import GroupLog
+from millpond.groups import some_of
 from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.parts import Cut
 from millpond.planning.physical import MatchOperator
@@ -77,7 +78,7 @@ class Commits:
             place = self._engine.runtime.picture.place_of(identity)
             word = "query" if len(own) == 1 else "queries"
             said = str(error).removeprefix(place)
-            error = type(error)(f"{word} {', '.join(own)}, {label}{said}")
+            error = type(error)(f"{word} {some_of(own)}, {label}{said}")
         served = self._engine.queries.groups.expanded(served) if own is None else own
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
         found = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypedDict
@@ -263,11 +263,7 @@ class Groups:
 
     def _told(self, name: str) -> str:
         group = self._groups.get(name)
-        if group is None:
-            return name
-        some = list(itertools.islice(group.queries.values(), MOST_TOLD))
-        rest = len(group.queries) - len(some)
-        return f"{', '.join(some)}{f' and {rest:,} more' if rest else ''}"
+        return name if group is None else some_of(group.queries.values())
 
     # -- after a restart -------------------------------------------------------------------
 
@@ -290,6 +286,13 @@ class Groups:
             "next": group.next_number,
             "since": group.since.get(number, {}),
         }
+
+
+def some_of(queries: Collection[str]) -> str:
+    """The names of the first of some queries, and how many there are beside them."""
+    some = list(itertools.islice(queries, MOST_TOLD))
+    rest = len(queries) - len(some)
+    return f"{', '.join(some)}{f' and {rest:,} more' if rest else ''}"
 
 
 def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> bool:

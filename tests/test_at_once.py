@@ -7,9 +7,10 @@ import threading
 import pytest
 
 from millpond import Engine
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, StateError
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.runtime import SparkRuntime
+from millpond.spark.units import UnitStep
 
 SCRIPT = """CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t;
             CREATE QUERY counts AS SELECT count(*) AS n FROM S [RANGE 3];
@@ -47,6 +48,26 @@ def test_what_was_measured_to_be_short_needs_no_thread(engine, monkeypatch):
     own = threading.current_thread().name
     assert seen[0] != own, "nothing was measured yet"
     assert seen[-1] == own
+
+
+def test_a_step_that_is_repeated_in_a_thread_has_all_its_rows(monkeypatch):
+    """What members read of each other in the first attempt is read again in the second."""
+    at_once, repeated = UnitStep.execute_at_once, []
+
+    def in_vain(step):
+        at_once(step)
+        repeated.append(step)
+        raise StateError("once more")
+
+    monkeypatch.setattr(UnitStep, "execute_at_once", in_vain)
+    with Engine({"linear": "apart"}) as engine:
+        engine.execute("CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t")
+        engine.execute("CREATE QUERY q AS SELECT count(*) AS n FROM S [RANGE 1] WHERE a > -1")
+        fed(engine, range(20))
+        engine.finish()
+        counts = [row["n"] for row in engine.results("q").to_pylist() if row["weight"] > 0]
+    assert repeated
+    assert counts == [0, 1, 2, 1, 0]
 
 
 @pytest.mark.spark

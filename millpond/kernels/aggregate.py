@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -194,9 +193,9 @@ def overflow(last_keys: Iterable[int]) -> InputError:
 
 
 def last_keys_in(error: BaseException | None) -> frozenset[int]:
-    """The last keys of the groups in which an error was, if it says so; a worker's is a text."""
-    told = "\n".join([*getattr(error, "__notes__", ()), str(error)])
-    found = re.findall(rf"^{LAST_KEYS}(.*)$", told, re.MULTILINE)
+    """The last keys of the groups in which an error was, if it says so."""
+    notes = (str(note) for note in getattr(error, "__notes__", ()))
+    found = (note.removeprefix(LAST_KEYS) for note in notes if note.startswith(LAST_KEYS))
     return frozenset(int(each) for keys in found for each in keys.split())
 
 

@@ -22,7 +22,7 @@ from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
 from millpond.spark.batches import Experience
 from millpond.spark.costs import Line
-from millpond.spark.fragments import STARTED
+from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
 from millpond.spark.statistics import Statistics
@@ -398,7 +398,9 @@ def _without_readers(failed: Step, steps: list[Step]) -> list[Step]:
 
 
 def _is_due(step: Step, now: Step) -> bool:
-    return step.is_due or now.rows > step.rows
+    """Whether there is work, in its queues or by what others have just put out; an attempt that was
+    given up may have counted the latter already."""
+    return step.is_due or now.rows > sum(each.rows(STARTED, ENDED) for each in step.readings)
 
 
 def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:

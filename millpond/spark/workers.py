@@ -293,9 +293,12 @@ class _OwnShare:
 
 
 def _checked(lines: list[Line]) -> list[Line]:
-    for line in lines:
-        if "error" in line:
-            raise InputError(line["error"])
+    failed = [line for line in lines if "error" in line]
+    if failed:
+        error = InputError(failed[0]["error"])
+        for note in (note for line in failed for note in line["notes"]):
+            error.add_note(note)
+        raise error
     return lines
 
 
@@ -307,7 +310,7 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
     except InputError as error:
-        return {"error": str(error)}
+        return {"error": str(error), "notes": getattr(error, "__notes__", [])}
     finally:
         settle()
     return {**line, "bucket": bucket, "seconds": time.monotonic() - began}

@@ -13,6 +13,8 @@ from millpond.cli.app import app
 from millpond.server.tokens import hashed
 from tests.server.serving import Running, running
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[Running]:

@@ -15,6 +15,8 @@ from millpond.client import RemoteEngine
 from millpond.errors import CqlError, StateError
 from tests.server.serving import Running, running
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[Running]:

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from millpond.server.limits import Limits
 from tests.server.serving import SCRIPT, Running, running
 
+pytestmark = pytest.mark.slow
+
 TUPLES = [(1, 1), (2, 2), (3, 3), (4, 3)]
 
 

@@ -7,12 +7,14 @@ run in the ways that must not matter (``tests.ways``), most of them without Spar
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from millpond import Engine
 from millpond.groups import Groups
 from tests.fuzz import check
+from tests.overflowing import check_set
 from tests.siblings import sharing_case
 from tests.ways import Way
 
@@ -39,6 +41,12 @@ def test_each_query_of_a_set_answers_as_if_alone(spark, number, monkeypatch):
         failures = check(way.engines(spark), case)
         assert not failures, "\n".join(map(str, failures[:1]))
     assert joined  # else nothing was shared
+
+
+def test_who_overflows_fails_alone_on_the_executors(spark):
+    """What a worker raises says whose rows it was about."""
+    with_executors = partial(Engine, {"driver_rows": 0}, spark)
+    assert sum(check_set(with_executors, seed) for seed in range(3)) > 0
 
 
 def test_matched_rows_reach_the_bucket_of_their_key_on_the_executors(spark):
