@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -48,8 +49,8 @@ class Node:
 
     @cached_property
     def _own_inputs(self) -> tuple[Node, ...]:
-        values = (getattr(self, f.name) for f in fields(self))
-        return tuple(value for value in values if isinstance(value, Node))
+        values = [getattr(self, name) for name in _names(type(self))]
+        return tuple([value for value in values if isinstance(value, Node)])
 
     @cached_property
     def subqueries(self) -> tuple[Node, ...]:
@@ -59,12 +60,13 @@ class Node:
 
     def with_inputs(self, new: tuple[Node, ...]) -> Node:
         """The same node over other inputs."""
-        if all(a is b for a, b in zip(self.inputs, new, strict=True)):
+        inputs = self.inputs
+        if len(inputs) == len(new) and all(map(operator.is_, inputs, new)):
             return self
         return self._over(new)
 
     def _over(self, new: tuple[Node, ...]) -> Node:
-        names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Node)]
+        names = [name for name in _names(type(self)) if isinstance(getattr(self, name), Node)]
         return replace(self, **dict(zip(names, new, strict=True)))
 
     def label(self) -> str:
@@ -103,7 +105,7 @@ class Node:
         return hash(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in _names(type(self))}
 
     def __repr__(self) -> str:
         return f"<{self.label()} {self.digest[:8]}>"
@@ -175,6 +177,16 @@ def _canonical_fields(value: Any) -> str:
     kind = type(value)
     parts = [canonical(getattr(value, name)) for name in _compared(kind) or ()]
     return f"{kind.__name__}({','.join(parts)})"
+
+
+_NAMES: dict[Any, tuple[str, ...]] = {}
+
+
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass."""
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(f.name for f in fields(kind))
+    return _NAMES[kind]
 
 
 _COMPARED: dict[Any, tuple[str, ...] | None] = {}
