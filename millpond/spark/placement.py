@@ -16,7 +16,7 @@ from millpond.spark.surroundings import Limits
 IN_DRIVER = Line(0.002, 1.5e-6)
 """What a step in the driver is expected to cost."""
 
-JOB_SECONDS = 0.15
+JOB_SECONDS = 0.06
 """What a job is expected to cost whatever it does."""
 
 WORKER_FACTOR = 1.5
