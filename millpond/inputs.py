@@ -219,7 +219,7 @@ class Inputs:
 
     def epoch_after(self, since: dict[str, int]) -> int:
         """An epoch of its own for a query that reads streams, by their queues, after times."""
-        self.moved()
+        self.moved()  # who registers next sees what comes from now on
         self._epoch += 1
         self.since[self._epoch] = since
         return self._epoch
@@ -239,10 +239,7 @@ class Inputs:
 
     def epoch_from(self, time: int) -> int:
         """An epoch of its own for a query that sees the streams from a time on."""
-        self._epoch += 1
-        self._moved = True  # who registers next sees what comes from now on
-        self.since[self._epoch] = {q.name: time - 1 for q in self._stream_queues()}
-        return self._epoch
+        return self.epoch_after({queue.name: time - 1 for queue in self._stream_queues()})
 
     def _stream_queues(self) -> list[Queue]:
         return [intake.queue for intake in self.streams.values()]

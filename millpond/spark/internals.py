@@ -131,7 +131,7 @@ def collected(frame: DataFrame, schema: pa.Schema) -> pa.Table:
 def run_tasks(session: SparkSession, count: int, task: Callable[[], T]) -> list[T]:
     """The answers of so many tasks on the executors, each of which calls a function.
 
-    Beginning a job the plain way takes thirty calls to the JVM, most of them for what is the same
+    Beginning a job the plain way takes forty calls to the JVM, most of them for what is the same
     in every job.
     """
     context = session.sparkContext
@@ -169,7 +169,8 @@ class _PreparedTasks:
 
     def __init__(self, context: Any) -> None:
         self.context = context
-        self._pickle: Any = CloudPickleSerializer
+        pickling: Any = CloudPickleSerializer  # has no types
+        self._pickled = pickling().dumps
         java = context._jvm
         self._function, self._rdd = java.SimplePythonFunction, java.PythonRDD
         self._surroundings = java.java.util.HashMap()
@@ -196,7 +197,7 @@ class _PreparedTasks:
             self._empty[count] = empty._jrdd.rdd(), empty._jrdd_deserializer
         nothing, deserializer = self._empty[count]
         told = (command, None, deserializer, self.context.serializer)
-        pickled = self._pickle().dumps(told)
+        pickled = self._pickled(told)
         if len(pickled) > self._most_bytes:
             return None
         function = self._function(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from pathlib import Path
 
-from millpond.spark.worker_process import OPEN_FILES, send_at_once
+from millpond.spark.worker_process import OPEN_FILES, Settled, send_at_once
 
 
 def test_every_socket_of_the_process_sends_at_once(tmp_path: Path) -> None:
@@ -20,3 +21,17 @@ def test_every_socket_of_the_process_sends_at_once(tmp_path: Path) -> None:
         send_at_once()
         assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert len(list(OPEN_FILES.iterdir())) == open_before
+
+
+def test_what_was_imported_is_left_out_of_the_search_for_garbage() -> None:
+    settle = Settled()
+    try:
+        settle()
+        frozen = gc.get_freeze_count()
+        assert frozen > 1000
+        later = [[] for _ in range(10_000)]
+        settle()
+        assert gc.get_freeze_count() <= frozen  # some may be gone, none has come
+        assert len(later) == 10_000
+    finally:
+        gc.unfreeze()
