@@ -18,8 +18,9 @@ from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.errors.exceptions.captured import convert_exception
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import Column, DataFrame, SparkSession, SQLContext
 from pyspark.sql.classic import column as classic
@@ -223,10 +224,23 @@ class _PreparedTasks:
         return java
 
     def answers(self, job: Any) -> list[Any]:
-        """What the tasks of a job answer: each one list of its answers, pickled."""
-        lists = job.collect()
+        """What the tasks of a job answer: each one list of its answers, pickled.
+
+        ``collect`` reads the code of the largest classes of Spark before every job, 8 ms long, to
+        clean what it sends of what need not be sent.
+        """
+        try:
+            lists = job.asJavaRDD().collectAsync().get()
+        except Py4JJavaError as error:
+            raise _told(error) from None
         unpickle = self.context.serializer.serializer.loads
         return [answer for i in range(len(lists)) for answer in unpickle(lists[i])]
+
+
+def _told(error: Any) -> BaseException:
+    """What PySpark would raise had the job been waited for where it was begun."""
+    cause = error.java_exception.getCause()
+    return error if cause is None else convert_exception(cause)
 
 
 def jvm(session: SparkSession) -> Any:
