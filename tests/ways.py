@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from millpond import Engine
 from millpond.planning.placement import edges
+from millpond.spark import rides
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
@@ -41,6 +42,8 @@ class Way:
     """The memory for queues; what does not fit is spilled, and pushes wait for room."""
     sharing: str = "auto"
     """Whether queries that differ in constants only run as one."""
+    repeated_rows: int = rides.REPEATED_ROWS
+    """From how many rows on all tasks of a ride do what one alone would do first."""
 
     @staticmethod
     def drawn(seed):
@@ -57,6 +60,7 @@ class Way:
             rng.choice((0.0, 0.0, 0.1)),
             rng.choice(("1 GB", "1 GB", "300 B")),
             rng.choice(("auto", "on", "off")),
+            rng.choice((rides.REPEATED_ROWS, 0)),
         )
 
     def engines(self, spark, **more):
@@ -74,6 +78,7 @@ class Way:
                 return Engine(settings, spark, store=directory)
 
             with (
+                repeated_from(self.repeated_rows),
                 repeated(rng, self.repeats),
                 moving_queues(rng, self.moves),
                 switching_places(rng, self.switches),
@@ -88,6 +93,16 @@ class Way:
                         shutil.rmtree(directory, ignore_errors=True)
 
         return made
+
+
+@contextlib.contextmanager
+def repeated_from(rows):
+    """Has the first work of a ride be done by all its tasks from so many rows on."""
+    usual, rides.REPEATED_ROWS = rides.REPEATED_ROWS, rows
+    try:
+        yield
+    finally:
+        rides.REPEATED_ROWS = usual
 
 
 @contextlib.contextmanager

@@ -67,6 +67,8 @@ class Place:
     """What of the output is written: what somebody needs when the step is over."""
     until: int = 0
     """When the step is over."""
+    is_silent: bool = False
+    """Whether nothing is written, for another task does the same and writes it."""
 
     @staticmethod
     def of(store: Store) -> Place:
@@ -89,13 +91,15 @@ class Place:
         part: str = "delta",
     ) -> Line:
         """Writes what changes in a bucket of the state, or of a part of it."""
-        if changes.num_rows == 0:
+        if changes.num_rows == 0 or self.is_silent:
             return {}
         path = f"{self.state}-{part}-{bucket}-{attempt}"
         return {part: STATES.write(name, form, version, changes, path, until).to_json()}
 
     def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
         """Writes a part of the step's output, as far as it is needed; the reference to it."""
+        if self.is_silent:
+            return {}
         made = {"made": table.num_rows, "made_bytes": table.nbytes}
         table = self.remains.of(table, self.until)
         if table.num_rows == 0:
@@ -209,24 +213,30 @@ class Rider:
     fresh: tuple[tuple[int, Portion], ...]
     """Whose output it reads, by the place in the ride, and what it makes of which times of it."""
 
-    def rows(self, outputs: list[pa.Table], bucket: int) -> pa.Table:
-        """What it works on in a bucket."""
+    def rows(self, outputs: list[pa.Table], bucket: int, is_repeated: bool) -> pa.Table:
+        """What it works on in a bucket; the first one's output is all of it if that is repeated."""
         schema = self.work.schema
-        tables = [
-            table.select(schema.names).cast(schema)
-            for source, portion in self.fresh
-            for table in portion.made_of(outputs[source])
-        ]
+        tables = []
+        for source, portion in self.fresh:
+            for table in portion.made_of(outputs[source]):
+                own = table.select(schema.names).cast(schema)
+                is_all = is_repeated and source == 0
+                tables.append(self.share.bucket(own, bucket) if is_all else own)
         known = self.share.rows(self.work.place.path(""), bucket, schema)
         return pa.concat_tables([known, *tables])
 
 
 @dataclass(frozen=True)
 class Ride:
-    """Several members of a virtual operator in one job: each task does the work of all of them."""
+    """Several members of a virtual operator in one job: each task does the work of all of them.
+
+    If there is work of ``others``, all tasks work on the first one's only bucket, for those that
+    ride to take theirs of what it puts out: the first task does so, the others do that work.
+    """
 
     first: Work
     riders: tuple[Rider, ...]
+    others: Work | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -241,13 +251,21 @@ class Ride:
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: a line for each member."""
         lines, outputs = list[Line](), list[pa.Table]()
-        for place, work in enumerate([self.first, *(rider.work for rider in self.riders)]):
+        for rider in (None, *self.riders):
             began = time.monotonic()
-            read = self.riders[place - 1].rows(outputs, bucket) if place else rows
-            line, output = work.run(read, bucket, attempt)
+            if rider is None:
+                line, output = self._run_first(rows, bucket, attempt)
+            else:
+                read = rider.rows(outputs, bucket, self.others is not None)
+                line, output = rider.work.run(read, bucket, attempt)
             lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
             outputs.append(output)
         return {"members": lines}, NOTHING
+
+    def _run_first(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+        if self.others is None:
+            return self.first.run(rows, bucket, attempt)
+        return (self.others if bucket else self.first).run(rows, 0, attempt)
 
 
 def lines_of_member(lines: list[Line], member: int) -> list[Line]:

@@ -94,19 +94,22 @@ class Share:
     portions: tuple[Portion, ...]
     keys: tuple[str, ...]
     tasks: int
+    is_whole: bool = False
+    """Whether every task gets all rows."""
 
     def rows(self, directory: Path, task: int, schema: pa.Schema) -> pa.Table:
         """The rows of a task."""
-        of_pieces = (0, 1) if self.keys else (task, self.tasks)
+        of_pieces = (0, 1) if self.keys or self.is_whole else (task, self.tasks)
         tables = [
-            self._bucket(table.select(schema.names).cast(schema), task)
+            self.bucket(table.select(schema.names).cast(schema), task)
             for portion in self.portions
             for table in portion.table(directory, *of_pieces)
         ]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
-    def _bucket(self, table: pa.Table, task: int) -> pa.Table:
-        if not self.keys or self.tasks == 1 or table.num_rows == 0:
+    def bucket(self, table: pa.Table, task: int) -> pa.Table:
+        """Of some rows those of a task."""
+        if self.is_whole or not self.keys or self.tasks == 1 or table.num_rows == 0:
             return table
         numbers = buckets([table[name] for name in self.keys], self.tasks)
         return table.filter(pa.array(np.asarray(numbers == task)))

@@ -69,14 +69,16 @@ class RunningKeyed(RunningOperator):
 
     def job(self, step: Step) -> Job:
         """The kernel, where the executors have the rows."""
-        keys = self.kernel.keys
+        keys, place = self.kernel.keys, self.write_place(step)
+        silent = replace(place, is_silent=True)
         return Job(
             [(reading, self.modes) for reading in step.readings],
-            self._work.on_executors(self.write_place(step), self.event_schema, step),
+            self._work.on_executors(place, self.event_schema, step),
             keys or ["_ts"],
             self.buckets,
             lambda lines: self.written(lines, self._work.following(lines, step.until)),
             is_for_all=not keys,
+            in_silence=None if keys else self._work.on_executors(silent, self.event_schema, step),
         )
 
 

@@ -67,6 +67,10 @@ class Job:
     outcome: Callable[[list[Line]], Outcome]
     is_for_all: bool = False
     """Whether buckets to which nothing came work too."""
+    in_silence: Work | None = None
+    """The same work, which writes nothing, if several tasks can repeat it on its only bucket."""
+    is_repeated: bool = False
+    """Whether all tasks work on all rows."""
 
 
 class RunningOperator:
@@ -326,7 +330,7 @@ class RunningOperator:
             rows = sum(reading.rows(*modes) for reading, modes in parts)
             most = min(limits.buckets, pieces(portions), rows // TASK_ROWS)
             tasks = buckets if keys else max(1, most)
-            share = Share(tuple(portions), tuple(keys), tasks)
+            share = Share(tuple(portions), tuple(keys), tasks, job.is_repeated)
             return lines_of_tasks(session, tasks, work, share)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
