@@ -6,7 +6,7 @@ the earlier end, with the product of their weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,12 @@ from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
 
 PAIRS = 1_000_000
 """So many pairs are looked at in one go; a join without keys may have many more."""
+
+MANY_PLACES = 4
+"""From so many places a row on, to look up when something is there is quicker than to look at it.
+
+A step that is longer than the windows has many rows of one key that never meet.
+"""
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,8 @@ def _meetings(new: Run, runs: Sequence[Run]) -> Iterator[tuple[Ints, list[Part]]
 def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
     """The places of rows with the same hash, found among a bounded number of pairs at a time."""
     first, end = run.places(new.hashes)
+    if int(np.sum(end - first)) > MANY_PLACES * len(first) and run.is_ordered:
+        first, end = _present(new, run, first, end)
     total = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(end - first, out=total[1:])
     for low in range(0, int(total[-1]), PAIRS):
@@ -125,6 +133,34 @@ def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
         same = run.hashes[at] == new.hashes[probe]
         if same.any():
             yield probe[same], at[same]
+
+
+def _present(new: Run, run: Run, first: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Where those begin and end that have the same hash and are there while a new row is.
+
+    The run is ordered by hash and start, and by hash and end.
+    """
+
+    def comes_before(places: Ints, rows: Ints, times: Ints, limits: Ints) -> Bools:
+        hashes, wanted = run.hashes[places], new.hashes[rows]
+        return (hashes < wanted) | ((hashes == wanted) & (times[places] < limits[rows]))
+
+    first = _searched(first, end, lambda at, rows: comes_before(at, rows, run.end, new.start + 1))
+    end = _searched(first, end, lambda at, rows: comes_before(at, rows, run.start, new.end))
+    return first, end
+
+
+def _searched(first: Ints, end: Ints, is_before: Callable[[Ints, Ints], Bools]) -> Ints:
+    """For each row, by halving, the first place of its own that does not come before it."""
+    low, high = first.copy(), end.copy()
+    rows = np.flatnonzero(low < high)
+    while len(rows):
+        middle = (low[rows] + high[rows]) // 2
+        before = is_before(middle, rows)
+        low[rows[before]] = middle[before] + 1
+        high[rows[~before]] = middle[~before]
+        rows = rows[low[rows] < high[rows]]
+    return low
 
 
 def _taken(parts: Sequence[Part], name: str) -> pa.Array:

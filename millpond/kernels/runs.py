@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,13 @@ class Run:
         return Run(
             table, hashes, start, end, weight, numbers, last_end, directory, first, last, size
         )
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether rows of one hash are in order of their starts, and of their ends."""
+        goes_on = self.hashes[1:] == self.hashes[:-1]
+        rises = (self.start[1:] >= self.start[:-1]) & (self.end[1:] >= self.end[:-1])
+        return bool(np.all(rises | ~goes_on))
 
     def places(self, hashes: Ints) -> tuple[Ints, Ints]:
         """For each hash, where those with the same first bits begin and end."""

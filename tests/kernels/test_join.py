@@ -79,6 +79,7 @@ def test_a_join_is_a_nested_loop_however_steps_are_cut(keys, small, left, right,
         patch.setattr(levels, "SMALL_ROWS", 1 if small else 1_024)
         patch.setattr(levels, "PARTS_A_LEVEL", 2 if small else 3)
         patch.setattr(join, "PAIRS", 3 if small else 1_000)
+        patch.setattr(join, "MANY_PLACES", 0 if small else 4)
         for end in until:
             new = [kernel.new_run(table(history, keys, after, end)) for history in (left, right)]
             output = joined(kernel, *new, *indexes)
@@ -116,6 +117,34 @@ def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch):
 
 
 @pytest.mark.slow
+def test_rows_of_a_key_meet_only_those_that_are_there_in_a_step_longer_than_the_windows(
+    monkeypatch,
+):
+    rng, kernel = np.random.default_rng(1), JoinKernel((pa.int32(),), TYPES[:1], TYPES[:1])
+    sides = []
+    for _ in range(2):
+        times, keys = np.arange(3_000), pa.array(rng.integers(0, 5, 3_000), pa.int32())
+        arrays = [times, times + 4, np.ones(3_000, dtype=np.int64), keys, keys]
+        names = ["_ts", "_te", "_w", "k0", "c0"]
+        sides.append(kernel.new_run(pa.table(dict(zip(names, arrays, strict=True)))))
+    looked_at = []
+    meetings = join._candidates
+
+    def counted(new, run):
+        for probe, at in meetings(new, run):
+            looked_at.append(len(probe))
+            yield probe, at
+
+    monkeypatch.setattr(join, "_candidates", counted)
+    indexes = kernel.index(0), kernel.index(1)
+    few = joined(kernel, *sides, *indexes)
+    assert sum(looked_at) == few.num_rows > 0
+    monkeypatch.setattr(join, "MANY_PLACES", 10**9)
+    looked_at.clear()
+    assert joined(kernel, *sides, *indexes).sort_by("_ts").num_rows == few.num_rows
+    assert sum(looked_at) > 100 * few.num_rows
+
+
 def test_what_cancels_and_what_ends_leaves_the_index():
     kernel = JoinKernel((pa.int64(),), (pa.int64(),), (pa.int64(),))
     index = kernel.index(0)
