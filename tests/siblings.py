@@ -27,6 +27,7 @@ MEMBERS = re.compile(
 PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
 WINDOWS = ("", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
 WINDOW = re.compile(r"\[[^\]]*\]")
+LENGTH = re.compile(r"\b(RANGE|ROWS) \d+")
 
 
 def sharing_case(seed, most=50, plain=0.5):
@@ -65,8 +66,8 @@ def plain_query(rng, case):
     stream = rng.choice(case.streams)
     name, type_ = rng.choice(stream.schema)
     where = condition(rng, name, type_)
-    window = rng.choice(WINDOWS)
     key, key_type = rng.choice(stream.schema)
+    window = plain_window(rng, key, condition(rng, name, type_))
     others = [
         (entry, column)
         for entry in case.streams + case.relations
@@ -91,6 +92,14 @@ def plain_query(rng, case):
             ),
         ]
     )
+
+
+def plain_window(rng, key, where):
+    """A window, often a Rows window over what a constant selects."""
+    if rng.random() < 0.6:
+        return rng.choice(WINDOWS)
+    by, slide = rng.choice(["", f"PARTITION BY {key} "]), rng.choice(["", "", " SLIDE 2"])
+    return f"[{by}ROWS {rng.randint(1, 4)}{slide} WHERE {where.replace('s.', '')}]"
 
 
 def condition(rng, name, type_):
@@ -183,7 +192,10 @@ def with_other_constants(rng, text):
             return found[0]
         return other_constant(rng, found[0])
 
-    return CONSTANT.sub(changed, MEMBERS.sub(lambda found: other_members(rng, found), text))
+    text = MEMBERS.sub(lambda found: other_members(rng, found), text)
+    if rng.random() < 0.5:
+        text = LENGTH.sub(lambda found: f"{found[1]} {rng.randint(1, 6)}", text)
+    return CONSTANT.sub(changed, text)
 
 
 def other_members(rng, found):

@@ -114,9 +114,12 @@ class RangeWindow(_Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowsWindow(_Unary):
-    """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements."""
+    """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements.
 
-    rows: int
+    In plans of many queries it may be a column, the same in all elements of a partition.
+    """
+
+    rows: int | Column
     slide_rows: int | None = None
     partition: tuple[Column, ...] = ()
 

@@ -185,11 +185,11 @@ class _Lifting:
                 return self._join(node, parts[0], parts[1])
             case Aggregate():
                 return self._aggregate(node, parts[0])
-            case RowsWindow() if node.slide_rows is None:
-                partition = (*node.partition, parts[0].tag)
-                return _Part(RowsWindow(parts[0].node, node.rows, None, partition), True)
-            case RangeWindow() if (match := self._match_under(node, parts[0])) is not None:
-                return _Part(replace(match, window=self._length(node)), True)
+            case RowsWindow(rows=int(length)):
+                return self._rows_window(node, parts[0], length)
+            case RangeWindow() if node.length_ticks and node.slide_ticks is None:
+                match = self._match_under(node, parts[0])
+                return _Part(replace(match, window=self._length(node.length_ticks)), True)
             case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
                 return _Part(node.with_inputs((parts[0].node,)), True)
             case Combine() | SetOperation():
@@ -294,10 +294,19 @@ class _Lifting:
         predicate: Expression | None,
         expressions: Sequence[Expression],
     ) -> _Part:
+        return _Part(self._matched(below, used, predicate, expressions), True)
+
+    def _matched(
+        self,
+        below: _Part,
+        used: list[int],
+        predicate: Expression | None,
+        expressions: Sequence[Expression],
+    ) -> Match:
         if self._is_late and not below.is_tagged and below.since is None:
             raise _NotLiftedError  # a relation's rows have come before the query
         types = tuple(self.constants[each].type for each in used)
-        match = Match(
+        return Match(
             below.node,
             below.is_tagged,
             tuple(used),
@@ -306,7 +315,6 @@ class _Lifting:
             tuple(expressions),
             below.since,
         )
-        return _Part(match, True)
 
     # -- the others ------------------------------------------------------------------------
 
@@ -322,20 +330,31 @@ class _Lifting:
             raise _NotLiftedError  # nothing is gained
         return self._match(part, [], None, part.columns)
 
-    def _match_under(self, window: RangeWindow, below: _Part) -> Match | None:
-        """The match right below a window whose length may be a constant, if nobody else reads it.
-
-        There rows are a query's own already. Where they are not, windows of all lengths read the
-        same rows: a length is a part of the shape then, and nothing is kept once a query.
-        """
-        is_plain = window.slide_ticks is None and bool(window.length_ticks)
-        is_read_once = self._readers[window.input] == 1
+    def _match_under(self, window: RangeWindow | RowsWindow, below: _Part) -> Match:
+        """The match of the rows that a window of a query's own length reads, which nobody else
+        reads: where it is right below, that one."""
         found = below.node
-        return found if is_plain and is_read_once and isinstance(found, Match) else None
+        if isinstance(found, Match) and self._readers[window.input] == 1:
+            return found
+        return self._matched(below, [], None, below.columns)
 
-    def _length(self, window: RangeWindow) -> int:
-        self.constants.append(Literal(window.length_ticks, Type.BIGINT))
+    def _length(self, length: int) -> int:
+        self.constants.append(Literal(length, Type.BIGINT))
         return len(self.constants) - 1
+
+    def _rows_window(self, node: RowsWindow, below: _Part, length: int) -> _Part:
+        """Each row says how many its query's window holds."""
+        match, number = self._match_under(node, below), self._length(length)
+        place = len(match.input.schema) + len(match.constants)
+        told = replace(
+            match,
+            constants=(*match.constants, number),
+            types=(*match.types, Type.BIGINT),
+            expressions=(*match.expressions, Column(place, Type.BIGINT, f"?{number + 1}")),
+        )
+        *columns, rows, tag = all_columns(told)
+        window = RowsWindow(told, rows, node.slide_rows, (*node.partition, tag))
+        return _Part(_project(window, (*columns, tag)), True)
 
     def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
         if node.kind != "inner":

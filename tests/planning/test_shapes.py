@@ -68,6 +68,19 @@ EQUAL = [
         "SELECT S.k FROM S [RANGE 6], T [RANGE 9] WHERE S.k = T.k AND S.k = 1",
     ),
     ("SELECT count(*) FROM S [NOW] WHERE k = 1", "SELECT count(*) FROM S [NOW] WHERE k = 2"),
+    ("SELECT k FROM S [ROWS 5 WHERE k = 1]", "SELECT k FROM S [ROWS 7 WHERE k = 2]"),
+    (
+        "SELECT k FROM S [PARTITION BY s ROWS 5 SLIDE 2 WHERE k = 1]",
+        "SELECT k FROM S [PARTITION BY s ROWS 7 SLIDE 2 WHERE k = 1]",
+    ),
+    (  # what reads the second window are a query's own elements, whoever else reads them
+        "SELECT a.k FROM (SELECT ISTREAM k FROM S WHERE k > 1) a [ROWS 5]",
+        "SELECT a.k FROM (SELECT ISTREAM k FROM S WHERE k > 1) a [ROWS 6]",
+    ),
+    (
+        "SELECT k, count(*) FROM (SELECT DISTINCT k, s FROM S WHERE v > 1) a [RANGE 5] GROUP BY k",
+        "SELECT k, count(*) FROM (SELECT DISTINCT k, s FROM S WHERE v > 1) a [RANGE 6] GROUP BY k",
+    ),
     (
         "SELECT S.k FROM S [RANGE 5], T [RANGE 9] WHERE S.k = T.k AND v > 1",
         "SELECT S.k FROM S [RANGE 5], T [RANGE 9] WHERE S.k = T.k AND v > 2",
@@ -99,6 +112,11 @@ DIFFERENT = [
         "SELECT count(*) FROM S [RANGE 4 SLIDE 2] WHERE k = 1",
         "SELECT count(*) FROM S [RANGE 6 SLIDE 2] WHERE k = 1",
     ),
+    (
+        "SELECT k FROM S [ROWS 5 SLIDE 2 WHERE k = 1]",
+        "SELECT k FROM S [ROWS 5 SLIDE 3 WHERE k = 1]",
+    ),
+    ("SELECT k FROM S [ROWS 5] WHERE k = 1", "SELECT k FROM S [ROWS 6] WHERE k = 1"),
     (  # nothing is selected below the windows: they read the same rows
         "SELECT k, count(*) FROM S [RANGE 5] GROUP BY k HAVING count(*) > 1",
         "SELECT k, count(*) FROM S [RANGE 7] GROUP BY k HAVING count(*) > 1",
@@ -114,7 +132,6 @@ def test_other_plans_have_other_shapes(shape, one, other):
 NONE = [
     "SELECT k, max(v) FROM S [RANGE 5] GROUP BY k",  # no constant
     "SELECT ts + ts FROM S WHERE k = 1",  # may fail: a failure is a query's own
-    "SELECT k FROM S [ROWS 5 SLIDE 2 WHERE k = 1]",  # slides count the tuples of a query
 ]
 
 
@@ -141,6 +158,16 @@ def test_a_window_over_what_is_selected_has_a_length_of_its_own(shape):
     assert str(lifted.plan).splitlines()[-2:] == [
         "      Match queries ON one_of(k, ?1), Window RANGE ?2",
         "        Stream S",
+    ]
+
+
+def test_a_rows_window_over_what_is_selected_has_a_length_of_its_own(shape):
+    lifted = shape("SELECT k, v FROM S [PARTITION BY s ROWS 5 WHERE k = 1]")
+    assert [str(each) for each in lifted.constants] == ["1", "5"]
+    assert str(lifted.plan).splitlines()[-3:] == [
+        "      Window PARTITION BY s, ~query ROWS ?2",
+        "        Match queries ON one_of(k, ?1)",
+        "          Stream S",
     ]
 
 
