@@ -29,6 +29,9 @@ WINDOWS = ("", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]
 WINDOW = re.compile(r"\[[^\]]*\]")
 LENGTH = re.compile(r"\b(RANGE|ROWS) \d+")
 
+SAMPLED = re.compile(r"\bFROM S\d s\b( \[[^\]]*\])?")
+RATES = (0.001, 20, 40, 40.5, 60, 100)
+
 
 def sharing_case(seed, most=50, plain=0.5):
     """A case with up to so many queries of a few shapes, registered and dropped at any time.
@@ -118,6 +121,17 @@ def constant_of(rng, type_):
     if type_ in domains:
         return literal(rng.choice(domains[type_]))
     return other_constant(rng, "1.5" if type_ == "DOUBLE" else "1")
+
+
+def with_samples(rng, case):
+    """The case with a sample of the first stream that a query reads, of any rate; nothing is
+    dropped, so that how far a query came does not matter."""
+    texts = {
+        name: SAMPLED.sub(lambda found: f"{found[0]} SAMPLE({rng.choice(RATES)})", text, count=1)
+        for name, text in case.queries.items()
+    }
+    schedule = [action for action in case.schedule if not isinstance(action, Drop)]
+    return replace(case, queries=texts, schedule=tuple(schedule))
 
 
 def with_siblings(rng, case, count):

@@ -72,6 +72,10 @@ class _Unary(Node):
         return self.input.is_stream
 
 
+DRAWS = 2**40
+"""The draw of an element in samples is one of so many numbers."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample(_Unary):
     """Keeps each stream element with probability ``percent`` / 100, decided by a hash."""
@@ -81,6 +85,11 @@ class Sample(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.input.is_stream, "Sample of a relation")
+
+    @property
+    def limit(self) -> int:
+        """Elements with smaller draws are kept."""
+        return round(self.percent / 100 * DRAWS)
 
     def label(self) -> str:
         return f"Sample {self.percent:g}%"

@@ -68,6 +68,13 @@ EQUAL = [
         "SELECT S.k FROM S [RANGE 6], T [RANGE 9] WHERE S.k = T.k AND S.k = 1",
     ),
     ("SELECT count(*) FROM S [NOW] WHERE k = 1", "SELECT count(*) FROM S [NOW] WHERE k = 2"),
+    ("SELECT k FROM S SAMPLE(5) WHERE k = 1", "SELECT k FROM S SAMPLE(7.5) WHERE k = 2"),
+    ("SELECT k FROM S SAMPLE(5)", "SELECT k FROM S SAMPLE(7.5)"),
+    ("SELECT k FROM S [ROWS 5]", "SELECT k FROM S [ROWS 7]"),
+    (
+        "SELECT k, avg(v) FROM S SAMPLE(5) [PARTITION BY k ROWS 5] GROUP BY k",
+        "SELECT k, avg(v) FROM S SAMPLE(7) [PARTITION BY k ROWS 7] GROUP BY k",
+    ),
     ("SELECT k FROM S [ROWS 5 WHERE k = 1]", "SELECT k FROM S [ROWS 7 WHERE k = 2]"),
     (
         "SELECT k FROM S [PARTITION BY s ROWS 5 SLIDE 2 WHERE k = 1]",
@@ -115,6 +122,10 @@ DIFFERENT = [
     (
         "SELECT k FROM S [ROWS 5 SLIDE 2 WHERE k = 1]",
         "SELECT k FROM S [ROWS 5 SLIDE 3 WHERE k = 1]",
+    ),
+    (  # nothing is selected below the aggregates: they are the same
+        "SELECT k, count(*) FROM S SAMPLE(5) [RANGE 5] GROUP BY k HAVING count(*) > 1",
+        "SELECT k, count(*) FROM S SAMPLE(7) [RANGE 5] GROUP BY k HAVING count(*) > 1",
     ),
     ("SELECT k FROM S [ROWS 5] WHERE k = 1", "SELECT k FROM S [ROWS 6] WHERE k = 1"),
     (  # nothing is selected below the windows: they read the same rows
@@ -169,6 +180,17 @@ def test_a_rows_window_over_what_is_selected_has_a_length_of_its_own(shape):
         "        Match queries ON one_of(k, ?1)",
         "          Stream S",
     ]
+
+
+def test_the_rate_of_a_sample_is_a_limit_below_which_draws_are(shape):
+    lifted = shape("SELECT ts FROM S SAMPLE(50) WHERE v < k AND k = 1 AND v > 2")
+    assert [str(each) for each in lifted.constants] == ["2.0", "1", str(2**39)]
+    assert str(lifted.plan).splitlines()[-1] == "      Stream S"
+    assert "AND (v > ?1)) AND one_of(k, ?2)) AND (draw < ?3))" in str(lifted.plan)
+
+
+def test_a_sample_of_what_a_query_computes_is_its_own(shape):
+    assert shape("SELECT k FROM (SELECT ISTREAM k FROM S WHERE k > 1) a SAMPLE(5)") is None
 
 
 def test_a_late_query_is_tagged_where_its_streams_are_read(shape):
