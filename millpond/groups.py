@@ -99,6 +99,16 @@ class Shapes:
         return lift(self.plan, can_lower, is_late=True)
 
     @property
+    def whole(self) -> tuple[Node | None, int]:
+        """What runs once however many queries have it, where queries stand alone."""
+        return self.plan, self.epoch
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether it differs from others of its shape in windows and samples only."""
+        return self.usual is not None and self.usual.is_of_windows
+
+    @property
     def usual_name(self) -> str | None:
         """The group it belongs to with others that begin when it does."""
         return None if self.usual is None else f"~{self.usual.shape[:12]}@{self.epoch}"
@@ -130,6 +140,8 @@ class Groups:
         self._groups: dict[str, Group] = {}
         self._of: dict[str, tuple[Group, int]] = {}
         self._alone: dict[str, Shapes] = {}
+        self._plans: Counter[tuple[Node | None, int]] = Counter()
+        """How many queries standing alone have a plan that began at a time."""
         self._outlines: Counter[int] = Counter()
         """How many groups, and queries standing alone, have plans of an outline."""
         self._unlifted: dict[int, dict[str, Shapes]] = {}
@@ -158,6 +170,8 @@ class Groups:
             return None
         for each in self._unlifted.pop(shapes.outline, {}).values():
             self._waiting.update(each.names)
+        if sharing != "on" and shapes.is_of_windows and self._plans[shapes.whole]:
+            return None  # all its operators run already
         there = [name for name in shapes.names if name in self._groups]
         if there:
             return there[0]
@@ -168,6 +182,7 @@ class Groups:
         """A query runs by itself; another one of its shape founds a group."""
         if shapes.plan is not None:
             self._alone[query.lower()] = shapes
+            self._plans[shapes.whole] += 1
             self._outlines[shapes.outline] += 1
             self._unlifted.setdefault(shapes.outline, {})[query.lower()] = shapes
 
@@ -220,6 +235,7 @@ class Groups:
         key = query.lower()
         alone = self._alone.pop(key, None)
         if alone is not None:
+            self._plans[alone.whole] -= 1
             self._outlines[alone.outline] -= 1
             if self._unlifted.get(alone.outline, {}).pop(key, None) is None:
                 self._waiting.subtract(alone.names)

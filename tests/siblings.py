@@ -27,6 +27,10 @@ MEMBERS = re.compile(
 PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
 WINDOWS = ("", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
 WINDOW = re.compile(r"\[[^\]]*\]")
+LENGTH = re.compile(r"\b(RANGE|ROWS) \d+")
+
+SAMPLED = re.compile(r"\bFROM S\d s\b( \[[^\]]*\])?")
+RATES = (0.001, 20, 40, 40.5, 60, 100)
 
 
 def sharing_case(seed, most=50, plain=0.5):
@@ -65,8 +69,8 @@ def plain_query(rng, case):
     stream = rng.choice(case.streams)
     name, type_ = rng.choice(stream.schema)
     where = condition(rng, name, type_)
-    window = rng.choice(WINDOWS)
     key, key_type = rng.choice(stream.schema)
+    window = plain_window(rng, key, condition(rng, name, type_))
     others = [
         (entry, column)
         for entry in case.streams + case.relations
@@ -93,6 +97,14 @@ def plain_query(rng, case):
     )
 
 
+def plain_window(rng, key, where):
+    """A window, often a Rows window over what a constant selects."""
+    if rng.random() < 0.6:
+        return rng.choice(WINDOWS)
+    by, slide = rng.choice(["", f"PARTITION BY {key} "]), rng.choice(["", "", " SLIDE 2"])
+    return f"[{by}ROWS {rng.randint(1, 4)}{slide} WHERE {where.replace('s.', '')}]"
+
+
 def condition(rng, name, type_):
     """A column compared with constants."""
     if rng.random() < 0.3:
@@ -109,6 +121,17 @@ def constant_of(rng, type_):
     if type_ in domains:
         return literal(rng.choice(domains[type_]))
     return other_constant(rng, "1.5" if type_ == "DOUBLE" else "1")
+
+
+def with_samples(rng, case):
+    """The case with a sample of the first stream that a query reads, of any rate; nothing is
+    dropped, so that how far a query came does not matter."""
+    texts = {
+        name: SAMPLED.sub(lambda found: f"{found[0]} SAMPLE({rng.choice(RATES)})", text, count=1)
+        for name, text in case.queries.items()
+    }
+    schedule = [action for action in case.schedule if not isinstance(action, Drop)]
+    return replace(case, queries=texts, schedule=tuple(schedule))
 
 
 def with_siblings(rng, case, count):
@@ -183,7 +206,10 @@ def with_other_constants(rng, text):
             return found[0]
         return other_constant(rng, found[0])
 
-    return CONSTANT.sub(changed, MEMBERS.sub(lambda found: other_members(rng, found), text))
+    text = MEMBERS.sub(lambda found: other_members(rng, found), text)
+    if rng.random() < 0.5:
+        text = LENGTH.sub(lambda found: f"{found[1]} {rng.randint(1, 6)}", text)
+    return CONSTANT.sub(changed, text)
 
 
 def other_members(rng, found):

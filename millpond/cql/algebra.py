@@ -72,6 +72,10 @@ class _Unary(Node):
         return self.input.is_stream
 
 
+DRAWS = 2**40
+"""The draw of an element in samples is one of so many numbers."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample(_Unary):
     """Keeps each stream element with probability ``percent`` / 100, decided by a hash."""
@@ -81,6 +85,11 @@ class Sample(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.input.is_stream, "Sample of a relation")
+
+    @property
+    def limit(self) -> int:
+        """Elements with smaller draws are kept."""
+        return round(self.percent / 100 * DRAWS)
 
     def label(self) -> str:
         return f"Sample {self.percent:g}%"
@@ -114,9 +123,12 @@ class RangeWindow(_Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowsWindow(_Unary):
-    """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements."""
+    """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements.
 
-    rows: int
+    In plans of many queries it may be a column, the same in all elements of a partition.
+    """
+
+    rows: int | Column
     slide_rows: int | None = None
     partition: tuple[Column, ...] = ()
 

@@ -22,6 +22,7 @@ from millpond.cql.expressions import Call, Column, Expression
 from millpond.kernels.columns import integers
 from millpond.kernels.expressions import Columns, Condition, Program
 from millpond.kernels.groups import Bools, Floats, Ints
+from millpond.kernels.sampling import draws_of, hash_longs
 from millpond.planning.nodes import choice_in
 from millpond.planning.predicates import FLIPPED, columns_used, conjuncts
 from millpond.schema import Type
@@ -47,7 +48,8 @@ class Matching:
 
     ``is_tagged``: the last column of the input is the number of the query a row belongs to.
     ``since``: the stream that a query sees after a time of its own. ``window``: which constant
-    says how long rows of a stream are there, in ticks; they become elements.
+    says how long rows of a stream are there, in ticks; they become elements. ``draws``: the hash
+    with which those of a stream's tuples begin, if the draw of each is one more column, the last.
     """
 
     width: int
@@ -57,6 +59,7 @@ class Matching:
     expressions: tuple[Expression, ...]
     since: str | None = None
     window: int | None = None
+    draws: int | None = None
 
 
 class Constants:
@@ -95,6 +98,10 @@ class Matcher:
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The pairs that match, as the columns of time, the expressions, and the query's number."""
+        if self._matching.draws is not None:
+            first = np.array([self._matching.draws], np.uint64)
+            draws = draws_of(hash_longs(integers(table["_seq"]), first))
+            table = table.append_column("_draw", pa.array(draws))
         whole = [self._part(part) for part in self._parts(table)]
         none = np.zeros(0, np.int64)
         return pa.concat_tables(whole or [self._paired(table, none, none, self._whole)])

@@ -21,12 +21,13 @@ class RowsWindowKernel:
     """Stream elements ``c0…`` with ``k0…`` (the partition) in; relation elements out.
 
     The i-th element of a partition enters when the count reaches the next multiple of the slide at
-    or after i, and leaves when it reaches the next one at or after i + rows.
+    or after i, and leaves when it reaches the next one at or after i + rows. ``rows`` is a number,
+    or the data column that says it, the same in all elements of a partition.
     """
 
     key_types: tuple[pa.DataType, ...]
     types: tuple[pa.DataType, ...]
-    rows: int
+    rows: int | str
     slide: int
     is_base: bool
 
@@ -81,7 +82,8 @@ class RowsWindowKernel:
         counts = np.bincount(own, minlength=len(before))
         offsets = np.append(0, np.cumsum(counts))[:-1]
         clock = _Clock(time, offsets, before, before + counts)
-        kept = self._needed(members, number, clock)
+        lengths = self._lengths(events, codes[: events.num_rows], len(before))
+        kept = self._needed(members, number, clock, lengths)
         at = np.argsort(number, kind="stable")
         kept_code = at[np.searchsorted(number[at], integers(kept["_g"]))]
         index = before[own] + 1 + np.arange(len(own)) - offsets[own]
@@ -91,7 +93,7 @@ class RowsWindowKernel:
         rows = pa.concat_tables(
             [kept.select(self.columns), new.cast(kept.select(self.columns).schema)]
         )
-        enter, leave = self._next(place), self._next(place + self.rows)
+        enter, leave = self._next(place), self._next(place + lengths[code])
         output = self._output(rows, code, enter, leave, clock)
         was_kept = np.arange(len(code)) < len(kept_code)
         stays = leave > clock.now[code]
@@ -106,11 +108,19 @@ class RowsWindowKernel:
         new_state = pa.Table.from_arrays(groups, schema=self.state_schema)
         return output, new_state, merged_members([changes])
 
+    def _lengths(self, events: pa.Table, codes: Ints, count: int) -> Ints:
+        """How many rows the window of each partition holds; where nothing comes any will do."""
+        if not isinstance(self.rows, str):
+            return np.full(count, self.rows, np.int64)
+        lengths = np.ones(count, np.int64)
+        lengths[codes] = integers(events[self.rows])
+        return lengths
+
     def _next(self, number: Ints) -> Ints:
         """The multiple of the slide at or after a count."""
         return -(-number // self.slide) * self.slide
 
-    def _needed(self, members: MemberIndex, number: Ints, clock: _Clock) -> pa.Table:
+    def _needed(self, members: MemberIndex, number: Ints, clock: _Clock, lengths: Ints) -> pa.Table:
         """The kept elements that enter or leave in the step.
 
         The count reaches multiples of the slide from the one after ``passed`` to ``reached``.
@@ -118,9 +128,9 @@ class RowsWindowKernel:
         passed = clock.before // self.slide * self.slide
         reached = clock.now // self.slide * self.slide
         group = np.concatenate([number, number])
-        low = np.concatenate([passed - self.rows + 1, passed + 1])
+        low = np.concatenate([passed - lengths + 1, passed + 1])
         high = np.concatenate(
-            [np.minimum(reached - self.rows, passed), np.minimum(reached, clock.before)]
+            [np.minimum(reached - lengths, passed), np.minimum(reached, clock.before)]
         )
         moving = np.flatnonzero(high >= low)
         return members.between(group[moving], low[moving], high[moving])

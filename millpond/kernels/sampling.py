@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millpond.cql.algebra import Sample
+from millpond.cql.algebra import DRAWS, Sample
 from millpond.kernels.columns import flat
 from millpond.kernels.groups import Bools, Ints
 
@@ -34,9 +34,13 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 def is_sampled(sample: Sample, hashes: Hashes) -> Bools:
     """Whether tuples with these hashes are kept."""
-    limit = round(sample.percent / 100 * 2**40)
-    kept: Bools = (hashes & np.uint64(2**40 - 1)) < np.uint64(limit)
+    kept: Bools = draws_of(hashes) < sample.limit
     return kept
+
+
+def draws_of(hashes: Hashes) -> Ints:
+    """The draws of tuples with these hashes."""
+    return (hashes & np.uint64(DRAWS - 1)).astype(np.int64)
 
 
 def hash_of_stream(seed: int, queue: str) -> Hashes:

@@ -110,7 +110,8 @@ class Match(Node):
     Expressions see the columns of the input and behind them some of the query's constants. If the
     input ``is_tagged`` each row belongs to one query already. ``since``: a query sees of this
     stream what comes after a time of its own. ``window``: rows of a stream are there as long as the
-    constant in this place says, in ticks.
+    constant in this place says, in ticks. ``draws``: the last column that expressions see of the
+    input is a tuple's draw, by which samples of this stream decide.
     """
 
     input: Node
@@ -121,6 +122,12 @@ class Match(Node):
     expressions: tuple[Expression, ...]
     since: str | None = None
     window: int | None = None
+    draws: str | None = None
+
+    @property
+    def width(self) -> int:
+        """How many columns expressions see before the constants."""
+        return len(self.input.schema) + (self.draws is not None)
 
     @cached_property
     def schema(self) -> Schema:

@@ -221,7 +221,7 @@ class RowsWindowOperator(Operator):
     """The last rows of a stream, of each partition."""
 
     input: Node
-    rows: int
+    rows: int | Column
     slide_rows: int | None
     partition: tuple[Column, ...]
 

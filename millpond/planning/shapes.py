@@ -73,6 +73,8 @@ class Lifted:
     constants: tuple[Constant, ...]
     streams: tuple[str, ...]
     """The streams that a late plan reads: after which times is for each query to say."""
+    is_of_windows: bool = False
+    """Whether queries differ in windows and samples only, and each has all rows as its own."""
 
     @property
     def shape(self) -> str:
@@ -87,14 +89,12 @@ def lift(
 
     ``can_compute``: whether an expression can be computed where rows are matched.
     """
-    lifting = _Lifting(plan, can_compute, is_late)
-    try:
-        whole = lifting.whole()
-    except _NotLiftedError:
-        return None
-    if not whole.is_tagged:
-        return None
-    return Lifted(whole.node, tuple(lifting.constants), tuple(sorted(lifting.streams)))
+    lifted = _Lifting(plan, can_compute, is_late).lifted()
+    if lifted is not None or not any(isinstance(node, RowsWindow | Sample) for node in plan.walk()):
+        return lifted
+    if is_late and _Lifting(plan, can_compute, is_late=False).lifted() is not None:
+        return None  # what those that begin together share is more
+    return _Lifting(plan, can_compute, is_late, is_of_windows=True).lifted()
 
 
 @follows_from_inputs
@@ -132,12 +132,18 @@ class _Part:
 
 class _Lifting:
     def __init__(
-        self, plan: Node, can_compute: Callable[[Expression], bool], is_late: bool
+        self,
+        plan: Node,
+        can_compute: Callable[[Expression], bool],
+        is_late: bool,
+        is_of_windows: bool = False,
     ) -> None:
+        """``is_of_windows``: no constant but those of windows and samples tells queries apart."""
         self.constants: list[Constant] = []
         self.streams: set[str] = set()
         self._can_compute = can_compute
         self._is_late = is_late
+        self._is_of_windows = is_of_windows
         self._plan = plan
         self._parts: dict[Node, _Part] = {}
         self._readers: dict[Node, int] = {}
@@ -145,7 +151,18 @@ class _Lifting:
             for below in node.inputs:
                 self._readers[below] = self._readers.get(below, 0) + 1
 
-    def whole(self) -> _Part:
+    def lifted(self) -> Lifted | None:
+        """The shape, if there is one."""
+        try:
+            whole = self._whole()
+        except _NotLiftedError:
+            return None
+        if not whole.is_tagged:
+            return None
+        streams = tuple(sorted(self.streams))
+        return Lifted(whole.node, tuple(self.constants), streams, self._is_of_windows)
+
+    def _whole(self) -> _Part:
         stack = [self._plan]
         while stack:  # inputs first
             waiting = [each for each in _followed(stack[-1]) if each not in self._parts]
@@ -167,10 +184,9 @@ class _Lifting:
             case Filter() | Project():
                 return self._selected(node, self._parts[node.input])
             case Sample():
-                below = self._parts[node.input]
-                if below.is_tagged:
-                    raise _NotLiftedError
-                return replace(below, node=node)
+                return self._sample(node, self._parts[node.input])
+            case RowsWindow(rows=int(length)) if self._is_of_windows:
+                return self._rows_window(node, self._parts[node.input], length)
             case Snapshots():
                 return self._snapshots(node)
         parts = [self._settled(self._parts[each]) for each in node.inputs]
@@ -185,11 +201,11 @@ class _Lifting:
                 return self._join(node, parts[0], parts[1])
             case Aggregate():
                 return self._aggregate(node, parts[0])
-            case RowsWindow() if node.slide_rows is None:
-                partition = (*node.partition, parts[0].tag)
-                return _Part(RowsWindow(parts[0].node, node.rows, None, partition), True)
-            case RangeWindow() if (match := self._match_under(node, parts[0])) is not None:
-                return _Part(replace(match, window=self._length(node)), True)
+            case RowsWindow(rows=int(length)):
+                return self._rows_window(node, parts[0], length)
+            case RangeWindow() if node.length_ticks and node.slide_ticks is None:
+                match = self._match_under(node, parts[0])
+                return _Part(replace(match, window=self._constant(node.length_ticks)), True)
             case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
                 return _Part(node.with_inputs((parts[0].node,)), True)
             case Combine() | SetOperation():
@@ -294,6 +310,15 @@ class _Lifting:
         predicate: Expression | None,
         expressions: Sequence[Expression],
     ) -> _Part:
+        return _Part(self._matched(below, used, predicate, expressions), True)
+
+    def _matched(
+        self,
+        below: _Part,
+        used: list[int],
+        predicate: Expression | None,
+        expressions: Sequence[Expression],
+    ) -> Match:
         if self._is_late and not below.is_tagged and below.since is None:
             raise _NotLiftedError  # a relation's rows have come before the query
         types = tuple(self.constants[each].type for each in used)
@@ -306,7 +331,43 @@ class _Lifting:
             tuple(expressions),
             below.since,
         )
-        return _Part(match, True)
+        return match if below.is_tagged else self._sampled(match)
+
+    # -- samples ---------------------------------------------------------------------------
+
+    def _sample(self, node: Sample, below: _Part) -> _Part:
+        if below.is_tagged:
+            raise _NotLiftedError
+        part = replace(below, node=node)
+        if self._is_of_windows and _unsampled(node) is not None:
+            return self._match(part, [], None, part.columns)
+        return part
+
+    def _sampled(self, match: Match) -> Match:
+        """With a sample below it: its rate becomes a constant, below which draws have to be."""
+        found = _unsampled(match.input)
+        if found is None:
+            return match
+        bare, sample, stream = found
+        width, number = match.width, self._constant(sample.limit)
+        places = {i: i + (i >= width) for i in range(width + len(match.constants))}
+        draw = Column(width, Type.BIGINT, "draw")
+        limit = Column(width + 1 + len(match.constants), Type.BIGINT, f"?{number + 1}")
+        parts = [remap(part, places) for part in conjuncts(match.predicate)]
+        return replace(
+            match,
+            input=bare,
+            constants=(*match.constants, number),
+            types=(*match.types, Type.BIGINT),
+            predicate=conjoin([*parts, Call("<", (draw, limit), Type.BOOLEAN)]),
+            expressions=tuple(remap(each, places) for each in match.expressions),
+            draws=stream,
+        )
+
+    def _constant(self, number: int) -> int:
+        """Which of the constants a number is that is none of an expression."""
+        self.constants.append(Literal(number, Type.BIGINT))
+        return len(self.constants) - 1
 
     # -- the others ------------------------------------------------------------------------
 
@@ -322,20 +383,27 @@ class _Lifting:
             raise _NotLiftedError  # nothing is gained
         return self._match(part, [], None, part.columns)
 
-    def _match_under(self, window: RangeWindow, below: _Part) -> Match | None:
-        """The match right below a window whose length may be a constant, if nobody else reads it.
-
-        There rows are a query's own already. Where they are not, windows of all lengths read the
-        same rows: a length is a part of the shape then, and nothing is kept once a query.
-        """
-        is_plain = window.slide_ticks is None and bool(window.length_ticks)
-        is_read_once = self._readers[window.input] == 1
+    def _match_under(self, window: RangeWindow | RowsWindow, below: _Part) -> Match:
+        """The match of the rows that a window of a query's own length reads, which nobody else
+        reads: where it is right below, that one."""
         found = below.node
-        return found if is_plain and is_read_once and isinstance(found, Match) else None
+        if isinstance(found, Match) and self._readers[window.input] == 1:
+            return found
+        return self._matched(below, [], None, below.columns)
 
-    def _length(self, window: RangeWindow) -> int:
-        self.constants.append(Literal(window.length_ticks, Type.BIGINT))
-        return len(self.constants) - 1
+    def _rows_window(self, node: RowsWindow, below: _Part, length: int) -> _Part:
+        """Each row says how many its query's window holds."""
+        match, number = self._match_under(node, below), self._constant(length)
+        place = match.width + len(match.constants)
+        told = replace(
+            match,
+            constants=(*match.constants, number),
+            types=(*match.types, Type.BIGINT),
+            expressions=(*match.expressions, Column(place, Type.BIGINT, f"?{number + 1}")),
+        )
+        *columns, rows, tag = all_columns(told)
+        window = RowsWindow(told, rows, node.slide_rows, (*node.partition, tag))
+        return _Part(_project(window, (*columns, tag)), True)
 
     def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
         if node.kind != "inner":
@@ -454,6 +522,28 @@ def _constant_last(part: Expression) -> Expression:
     return part
 
 
+def _unsampled(node: Node) -> tuple[Node, Sample, str] | None:
+    """What is read of a base stream without the sample that is taken of it, that, and the stream.
+
+    Tuples are drawn by their numbers, so it does not matter whether they are drawn before or after
+    a selection.
+    """
+    above: list[Node] = []
+    while isinstance(node, Filter | Project) and not any(map(may_fail, expressions_of(node))):
+        above.append(node)
+        node = node.input
+    if not isinstance(node, Sample):
+        return None
+    bare = scan = node.input
+    while isinstance(scan, Filter | Project):
+        scan = scan.input
+    if not isinstance(scan, StreamScan):
+        return None
+    for each in reversed(above):
+        bare = each.with_inputs((bare,))
+    return bare, node, scan.name.lower()
+
+
 def _followed(node: Node) -> tuple[Node, ...]:
     """The inputs that are tagged where needed: when an Rstream speaks is the same for all."""
     return (node.input,) if isinstance(node, Snapshots) else node.inputs
@@ -467,7 +557,7 @@ def _in_one(
     expressions: Sequence[Expression],
 ) -> Match:
     """A match, and a selection or projection of what it gives, with further constants."""
-    width, count = len(lower.input.schema), len(lower.constants)
+    width, count = lower.width, len(lower.constants)
     places = (
         *lower.expressions,
         Column(width, Type.BIGINT),  # the tag, which no expression reads
@@ -486,4 +576,5 @@ def _in_one(
         tuple(substitute(each, places) for each in expressions),
         lower.since,
         lower.window,
+        lower.draws,
     )

@@ -127,13 +127,13 @@ def _beyond(window: Node | None, queue: Queue, now: int, gone: int) -> str:
             if now - ticks - (slide or 0) > gone:
                 return ""
             return "the window reaches back further"
-        case RowsWindow(partition=()):
+        case RowsWindow(partition=(), rows=int(rows)):
             below = list(window.walk())
             plain = all(isinstance(node, RowsWindow | StreamScan) for node in below)
             slide = window.slide_rows or 0
-            if plain and queue.waiting(gone, now) >= window.rows + slide:
+            if plain and queue.waiting(gone, now) >= rows + slide:
                 return ""
-            return f"fewer than {window.rows} rows are retained for sure"
+            return f"fewer than {rows} rows are retained for sure"
         case RowsWindow():
             return "rows of a partition may be older than all that is retained"
     return "an unbounded window needs all that ever came"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
-from millpond.cql.algebra import Sample
+from millpond.cql.algebra import DRAWS, Sample
 from millpond.planning.branches import Branch, Outputs
 from millpond.planning.predicates import conjuncts, substitute
 from millpond.schema import FOREVER
@@ -82,6 +82,5 @@ class BranchColumns:
 
     def _is_sampled(self, sample: Sample, *identity: SparkColumn) -> SparkColumn:
         """By a hash of the tuple's identity, so that no cut and no schedule matters."""
-        limit = round(sample.percent / 100 * 2**40)
         marker = F.xxhash64(F.lit(self._seed), F.lit(self._branch.leaf.queue), *identity)
-        return F.pmod(marker, F.lit(2**40)) < limit
+        return F.pmod(marker, F.lit(DRAWS)) < sample.limit

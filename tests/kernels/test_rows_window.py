@@ -97,6 +97,28 @@ def test_the_last_rows_of_a_computed_stream(elements, rows, slide, partition, un
         assert found[instant] == window(ordered, instant, rows, slide, partition)
 
 
+@pytest.mark.slow
+@examples(80)
+@given(ELEMENTS, st.lists(st.integers(1, 5), min_size=3, max_size=3), st.integers(1, 3), cuts())
+def test_partitions_have_lengths_of_their_own(elements, lengths, slide, until):
+    """Of many queries in one operator each is a partition, and its elements say how many it has."""
+    rows_of = dict(zip([1, 2, None], lengths, strict=True))
+    records = [
+        dict(zip(NAMES, (rows_of[row[0]], *row[1:]), strict=True))
+        | {"k0": row[0], "_ts": ts, "_seq": seq}
+        for seq, (ts, row) in enumerate(elements)
+    ]
+    kernel = RowsWindowKernel((pa.int32(),), TYPES, "c0", slide, is_base=True)
+    found, _ = run(kernel, records, "_seq", until)
+    ordered = sorted(enumerate(elements), key=lambda e: (e[1][0], e[0]))
+    for instant in INSTANTS:
+        expected = Counter()
+        for query, rows in rows_of.items():
+            own = [(ts, (rows, *row[1:])) for _, (ts, row) in ordered if row[0] == query]
+            expected.update(window(own, instant, rows, slide, ()))
+        assert found[instant] == dict(expected)
+
+
 @pytest.mark.parametrize("slide", [1, 3])
 def test_state_does_not_grow_with_the_age_of_the_stream(slide):
     records = [

@@ -68,6 +68,26 @@ EQUAL = [
         "SELECT S.k FROM S [RANGE 6], T [RANGE 9] WHERE S.k = T.k AND S.k = 1",
     ),
     ("SELECT count(*) FROM S [NOW] WHERE k = 1", "SELECT count(*) FROM S [NOW] WHERE k = 2"),
+    ("SELECT k FROM S SAMPLE(5) WHERE k = 1", "SELECT k FROM S SAMPLE(7.5) WHERE k = 2"),
+    ("SELECT k FROM S SAMPLE(5)", "SELECT k FROM S SAMPLE(7.5)"),
+    ("SELECT k FROM S [ROWS 5]", "SELECT k FROM S [ROWS 7]"),
+    (
+        "SELECT k, avg(v) FROM S SAMPLE(5) [PARTITION BY k ROWS 5] GROUP BY k",
+        "SELECT k, avg(v) FROM S SAMPLE(7) [PARTITION BY k ROWS 7] GROUP BY k",
+    ),
+    ("SELECT k FROM S [ROWS 5 WHERE k = 1]", "SELECT k FROM S [ROWS 7 WHERE k = 2]"),
+    (
+        "SELECT k FROM S [PARTITION BY s ROWS 5 SLIDE 2 WHERE k = 1]",
+        "SELECT k FROM S [PARTITION BY s ROWS 7 SLIDE 2 WHERE k = 1]",
+    ),
+    (  # what reads the second window are a query's own elements, whoever else reads them
+        "SELECT a.k FROM (SELECT ISTREAM k FROM S WHERE k > 1) a [ROWS 5]",
+        "SELECT a.k FROM (SELECT ISTREAM k FROM S WHERE k > 1) a [ROWS 6]",
+    ),
+    (
+        "SELECT k, count(*) FROM (SELECT DISTINCT k, s FROM S WHERE v > 1) a [RANGE 5] GROUP BY k",
+        "SELECT k, count(*) FROM (SELECT DISTINCT k, s FROM S WHERE v > 1) a [RANGE 6] GROUP BY k",
+    ),
     (
         "SELECT S.k FROM S [RANGE 5], T [RANGE 9] WHERE S.k = T.k AND v > 1",
         "SELECT S.k FROM S [RANGE 5], T [RANGE 9] WHERE S.k = T.k AND v > 2",
@@ -99,6 +119,15 @@ DIFFERENT = [
         "SELECT count(*) FROM S [RANGE 4 SLIDE 2] WHERE k = 1",
         "SELECT count(*) FROM S [RANGE 6 SLIDE 2] WHERE k = 1",
     ),
+    (
+        "SELECT k FROM S [ROWS 5 SLIDE 2 WHERE k = 1]",
+        "SELECT k FROM S [ROWS 5 SLIDE 3 WHERE k = 1]",
+    ),
+    (  # nothing is selected below the aggregates: they are the same
+        "SELECT k, count(*) FROM S SAMPLE(5) [RANGE 5] GROUP BY k HAVING count(*) > 1",
+        "SELECT k, count(*) FROM S SAMPLE(7) [RANGE 5] GROUP BY k HAVING count(*) > 1",
+    ),
+    ("SELECT k FROM S [ROWS 5] WHERE k = 1", "SELECT k FROM S [ROWS 6] WHERE k = 1"),
     (  # nothing is selected below the windows: they read the same rows
         "SELECT k, count(*) FROM S [RANGE 5] GROUP BY k HAVING count(*) > 1",
         "SELECT k, count(*) FROM S [RANGE 7] GROUP BY k HAVING count(*) > 1",
@@ -114,7 +143,6 @@ def test_other_plans_have_other_shapes(shape, one, other):
 NONE = [
     "SELECT k, max(v) FROM S [RANGE 5] GROUP BY k",  # no constant
     "SELECT ts + ts FROM S WHERE k = 1",  # may fail: a failure is a query's own
-    "SELECT k FROM S [ROWS 5 SLIDE 2 WHERE k = 1]",  # slides count the tuples of a query
 ]
 
 
@@ -142,6 +170,27 @@ def test_a_window_over_what_is_selected_has_a_length_of_its_own(shape):
         "      Match queries ON one_of(k, ?1), Window RANGE ?2",
         "        Stream S",
     ]
+
+
+def test_a_rows_window_over_what_is_selected_has_a_length_of_its_own(shape):
+    lifted = shape("SELECT k, v FROM S [PARTITION BY s ROWS 5 WHERE k = 1]")
+    assert [str(each) for each in lifted.constants] == ["1", "5"]
+    assert str(lifted.plan).splitlines()[-3:] == [
+        "      Window PARTITION BY s, ~query ROWS ?2",
+        "        Match queries ON one_of(k, ?1)",
+        "          Stream S",
+    ]
+
+
+def test_the_rate_of_a_sample_is_a_limit_below_which_draws_are(shape):
+    lifted = shape("SELECT ts FROM S SAMPLE(50) WHERE v < k AND k = 1 AND v > 2")
+    assert [str(each) for each in lifted.constants] == ["2.0", "1", str(2**39)]
+    assert str(lifted.plan).splitlines()[-1] == "      Stream S"
+    assert "AND (v > ?1)) AND one_of(k, ?2)) AND (draw < ?3))" in str(lifted.plan)
+
+
+def test_a_sample_of_what_a_query_computes_is_its_own(shape):
+    assert shape("SELECT k FROM (SELECT ISTREAM k FROM S WHERE k > 1) a SAMPLE(5)") is None
 
 
 def test_a_late_query_is_tagged_where_its_streams_are_read(shape):

@@ -6,6 +6,7 @@ run in the ways that must not matter (``tests.ways``), most of them without Spar
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from functools import partial
 
@@ -13,9 +14,10 @@ import pytest
 
 from millpond import Engine
 from millpond.groups import Groups
-from tests.fuzz import check
+from tests.fuzz import check, drive
+from tests.matching import difference
 from tests.overflowing import check_set
-from tests.siblings import sharing_case
+from tests.siblings import sharing_case, with_samples
 from tests.ways import Way
 
 pytestmark = pytest.mark.spark
@@ -41,6 +43,30 @@ def test_each_query_of_a_set_answers_as_if_alone(spark, number, monkeypatch):
         failures = check(way.engines(spark), case)
         assert not failures, "\n".join(map(str, failures[:1]))
     assert joined  # else nothing was shared
+
+
+@pytest.mark.parametrize("driver_rows", [10**9, 0])
+def test_samples_of_any_rate_are_those_of_a_query_alone(spark, driver_rows):
+    """The reference knows no samples: queries that share nothing say what is right."""
+    count = 40 if driver_rows else 3
+    founded = sum(sampled_alike(spark, seed, driver_rows) for seed in range(count))
+    assert founded > 0
+
+
+def sampled_alike(spark, seed, driver_rows):
+    """Runs a set with sharing and without; how many of its groups differ in samples."""
+    case = sharing_case(seed, most=8, plain=0.9)
+    case = with_samples(random.Random(seed), replace(case, strategy="fifo"))
+    way = replace(Way(seed), driver_rows=driver_rows)
+    with replace(way, sharing="off").engines(spark)({}) as engine:
+        wanted, _ = drive(engine, case)
+    way = replace(way, store=("memory", "dying")[seed % 2], sharing=("on", "auto")[seed // 2 % 2])
+    with way.engines(spark)({}) as engine:
+        found, _ = drive(engine, case)
+        labels = [operator.label() for operator in engine.graph.operators.values()]
+    for name, answer in wanted.items():
+        assert not difference(answer, found[name]), f"{name} of {case}"
+    return sum("draw <" in label for label in labels)
 
 
 def test_who_overflows_fails_alone_on_the_executors(spark):

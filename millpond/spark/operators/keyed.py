@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
-from millpond.cql.expressions import Literal
+from millpond.cql.expressions import Column, Literal
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.kernel import Kernel, MemberKernel
@@ -179,8 +179,10 @@ class RunningRowsWindow(RunningKeyed):
         leaf = next(n for n in operator.input.walk() if isinstance(n, QueueRead))
         key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
         self._order = "_seq" if leaf.is_base else "_w"
+        rows = operator.rows
+        length = f"c{rows.position}" if isinstance(rows, Column) else rows
         self.kernel = RowsWindowKernel(
-            key_types, types, operator.rows, operator.slide_rows or 1, leaf.is_base
+            key_types, types, length, operator.slide_rows or 1, leaf.is_base
         )
         self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
         self._partition = operator.partition

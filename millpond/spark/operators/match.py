@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.matching import Matching, MatchRows
+from millpond.kernels.sampling import hash_of_stream
 from millpond.planning.branches import ELEMENT, Outputs
 from millpond.planning.physical import MatchOperator
 from millpond.spark.fragments import STARTED
@@ -32,14 +33,18 @@ class RunningMatch(RunningOperator):
         if operator.input.is_stream:
             self._names = ("_ts", "_seq" if operator.reads_tuples else "_w")
         match = operator.match
+        draws = None
+        if match.draws is not None:
+            (draws,) = hash_of_stream(around.limits.seed, f"stream:{match.draws}").tolist()
         self._matching = Matching(
-            len(operator.input.schema),
+            match.width,
             match.is_tagged,
             match.constants,
             match.predicate,
             match.expressions,
             match.since,
             match.window,
+            draws,
         )
         self._queries = around.groups[operator.group]
         super().__init__(identity, operator, around, cursor)
