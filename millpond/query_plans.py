@@ -69,7 +69,7 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
         refuse_what_is_gone(engine, entry, plan)
         start = told_start(engine, plan, entry.begins)
         streams = dict.fromkeys(engine.inputs.since_of(epoch), entry.begins - 1)
-        told = f"begins {start}, with what its streams still hold"
+        told = f"begins {start}, with what its streams still hold; it runs by itself at first"
         return f"{_explained(engine, entry.name, plan, epoch + 1, streams)}\n{told}"
     if entry.on_error == "skip":
         return _explained(engine, entry.name, plan, epoch)
