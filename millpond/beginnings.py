@@ -1,8 +1,10 @@
-"""From when on a query can see its streams: what queues still hold is there to be seen again."""
+"""From when on a query can see its streams: what queues still hold is there to be seen again.
+
+And from when on nothing tells what came late from what was there before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from millpond.catalog import QueryEntry, StreamEntry
@@ -10,6 +12,7 @@ from millpond.connectors.python_values import moment
 from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
+from millpond.planning.convergence import ALWAYS, Foreseen
 from millpond.schema import BEGINNING, Type
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ def told_start(engine: Engine, plan: Node, time: int) -> str:
     """A time as it is written after CREATE QUERY."""
     if time <= BEGINNING:
         return "FROM BEGINNING"
-    return f"FROM {_told(engine, plan, time)}"
+    return f"FROM {told_time(engine, _streams_of(plan), time)}"
 
 
 def _limits(engine: Engine, plan: Node) -> Iterator[tuple[int, str]]:
@@ -46,21 +49,35 @@ def _limits(engine: Engine, plan: Node) -> Iterator[tuple[int, str]]:
         if isinstance(node, StreamScan):
             first = engine.inputs.streams[node.name.lower()].queue.whole_after() + 1
             if first > BEGINNING:
-                told = _told(engine, plan, first - 1)
+                told = told_time(engine, _streams_of(plan), first - 1)
                 yield first, f"stream {node.name} is no longer there up to {told}"
         elif isinstance(node, RelationScan):
             last = engine.inputs.relation(node.name).last_change
             if last > BEGINNING:
-                told = _told(engine, plan, last)
+                told = told_time(engine, _streams_of(plan), last)
                 yield last + 1, f"relation {node.name} has changed at {told}"
 
 
-def _told(engine: Engine, plan: Node, time: int) -> str:
+def _streams_of(plan: Node) -> list[str]:
+    return [node.name for node in plan.walk() if isinstance(node, StreamScan)]
+
+
+def told_time(engine: Engine, streams: Iterable[str], time: int) -> str:
     """A time as people write it: a number of ticks, or a timestamp where streams have those."""
-    for node in plan.walk():
-        stream = engine.catalog.get(node.name) if isinstance(node, StreamScan) else None
+    for name in streams:
+        stream = engine.catalog.get(name)
         if isinstance(stream, StreamEntry):
             column = stream.timestamp_column
             if column is None or stream.schema[column].type is Type.TIMESTAMP:
                 return f"TIMESTAMP '{moment(time, engine.catalog.tick_microseconds)}'"
     return str(time)
+
+
+def told_merge(engine: Engine, each: Foreseen) -> str:
+    """When two operators will be one, as people read it."""
+    if each.rows:
+        return f"once {each.rows:,} elements have come"
+    graph = engine.graph
+    queues = {queue for i in graph.upstream(each.first) for queue in graph.queues_of(i)}
+    names = [q.removeprefix("stream:") for q in sorted(queues) if q.startswith("stream:")]
+    return f"from {told_time(engine, names, each.at)} on" if each.at > ALWAYS else "at once"

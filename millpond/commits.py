@@ -10,6 +10,7 @@ from millpond.failures import Failure
 from millpond.group_results import GroupLog
 from millpond.groups import some_of
 from millpond.kernels.aggregate import last_keys_in
+from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import MatchOperator
 from millpond.storage.pages import Page
@@ -68,6 +69,11 @@ class Commits:
     def cut(self, cut: Cut) -> None:
         """A part of an operator is about to be one itself, or to be a part again."""
         self._engine.journal.note("cut", **asdict(cut))
+
+    def merged(self, merge: Merge) -> None:
+        """Whoever has read one queue reads another one now."""
+        self._engine.journal.note("merge", **asdict(merge))
+        self._engine.queries.merged(merge)
 
     def failed(self, identity: str, step: Step, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""

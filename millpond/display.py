@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millpond.beginnings import told_merge
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 from millpond.latency import in_unit
+from millpond.planning.convergence import foreseen
 from millpond.planning.physical import number_of
 
 if TYPE_CHECKING:
@@ -117,7 +119,7 @@ def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
 
 
 def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
-    """Which queries run as one, and which operators several queries or groups read."""
+    """Which queries run as one, which operators several queries or groups read, or will read."""
     graph, groups = engine.graph, engine.queries.groups
     for group in groups:
         own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
@@ -127,6 +129,7 @@ def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
             "queries": groups.told([group.name]),
             "operators": ", ".join(sorted(own, key=number_of)),
             "does": graph.operators[group.output].label(),
+            "when": "",
         }
     for identity, operator in graph.operators.items():
         if graph.serves(identity) > 1:
@@ -137,7 +140,18 @@ def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
                 "queries": groups.told(names),
                 "operators": identity,
                 "does": operator.label(),
+                "when": "",
             }
+    for each in foreseen(graph.copy()):
+        names = list(dict.fromkeys(graph.queries(each.first) + graph.queries(each.later)))
+        yield {
+            "shared": each.first,
+            "by": len(groups.expanded(names)),
+            "queries": groups.told(names),
+            "operators": f"{each.first}, {each.later}",
+            "does": graph.operators[each.first].label(),
+            "when": told_merge(engine, each),
+        }
 
 
 def _costs(placement: Placement) -> dict[str, str]:

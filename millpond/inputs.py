@@ -122,7 +122,8 @@ class Inputs:
         self.relations: dict[str, RelationIntake] = {}
         self.sources: dict[str, tuple[Source, OpenPages]] = {}
         self.since: dict[int, dict[str, int]] = {}
-        """For each epoch the times after which its queries read the streams."""
+        """For each epoch the times after which its queries read the streams, and see relations
+        change."""
         self._catalog = catalog
         self._store = store
         self._journal = journal
@@ -304,6 +305,7 @@ class Inputs:
     def _from_now_on(self, intake: RelationIntake, epoch: int) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
         queue = self._relation_queue(intake.entry, f"@{epoch}")
+        self.since.setdefault(epoch, {})[queue.name] = intake.queue.heartbeat
         if not self._journal.is_replaying:  # else its pages and its promise follow from the log
             promised, changes = intake.queue.heartbeat, intake.changes()
             past = queue.append(_from_the_beginning(intake.content(promised)))
@@ -335,6 +337,12 @@ class Inputs:
                 self.queues.pop(name).close()
                 closed.append(name)
         return closed
+
+    def forget_copy(self, name: str) -> None:
+        """Nobody reads a relation's queue of a past epoch any more."""
+        queue = self.queues.pop(name)
+        self.relations[name.removeprefix("relation:").rpartition("@")[0]].queues.remove(queue)
+        queue.close()
 
     # -- tuples and changes ----------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from millpond.failures import Failure, Failures
 from millpond.group_results import GroupLog
 from millpond.groups import Group, Groups, Membership, Shapes
 from millpond.memory import Declaration
+from millpond.planning.convergence import Merge, is_copy, settle
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.shapes import Lifted
 from millpond.policy_changes import Succession
@@ -189,8 +190,11 @@ class Queries:
     def _begin(self, name: str, weight: float) -> None:
         """Starts the operators that were added for a query or a group."""
         self.begun = self.graph.take_added()
+        inputs, converges = self._engine.inputs, self._engine.settings.sharing != "off"
         for identity in self.begun:
-            self._engine.inputs.provide(self.graph.operators[identity].queues())
+            inputs.provide(self.graph.operators[identity].queues())
+            if converges:
+                settle(self.graph, identity, inputs.since_of(self.graph.epochs[identity]))
         if self.started is not None:
             self._start_operators(self.started, self.begun)
             self.started.set_weight(name, weight)
@@ -249,6 +253,12 @@ class Queries:
             self.started.stop([each for each in removed if each in self.started.running])
         in_use = set(self.graph.epochs.values())
         self.forget_queues(self._engine.inputs.forget_epochs(in_use))
+
+    def merged(self, merge: Merge) -> None:
+        """Nobody reads a queue any more: a copy of a relation is let go of."""
+        if is_copy(merge.queue):
+            self._engine.inputs.forget_copy(merge.queue)
+            self.forget_queues([merge.queue])
 
     def forget_queues(self, names: Iterable[str]) -> None:
         """Queues of inputs are gone."""

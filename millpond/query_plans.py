@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.analysis import analysed
-from millpond.beginnings import refuse_what_is_gone, told_start
+from millpond.beginnings import refuse_what_is_gone, told_merge, told_start
 from millpond.catalog import ASIDE, QueryEntry
 from millpond.cql.node import Node
+from millpond.planning.convergence import foreseen, settle
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
+from millpond.planning.physical import number_of
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -66,25 +68,49 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
     if entry.begins is not None:
         refuse_what_is_gone(engine, entry, plan)
         start = told_start(engine, plan, entry.begins)
-        told = f"begins {start}, with what its streams still hold; it shares nothing with others"
-        return f"{engine.graph.explain(entry.name, plan, epoch + 1)}\n{told}"
+        streams = dict.fromkeys(engine.inputs.since_of(epoch), entry.begins - 1)
+        told = f"begins {start}, with what its streams still hold; it runs by itself at first"
+        return f"{_explained(engine, entry.name, plan, epoch + 1, streams)}\n{told}"
     if entry.on_error == "skip":
-        return engine.graph.explain(entry.name, plan, epoch)
+        return _explained(engine, entry.name, plan, epoch)
     shapes = groups.shapes(plan, epoch, engine.inputs)
     name = groups.choose(shapes, engine.settings.sharing)
     if name is None:
-        return engine.graph.explain(entry.name, plan, epoch)
+        return _explained(engine, entry.name, plan, epoch)
     lifted, group = shapes.lifted(name), groups.get(name)
     constants = ", ".join(map(str, lifted.constants))
     if group is None:
         told = f"the second query of its shape: a group is founded, with the constants {constants}"
-        return f"{engine.graph.explain(name, lifted.plan, epoch)}\n{told}"
+        return f"{_explained(engine, name, lifted.plan, epoch)}\n{told}"
     there = engine.graph.upstream(group.output)
     told = (
         f"adds no operator: {len(group.queries):,} queries of this shape run already, as "
         f"{group.name}; it is one row of constants more: {constants}"
     )
     return f"{engine.graph.describe(there, there)}\n{told}"
+
+
+def _explained(
+    engine: Engine, name: str, plan: Node, epoch: int, streams: dict[str, int] | None = None
+) -> str:
+    """What adding a query would run, which parts of it run already, and which will be shared."""
+    trial, running = engine.graph.copy(), set(engine.graph.operators)
+    output = trial.add_query(name, plan, epoch)
+    lines = [trial.describe(trial.upstream(output), running)]
+    if engine.settings.sharing == "off":
+        return lines[0]
+    since = engine.inputs.since_of(epoch) if streams is None else streams
+    copies = {f"relation:{key}@{epoch}": r for key, r in engine.inputs.relations.items()}
+    since = since | {copy: each.queue.heartbeat for copy, each in copies.items()}
+    new = sorted(trial.operators.keys() - running, key=number_of)
+    for each in new:
+        settle(trial, each, since)
+    lines += [
+        f"{each.later} will be one with {each.first} {told_merge(engine, each)}"
+        for each in foreseen(trial)
+        if each.later in new
+    ]
+    return "\n".join(lines)
 
 
 def _fused(groups: Iterable[tuple[str, ...]], wanted: set[str]) -> Iterator[str]:

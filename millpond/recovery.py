@@ -19,6 +19,7 @@ from millpond.failures import Failure
 from millpond.group_results import GroupLog, Tags
 from millpond.groups import Membership
 from millpond.memory import Declaration
+from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
 from millpond.storage.log import Record
@@ -209,6 +210,11 @@ class Replay:
     def _cut(self, part: str, is_cut: bool, at: int) -> None:
         self._engine.runtime.cut(Cut(part, is_cut, at))
 
+    def _merge(self, queue: str, into: str, at: int) -> None:
+        merge = Merge(queue, into, at)
+        self._engine.runtime.merge(merge)
+        self._engine.queries.merged(merge)
+
     def _compact(
         self, queue: str, page: dict[str, Any] | None, replaced: list[str], until: int | None
     ) -> None:
@@ -240,8 +246,8 @@ class Replay:
     def _epochs(self, **facts: Any) -> None:
         self._engine.inputs.restore_epochs(**facts)
 
-    def _graph(self, operators: dict[str, str], next: int) -> None:  # noqa: A002
-        self._engine.graph.restore_numbers(operators, next)
+    def _graph(self, operators: dict[str, str], next: int, **known: Any) -> None:  # noqa: A002
+        self._engine.graph.restore_numbers(operators, next, **known)
 
     def _query(
         self,

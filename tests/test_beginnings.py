@@ -123,7 +123,7 @@ def test_who_only_looks_on_keeps_nothing_for_others(engine):
 def test_explain_says_from_when_on(engine):
     (plan,) = engine.execute(f"EXPLAIN PHYSICAL CREATE QUERY q FROM BEGINNING {ALERT}")
     assert plan.text.endswith(
-        "begins FROM BEGINNING, with what its streams still hold; it shares nothing with others"
+        "begins FROM BEGINNING, with what its streams still hold; it runs by itself at first"
     )
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from millpond.cql.algebra import (
     Aggregate,
@@ -32,7 +32,7 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.needed_functions import functions_of
-from millpond.cql.node import Node, canonical, lines_of
+from millpond.cql.node import Node, canonical, inputs_first, lines_of
 from millpond.errors import MillpondError, StateError
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
@@ -328,21 +328,53 @@ class Graph:
     _next: int = 1
     fragments: dict[str, tuple[Node, ...]] = field(default_factory=dict)
     """What operators read of which parts are cut off: queues in place of these."""
+    settled: dict[str, int] = field(default_factory=dict)
+    """From when on operators are as if they were there from the beginning, where that is known."""
+    counting: dict[str, int] = field(default_factory=dict)
+    """The same of what Rows windows read that settle once they are full of what came since."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """The copies of relations whose readers read others."""
+    copied: dict[str, int] = field(default_factory=dict)
+    """From when on the copies of relations that are read are like these."""
     _added: list[str] = field(default_factory=list)
     _numbers: dict[str, str] | None = None
     """The ids that operators had in an earlier run, by their form, until they all are back."""
+    _began: dict[str, int] = field(default_factory=dict)
+    """The epochs of those that stand for some of other epochs too."""
+    _known: tuple[dict[str, int] | None, dict[str, int] | None] = None, None
+    """What was known of those that began late."""
+    pairs: int = 0
+    """How many operators do what one that came before them does, with the same queues."""
+    _twins: dict[Operator, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for (operator, _), identity in self._ids.items():
+            self._pair(operator, identity)
 
     def add(self, operator: Operator, epoch: int) -> str:
         """The id of the operator, new or already there."""
         key = (operator, epoch)
         if key not in self._ids:
             identity = self._ids[key] = self._number(operator, epoch)
-            self.operators[identity] = operator
-            self.epochs[identity] = epoch
-            self._added.append(identity)
-            for queue in operator.queues():
-                self._readers.setdefault(queue, []).append(identity)
+            if identity not in self.operators:  # else others have become one with it
+                self._place(identity, operator, self._began.get(identity, epoch))
+                self._added.append(identity)
         return self._ids[key]
+
+    def _place(self, identity: str, operator: Operator, epoch: int) -> None:
+        self.operators[identity], self.epochs[identity] = operator, epoch
+        self._pair(operator, identity)
+        for queue in operator.queues():
+            self._readers.setdefault(queue, []).append(identity)
+
+    def _pair(self, operator: Operator, identity: str) -> None:
+        twins = self._twins.setdefault(operator, [])
+        self.pairs += bool(twins)
+        twins.append(identity)
+
+    def called(self, queue: str) -> str:
+        """What operators of an earlier run read in place of a copy of a relation."""
+        return queue if self._numbers is None else self.renamed.get(queue, queue)
 
     def take_added(self) -> list[str]:
         """The ids of the operators that were added since this was last asked."""
@@ -359,19 +391,45 @@ class Graph:
         return f"op{self._next - 1}"
 
     def numbers(self) -> dict[str, Any]:
-        """Which id each operator has, by its form, and the next one."""
-        ids = {form(operator, epoch): i for (operator, epoch), i in self._ids.items()}
-        return {"operators": ids, "next": self._next}
+        """Which id each operator has, by its form in every query that needs it, and the next one;
+        what is known of those that began late."""
+        ids: dict[str, str] = {}
+        began: dict[str, int] = {}
+        outputs = [i for i, each in self.operators.items() if isinstance(each, OutputOperator)]
+        for each, epoch in {(i, self.epochs[o]): None for o in outputs for i in self.upstream(o)}:
+            operator, own = self.operators[each], self.epochs[each]
+            if self._ids.get((operator, own)) == each:  # else it is a part that was cut off
+                ids[form(operator, epoch)] = each
+                began |= {each: own} if own != epoch else {}
+        known = {"settled": dict(self.settled), "counting": dict(self.counting)}
+        epochs = tuple(f"@{epoch}" for epoch in set(self.epochs.values()))
+        renamed = {old: new for old, new in self.renamed.items() if old.endswith(epochs)}
+        return {"operators": ids, "next": self._next, "began": began, "renamed": renamed, **known}
 
-    def restore_numbers(self, operators: dict[str, str], next_: int) -> None:
+    def restore_numbers(
+        self,
+        operators: dict[str, str],
+        next_: int,
+        began: dict[str, int] | None = None,
+        renamed: dict[str, str] | None = None,
+        settled: dict[str, int] | None = None,
+        counting: dict[str, int] | None = None,
+    ) -> None:
         """From now on operators get the ids they had, until ``restored``."""
         self._numbers, self._next = dict(operators), next_
+        self._began, self.renamed = began or {}, renamed or {}
+        self._known = settled, counting
 
     def restored(self) -> None:
         """Every operator of the earlier run is back."""
         left, self._numbers = self._numbers, None
         if left:
             raise StateError(f"an earlier run has planned {len(left)} operators more")
+        self._ids = {(self.operators[i], self.epochs[i]): i for i in self._ids.values()}
+        self._began = {}
+        settled, counting = self._known
+        if settled is not None and counting is not None:  # else it is as they began
+            self.settled, self.counting = dict(settled), dict(counting)
 
     def add_query(self, name: str, plan: Node, epoch: int = 0) -> str:
         """Adds the operators of an optimised plan; the id of its output operator.
@@ -402,10 +460,50 @@ class Graph:
         for queue in queues:
             self._readers[queue].remove(identity)
         self.fragments.pop(identity, None)
+        self.settled.pop(identity, None)
+        self.counting.pop(identity, None)
         key = self.operators.pop(identity), self.epochs.pop(identity)
         if self._ids.get(key) == identity:  # a part that was cut off has none
-            del self._ids[key]
+            self._forget_form(identity, *key)
+        for queue in queues:
+            if not self.readers(queue):
+                self.copied.pop(queue, None)
         return queues
+
+    def _forget_form(self, identity: str, operator: Operator, epoch: int) -> None:
+        del self._ids[operator, epoch]
+        twins = self._twins[operator]
+        twins.remove(identity)
+        self.pairs -= bool(twins)
+        if not twins:
+            del self._twins[operator]
+
+    # -- operators that become one -----------------------------------------------------------
+
+    def twins(self, identity: str) -> list[str]:
+        """The operators that do the same, whenever they began, with the same queues; itself too.
+
+        A part that was cut off has none.
+        """
+        operator = self.operators[identity]
+        found = self._twins.get(operator, [])
+        return found if identity in found else []
+
+    def redirect(self, old: str, new: str) -> list[str]:
+        """Has those that read a queue read another one with the same content; who they are."""
+        readers = list(self.readers(old))
+        if old not in self.operators:
+            self.renamed[old] = new
+            self.copied.pop(old, None)
+        for identity in readers:
+            operator, epoch = self.operators[identity], self.epochs[identity]
+            for queue in operator.queues():
+                self._readers[queue].remove(identity)
+            self._forget_form(identity, operator, epoch)
+            operator = redirected(operator, old, new)
+            self._ids[operator, epoch] = identity
+            self._place(identity, operator, epoch)
+        return readers
 
     # -- parts of operators that are cut off -----------------------------------------------
 
@@ -482,14 +580,13 @@ class Graph:
                 lines.append("    then " + " over ".join(n.label() for n in _path(operator.post)))
         return "\n".join(lines)
 
-    def explain(self, name: str, plan: Node, epoch: int) -> str:
-        """What adding a query would run, and which parts of it run already."""
+    def copy(self) -> Graph:
+        """The same once more, to try something out."""
         readers = {queue: list(operators) for queue, operators in self._readers.items()}
         operators, epochs, ids = dict(self.operators), dict(self.epochs), dict(self._ids)
-        fragments = dict(self.fragments)
-        trial = Graph(operators, epochs, self.linear, ids, readers, self._next, fragments)
-        output = trial.add_query(name, plan, epoch)
-        return trial.describe(trial.upstream(output), set(self.operators))
+        known = dict(self.settled), dict(self.counting), dict(self.renamed), dict(self.copied)
+        given = ids, readers, self._next, dict(self.fragments)
+        return Graph(operators, epochs, self.linear, *given, *known)
 
     def upstream(self, identity: str) -> set[str]:
         """The operator and all it depends on."""
@@ -520,6 +617,31 @@ def number_of(name: str) -> int:
 def form(operator: Operator, epoch: int) -> str:
     """The canonical plan of an operator and when it began, shortened."""
     return hashlib.sha256(f"{canonical(operator)}@{epoch}".encode()).hexdigest()[:16]
+
+
+Reading = TypeVar("Reading", bound=Operator)
+
+
+def redirected(operator: Reading, old: str, new: str) -> Reading:
+    """The same operator with one queue in place of another one."""
+    changed: dict[str, Any] = {}
+    for each in fields(operator):
+        value = getattr(operator, each.name)
+        if isinstance(value, Node):
+            changed[each.name] = _redirected(value, old, new)
+        elif isinstance(value, tuple) and any(isinstance(part, Node) for part in value):
+            changed[each.name] = tuple(_redirected(part, old, new) for part in value)
+    return replace(operator, **changed)
+
+
+def _redirected(fragment: Node, old: str, new: str) -> Node:
+    made: dict[Node, Node] = {}
+    for node in inputs_first(fragment):
+        if isinstance(node, QueueRead) and node.queue == old:
+            made[node] = replace(node, queue=new)
+        else:
+            made[node] = node.with_inputs(tuple(made[each] for each in node.inputs))
+    return made[fragment]
 
 
 def _path(node: Node) -> list[Node]:
@@ -569,7 +691,8 @@ class _Build:
                 return QueueRead(f"stream:{node.name.lower()}", node.schema, True, True)
             case RelationScan():
                 since = f"@{self._epoch}" if self._epoch else ""
-                return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
+                queue = self._graph.called(f"relation:{node.name.lower()}{since}")
+                return QueueRead(queue, node.schema, False, True)
             case _ if self._join_below(node):
                 return self._read(self._join(node, *below))
             case Match():

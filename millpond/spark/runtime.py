@@ -19,12 +19,14 @@ from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
+from millpond.planning.convergence import Merge, settle_again
 from millpond.planning.parts import Cut, owner_of
 from millpond.planning.physical import Graph, OutputOperator, name_of, number_of
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
+from millpond.spark.converging import Converging
 from millpond.spark.cutting import Cutting
 from millpond.spark.failures import in_words
 from millpond.spark.frames import Frames
@@ -93,6 +95,10 @@ class Listener(Protocol):
         """A part of an operator is about to be one itself, or to be a part again."""
         ...
 
+    def merged(self, merge: Merge) -> None:
+        """Whoever has read one queue reads another one now."""
+        ...
+
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""
         ...
@@ -126,6 +132,8 @@ class SparkRuntime:
         """All steps of this run."""
         self.cutting = Cutting(graph, queues, store, self.picture, self.backlog)
         """The parts of operators that are operators themselves."""
+        self.converging = Converging(graph, queues, self.picture)
+        """Operators of late-comers that can become one with others."""
         self._graph = graph
         self._groups = {} if groups is None else groups
         self._store = store
@@ -279,6 +287,7 @@ class SparkRuntime:
         with self._lock:
             self._regroup()
             self._pass_heartbeats()
+            self._converge()
             changed = self.running.keys() if complete else self._changed
             units = {self.units.of[each] for each in changed}
             shown = sorted(
@@ -342,6 +351,43 @@ class SparkRuntime:
         for queue in self.queues.values():
             self.backlog.count(queue)
         self._graph_changed()
+
+    # -- operators that become one ---------------------------------------------------------
+
+    def _converge(self) -> None:
+        """Has operators that hold the same be one, as far as nobody concerned is at work."""
+        waiting = self.converging.waiting & self.running.keys()
+        self._changed |= waiting
+        gone: list[str] | None = None
+        while gone != []:  # those that read what has become one may be the same now
+            gone = []
+            for merge in self.converging.due(set(self._changed), self._is_at_work):
+                gone += self._merge(merge)
+                self._listener.merged(merge)
+            if gone:
+                self._stop_merged(gone)
+        if waiting:
+            self._pass_heartbeats()
+
+    def merge(self, merge: Merge) -> None:
+        """Has those who read one queue read another one; whoever wrote it goes."""
+        self._stop_merged(self._merge(merge))
+
+    def _merge(self, merge: Merge) -> list[str]:
+        """The same without an end of whoever wrote it: what is to be stopped, a queue at least."""
+        readers = self._graph.redirect(merge.queue, merge.into)
+        for each in readers:
+            settle_again(self._graph, each, merge.at)
+            self.running[each].redefine(self._graph.operators[each])
+            self.units.take_apart(each)
+            self._count_backlog(self.running[each].inputs)
+        self._changed |= {merge.into} & self.running.keys() | set(readers)
+        if merge.queue in self._graph.operators:
+            return self._graph.remove(merge.queue)
+        return [merge.queue]
+
+    def _stop_merged(self, names: list[str]) -> None:
+        self.stop([name for name in names if name in self.running])
 
     def _is_at_work(self, unit: Unit) -> bool:
         return unit.identity in self._under_way or self._is_orphaned(unit)

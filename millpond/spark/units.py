@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.planning.physical import OutputOperator
+from millpond.schema import FOREVER
 from millpond.spark.batches import Experience
 from millpond.spark.costs import Line
 from millpond.spark.fragments import ENDED, STARTED
@@ -40,13 +41,16 @@ class Unit:
         self.members = tuple(members)
         self.identity = self.members[0].identity
         self.identities = frozenset(member.identity for member in members)
+        self.through = FOREVER
+        """It is to go no further for now."""
         self._queues = queues
-        self._entries = [
+        self.entries = [
             queue
             for member in members
             for queue, _ in member.subscriptions
             if queue.name not in self.identities
         ]
+        """What it reads of others."""
 
     @property
     def keeps_state(self) -> bool:
@@ -55,8 +59,8 @@ class Unit:
 
     @property
     def horizon(self) -> int:
-        """How far its inputs are complete."""
-        return min(queue.heartbeat for queue in self._entries)
+        """How far its inputs are complete, and it is to go."""
+        return min(*(queue.heartbeat for queue in self.entries), self.through)
 
     @property
     def claimed(self) -> int:

@@ -321,6 +321,15 @@ class Queue:
             del self._kinds[reader.kind]
             self._unread += kind.let_go_all()
 
+    def serves(self, reader: Reader, at: int) -> bool:
+        """Whether a reader of a queue with the same content could go on here at a time: what it
+        will read again is there, as somebody who reads it again too is not further."""
+        kind = self._kinds.get(reader.kind)
+        if kind is not None and kind.least_cursor <= at:
+            return True
+        is_over = reader.retention.remains is Remains.NOTHING
+        return is_over and not reader.needs_content and not reader.scans
+
     def whole_after(self) -> int:
         """All that ever came after this time is there, and operators keep it there by themselves:
         who only looks on may leave at any time."""

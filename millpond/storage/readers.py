@@ -58,6 +58,13 @@ class Retention:
             return max(page.last, page.last_end)
         return page.last
 
+    def over(self, cursor: int) -> int:
+        """Of a stream, up to when a reader at this time will read nothing again."""
+        if self.window is None:
+            return cursor
+        window = self.window
+        return window.latest_left(cursor) if self.comes_back else window.latest_entered(cursor)
+
     @property
     def remains(self) -> Remains:
         """What the reader needs of a page after it has passed the page's rows."""

@@ -96,16 +96,20 @@ class RunningOperator:
         """The names of the queues it reads."""
         self.placement = Placement(around.limits)
         self.plans = Plans(around.frames)
-        self.fragments = [
-            Fragment(node, around, self.outputs(index))
-            for index, node in enumerate(operator.inputs)
-        ]
+        self.fragments: list[Fragment] = []
         self.subscriptions: list[tuple[Queue, Reader]] = []
         """The queues it reads on and on."""
         self.past: list[tuple[Queue, Reader]] = []
         """The queues it read before, for what windows still need of them."""
+        self._read()
+
+    def _read(self) -> None:
+        self.fragments = [
+            Fragment(node, self.around, self.outputs(index))
+            for index, node in enumerate(self.operator.inputs)
+        ]
         for index, fragment in enumerate(self.fragments):
-            fragment.subscribe(cursor, self.needs_of(index))
+            fragment.subscribe(self.cursor, self.needs_of(index))
         self._subscribed()
 
     def _subscribed(self) -> None:
@@ -127,6 +131,15 @@ class RunningOperator:
         self.inputs = queues_in(nodes)
         self.__dict__.pop("is_local", None)
         self._subscribed()
+
+    def redefine(self, operator: Operator) -> None:
+        """From where it has come, reads other queues that have had the same content."""
+        left = self.subscriptions
+        self.operator, self.inputs = operator, operator.queues()
+        self._read()
+        for queue, reader in left:
+            queue.unsubscribe(reader)
+        self.__dict__.pop("is_local", None)
 
     def let_go(self) -> list[str]:
         """Forgets the queues of before that nothing is needed of any more; their names."""
