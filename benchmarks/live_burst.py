@@ -2,18 +2,22 @@
 and how long it took.
 
     python -m benchmarks.live_burst [--quick] [--out DIR] [--rows A_SECOND]
+        [--strategies A,B] [--runs N] [--keep FILE]
 
 The bursts are those of `millpond/lab/live/bursts.py`. Goals are for the medians of three runs of
-all strategies; ``--quick`` runs five strategies once.
+all strategies; ``--quick`` runs five strategies once. With ``--keep`` runs are added to those that
+a file has, and the medians are those of all of them: three runs can be taken one by one.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks.reporting import Report, note, options, progress
+from benchmarks.reporting import Report, among, note, options, progress
 from millpond.lab.live.bursts import (
     FUNCTIONS,
     QUICK,
@@ -60,25 +64,49 @@ def plane(outcomes: dict[str, Outcome]) -> Callable[[Figure], None]:
     return plot
 
 
+def kept(file: Path | None) -> dict[str, list[Outcome]]:
+    """The runs that a file has, by strategy."""
+    found: dict[str, list[Outcome]] = {}
+    if file is not None and file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            name, figures = json.loads(line)
+            found.setdefault(name, []).append(Outcome(**figures))
+    return found
+
+
+def keep(file: Path | None, name: str, outcome: Outcome) -> None:
+    """Adds a run to a file."""
+    if file is not None:
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([name, vars(outcome)]) + "\n")
+
+
 def main() -> None:
     """Runs the strategies and prints."""
-    chosen = options(__doc__ or "", "rows a second in a burst, of all streams").parse_args()
-    names = QUICK if chosen.quick else tuple(STRATEGIES)
-    runs, seconds = (1, 6.0) if chosen.quick else (3, 9.0)
+    parser = options(__doc__ or "", "rows a second in a burst, of all streams")
+    among(parser, STRATEGIES)
+    parser.add_argument("--runs", type=int, help="how often each strategy is run")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="add the runs to those there")
+    chosen = parser.parse_args()
+    names = chosen.strategies or (QUICK if chosen.quick else tuple(STRATEGIES))
+    usual, seconds = (1, 6.0) if chosen.quick else (3, 9.0)
+    runs = usual if chosen.runs is None else chosen.runs
     rows_per_second = chosen.rows or overloading_rows()
-    found: dict[str, list[Outcome]] = {name: [] for name in names}
+    found = kept(chosen.keep)
     with progress(runs * len(names)) as working_on:
         for _ in range(runs):
             for name in names:
                 working_on(name)
                 run = measured(STRATEGIES[name], rows_per_second / len(FUNCTIONS), seconds)
-                found[name].append(run.outcome)
+                found.setdefault(name, []).append(run.outcome)
+                keep(chosen.keep, name, run.outcome)
     outcomes = {name: Outcome.median(each) for name, each in found.items()}
     report = Report("live_burst", chosen.out)
     report.value("rows in a burst", rows_per_second, "rows a second")
     for name, outcome in outcomes.items():
         report.value(name, outcome.peak_bytes, "bytes at the peak", **vars(outcome))
-    judge(report, outcomes)
+    if set(QUICK) <= set(outcomes):
+        judge(report, outcomes)
     note(table(outcomes))
     report.draw("plane", plane(outcomes))
     report.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,19 @@ def options(description: str, rows_help: str) -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write pictures and lines there")
     parser.add_argument("--rows", type=int, help=rows_help)
     return parser
+
+
+def among(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """An option to run some strategies only, so that a measurement can be taken in parts."""
+    known = tuple(names)
+
+    def chosen(text: str) -> tuple[str, ...]:
+        wanted = tuple(text.split(","))
+        if not set(wanted) <= set(known):
+            raise argparse.ArgumentTypeError(f"known are {', '.join(known)}")
+        return wanted
+
+    parser.add_argument("--strategies", type=chosen, metavar="A,B", help="only these")
 
 
 class Report:

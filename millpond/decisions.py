@@ -12,8 +12,10 @@ class RunOperator(NamedTuple):
     """Run one operator on one processor, for at most so many tuples and seconds.
 
     Neither limit given means everything that waits now. `thread` names the thread the step belongs
-    to (a runtime may charge for changing threads, or map it to a pool of `weight`). A NamedTuple
-    because millions are made.
+    to (a runtime may charge for changing threads, or map it to a pool of `weight`). If the step is
+    the first of a round, its tuples together cost as much as the round's steps do by themselves
+    when there are `breakeven_tuples` of them; 0 leaves that to the runtime. A NamedTuple because
+    millions are made.
     """
 
     operator: int
@@ -21,6 +23,7 @@ class RunOperator(NamedTuple):
     slice_seconds: float | None = None
     thread: int = 0
     weight: float = 1.0
+    breakeven_tuples: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Service:
     """How much one decision serves: exhaustive, limited by tuples, or limited by time.
 
     >>> Service(max_tuples=10).run(3)
-    RunOperator(operator=3, max_tuples=10, slice_seconds=None, thread=0, weight=1.0)
+    RunOperator(operator=3, max_tuples=10, slice_seconds=None, thread=0, weight=1.0, \
+breakeven_tuples=0.0)
     """
 
     max_tuples: int | None = None

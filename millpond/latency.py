@@ -7,6 +7,7 @@ query needs a few hundred numbers however long it runs. Means are exact.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from millpond.storage.origins import Origins
@@ -95,6 +96,19 @@ class LatencyRecord:
                 middle: float = 2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING)
                 return min(middle, self._largest)
         return math.nan
+
+
+def together(records: Iterable[LatencyRecord]) -> LatencyRecord:
+    """The results of several queries as if they were those of one."""
+    whole = LatencyRecord(0.0)
+    for each in records:
+        whole._rows += each._rows
+        whole._without += each._without
+        whole._total += each._total
+        whole._largest = max(whole._largest, each._largest)
+        for bucket, rows in each._buckets.items():
+            whole._buckets[bucket] = whole._buckets.get(bucket, 0.0) + rows
+    return whole
 
 
 def in_unit(seconds: float) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond import Engine
-from millpond.latency import LatencyRecord, in_unit
+from millpond.latency import LatencyRecord, in_unit, together
 
 SECONDS = st.floats(1e-5, 1e5)
 
@@ -32,6 +32,15 @@ def test_means_are_exact_and_percentiles_right_within_a_bucket(given_latencies):
     ]:
         exact = flat[max(math.ceil(fraction * len(flat) - 1e-6) - 1, 0)]
         assert found == pytest.approx(exact, rel=0.05)
+
+
+def test_queries_together_are_as_one_with_the_results_of_all():
+    parts, whole = [LatencyRecord(-math.inf) for _ in range(3)], LatencyRecord(-math.inf)
+    for number in range(90):
+        for record in (parts[number % 3], whole):
+            record.add(((-float(1 + number * number), 1.0),), 1 + number % 4, now=0.0)
+    assert str(together(parts).known()) == str(whole.known())
+    assert together(parts).known().results == whole.known().results
 
 
 def test_memory_does_not_grow_with_the_results():

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,17 @@ class GeneratedSource:
     def progress(self) -> Progress:
         """Rows made, of those expected."""
         total = self._extent.rows
-        if total is None and self._extent.seconds is not None:
-            total = math.ceil(self._extent.seconds * self._process.mean_arrivals_per_second)
-            total = max(total, self._done_rows)
+        if total is None and self._expected_rows is not None:
+            total = max(self._expected_rows, self._done_rows)
         return Progress(self._done_rows, total, "rows")
+
+    @cached_property
+    def _expected_rows(self) -> int | None:
+        """How many rows there are on the average; working that out for every page would cost."""
+        seconds = self._extent.seconds
+        if seconds is None:
+            return None
+        return math.ceil(seconds * self._process.mean_arrivals_per_second)
 
     def _tables(self) -> Iterator[tuple[FloatArray, pa.Table]]:
         """Rows with the seconds at which they come."""

@@ -25,12 +25,23 @@ SLACK = 1e-9
 class Unit:
     """Operators from the leaf up that are scheduled as one; the highest priority goes first.
 
-    `remaining_seconds` is the work one tuple means for the unit, from each operator on.
+    `remaining_seconds` is the work one tuple means for the unit, from each operator on, and
+    `remaining_step_seconds` what the steps of a round take beside it.
     """
 
     operators: tuple[int, ...]
     priority: float
     remaining_seconds: tuple[float, ...]
+    remaining_step_seconds: tuple[float, ...]
+
+    def breakeven_tuples(self, number: int) -> float:
+        """So many tuples from an operator on mean as much work as the steps by themselves.
+
+        Where one step is all there is to come, the runtime knows that best.
+        """
+        work = self.remaining_seconds[number]
+        is_last = number == len(self.operators) - 1
+        return 0.0 if is_last or work <= 0 else self.remaining_step_seconds[number] / work
 
 
 class Place(NamedTuple):
@@ -107,7 +118,12 @@ class ByUnit:
         seconds = self.service.slice_seconds
         end = math.inf if seconds is None else self._now_seconds + seconds
         self._rounds[operator] = Round(place, end)
-        return RunOperator(operator, self._tuples_of_a_round(place), seconds)
+        return RunOperator(
+            operator,
+            self._tuples_of_a_round(place),
+            seconds,
+            breakeven_tuples=place.unit.breakeven_tuples(place.number),
+        )
 
     def carry_on(self) -> Decision | None:
         """The next step of a round whose last step is done, or None."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from millpond.spark.costs import Costs, Line
+from millpond.spark.costs import MEMORY, Costs, Line
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
 from millpond.spark.surroundings import Limits
 
@@ -44,7 +44,7 @@ class Placement:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
-        self._last_rows = {DRIVER: 0, EXECUTORS: 0}
+        self._known_rows = {DRIVER: 0.0, EXECUTORS: 0.0}
         self._is_warm = False
 
     def choose(self, rows: int, spark_is_there: bool, is_awaited: bool = False) -> str:
@@ -78,7 +78,7 @@ class Placement:
         for place, costs in self._costs.items():
             if place == outcome.place:
                 costs.record(rows, outcome.seconds)
-                self._last_rows[place] = rows
+                self._known_rows[place] = max(rows, MEMORY * self._known_rows[place])
             else:
                 costs.fade(ELSEWHERE_MEMORY)
 
@@ -87,10 +87,9 @@ class Placement:
         costs = self._costs[place]
         return costs.line if costs.weight >= MEASURED_WEIGHT else self.lines[place]
 
-    def usual_rows(self, place: str) -> float:
-        """How many rows steps have had in a place lately, or the last one; 0 if there was none."""
-        costs = self._costs[place]
-        return max(costs.rows / costs.weight, self._last_rows[place]) if costs.weight else 0.0
+    def known_rows(self, place: str) -> float:
+        """Steps of up to so many rows were measured in a place lately; 0 if there were none."""
+        return self._known_rows[place]
 
     @property
     def lines(self) -> dict[str, Line]:

@@ -445,8 +445,9 @@ class SparkRuntime:
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for Spark a tuple is a batch."""
         most = self.limits.step_rows
-        known = unit.experience(min(unit.waiting(unit.horizon), most))
-        return batch_rows(decision, known.beside(self.picture.turns.seconds), most)
+        waiting = unit.waiting(unit.horizon)
+        known = unit.experience(min(waiting, most)).beside(self.picture.turns.seconds)
+        return batch_rows(decision, known, waiting, most)
 
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:

@@ -99,7 +99,7 @@ class Unit:
         """What is known of steps of so many rows, as if each member read them all."""
         known = [member.experience(rows) for member in self.members]
         step, row = (sum(getattr(each.line, part) for each in known) for part in ("step", "row"))
-        return Experience(Line(step, row), max(each.usual_rows for each in known))
+        return Experience(Line(step, row), max(each.known_rows for each in known))
 
     def prepare(self, until: int) -> UnitStep:
         """Claims the time up to ``until``, of all members that are not there yet."""

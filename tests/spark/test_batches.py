@@ -21,8 +21,8 @@ SECONDS = st.floats(1e-6, 10)
 def test_the_fixed_part_is_a_tenth_at_most(
     tuples: int | None, seconds: float | None, step: float, row: float
 ) -> None:
-    line, most = Line(step, row), 10**9
-    rows = batch_rows(RunOperator(0, tuples, seconds), Experience(line, most), most)
+    line, most, waiting = Line(step, row), 10**9, 10**18
+    rows = batch_rows(RunOperator(0, tuples, seconds), Experience(line, most), waiting, most)
     assert rows == most or line.step <= 1.001 * FIXED_SHARE * line.at(rows)
     if tuples is None and seconds is None:
         assert rows == most
@@ -35,7 +35,7 @@ def test_the_fixed_part_is_a_tenth_at_most(
 
 def test_limits_of_the_user_are_kept_and_a_step_makes_progress() -> None:
     def rows(decision: RunOperator, line: Line) -> int:
-        return batch_rows(decision, Experience(line, 40), 50)
+        return batch_rows(decision, Experience(line, 40), 60, 50)
 
     assert rows(RunOperator(0, 1), Line(1.0, 1e-6)) == 50
     assert rows(RunOperator(0, 1), Line(0.0, 0.0)) == 1
@@ -43,10 +43,28 @@ def test_limits_of_the_user_are_kept_and_a_step_makes_progress() -> None:
 
 
 def test_what_large_steps_cost_is_found_out_by_and_by() -> None:
-    one, steep = RunOperator(0, 1), Line(0.1, 0.0)
-    assert batch_rows(one, Experience(steep, 0.0), 10**6) == FIRST_ROWS
-    assert batch_rows(one, Experience(steep, 300.0), 10**6) == 600
-    assert batch_rows(RunOperator(0, 5_000), Experience(steep, 300.0), 10**6) == 5_000
+    one, steep, many = RunOperator(0, 1), Line(0.1, 0.0), 600_000
+    assert batch_rows(one, Experience(steep, 0.0), many, 10**6) == FIRST_ROWS
+    assert batch_rows(one, Experience(steep, 300.0), many, 10**6) == 600
+    assert batch_rows(RunOperator(0, 5_000), Experience(steep, 300.0), many, 10**6) == 5_000
+
+
+@given(st.integers(1, 10**6), st.floats(1e-4, 1.0))
+def test_what_waits_is_served_in_even_parts(waiting: int, step: float) -> None:
+    line, most = Line(step, 1e-5), 10**9
+    rows = batch_rows(RunOperator(0, 1), Experience(line, most), waiting, most)
+    needed = step * (1 / FIXED_SHARE - 1) / line.row
+    assert needed - 1 <= rows <= 2 * needed + 1
+    parts = -(-waiting // rows)
+    assert parts == 1 or waiting - (parts - 1) * rows >= rows - parts, "the last one is no crumb"
+
+
+def test_the_first_step_of_a_round_is_worth_the_whole_round() -> None:
+    cheap = Experience(Line(0.001, 1e-7), 10**6)
+    alone, round_ = RunOperator(0, 1), RunOperator(0, 1, breakeven_tuples=400.0)
+    assert batch_rows(alone, cheap, 90_000, 10**6) == 90_000
+    assert batch_rows(round_, cheap, 90_000, 10**6) == 3_600
+    assert batch_rows(round_._replace(max_tuples=5_000), cheap, 90_000, 10**6) == 5_000
 
 
 def push(engine: Engine, first: int, count: int) -> None:

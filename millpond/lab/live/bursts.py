@@ -1,10 +1,15 @@
 """Bursts by the wall clock through cheap selective filters into expensive functions, live.
 
 Three queries, each over a stream of its own: a filter with a queue behind it, and a function that
-burns CPU. Rows come for a second and pause for two, almost twice as fast as this machine is found
-to work on them. Every strategy gets the same rows on one processor, after a warm-up from which it
-knows what operators cost. Steps run in the driver: at these sizes that is where an engine places
-them.
+burns CPU. Rows come for a second and pause for two, almost twice as fast as they can be worked on.
+Every strategy gets the same rows on one processor, after a warm-up from which it knows what
+operators cost. Steps run in the driver: at these sizes that is where an engine places them.
+
+What the papers prove of strategies they prove where a tuple costs the same whoever serves it, and
+one processor serves them. So the functions burn CPU until the wall clock says that a row's time is
+over: a machine that is slower for some seconds, as shared ones are, is not taken for a strategy
+that is. All filters keep the same share, so that to be quick with tuples, as Path Capacity is, and
+to be quick with results are the same.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.engine import Engine
-from millpond.latency import LatencyRecord
+from millpond.latency import LatencyRecord, together
 from millpond.spark.costs import Costs
 from millpond.storage.backlog import Backlog
 from millpond.storage.queues import Queue
@@ -27,6 +32,11 @@ from millpond.storage.rates import Course
 
 MEMORY_BYTES = 64 * 2**20
 """What memory suffices: the budget of the strategies that have one."""
+
+TIGHT_BYTES = 4 * 10**6
+"""A budget that Chain needs half of, and that strategies exceed which think of latency only."""
+
+TIGHT_AUTO = "auto short of memory"
 
 STRATEGIES = {
     "fifo": "fifo(max_tuples = 1)",
@@ -41,17 +51,21 @@ STRATEGIES = {
     "component-based memory": "component-based(objective = memory, max_tuples = 1)",
     "maximum-slope-segment": "maximum-slope-segment",
     "auto": f"auto(memory_bytes = {MEMORY_BYTES}, max_tuples = 1)",
+    TIGHT_AUTO: f"auto(memory_bytes = {TIGHT_BYTES}, max_tuples = 1)",
 }
 QUICK = ("fifo", "chain", "path-capacity", "threshold", "auto")
 
-FUNCTIONS = {"light": 1_000, "middle": 2_000, "heavy": 4_000}
-"""The functions, with how many sines they take of a value."""
+FUNCTIONS = {"light": 15e-6, "middle": 30e-6, "heavy": 60e-6}
+"""The functions, with how many seconds they take for a row."""
 
 BURST_LOAD = 1.8
 """In a burst rows mean so many seconds of work a second."""
 
-OTHER_SECONDS = 3e-6
+OTHER_SECONDS = 1e-6
 """What a row takes beside the functions, about."""
+
+BURN_NUMBERS = np.linspace(0.0, 1.0, 4_096)
+"""Of so many numbers sines are taken between two looks at the clock."""
 
 START_TICKS = 10_000_000
 WARM_SECONDS, WARM_ROWS = 3.0, 2_000
@@ -75,30 +89,21 @@ def script(rows_per_second: float, seconds: float, first_seed: int = 0) -> str:
     )
 
 
-def burning(sines: int) -> Callable[[pa.Array], pa.Array]:
-    """A function that takes so many sines of each value."""
-    factors = np.linspace(0.0, 1.0, sines)
+def burning(row_seconds: float) -> Callable[[pa.Array], pa.Array]:
+    """A function that is busy for so long with each value."""
 
     def score(values: pa.Array) -> pa.Array:
-        numbers = np.asarray(values).astype(float)
-        parts = np.array_split(numbers, max(1, len(numbers) // 64))
-        return pa.array(np.concatenate([np.sin(part[:, None] * factors).sum(1) for part in parts]))
+        until = time.perf_counter() + row_seconds * len(values)
+        while time.perf_counter() < until:
+            np.sin(BURN_NUMBERS)
+        return pa.array(np.sin(np.asarray(values)))
 
     return score
 
 
 def overloading_rows() -> float:
-    """How many rows a second, of all streams, are the load of a burst on this machine."""
-    values = pa.array(np.arange(500))
-    costs = []
-    for sines in FUNCTIONS.values():
-        score, spent = burning(sines), []
-        for _ in range(7):
-            began = time.perf_counter()
-            score(values)
-            spent.append(time.perf_counter() - began)
-        costs.append(statistics.median(spent) / len(values))
-    return BURST_LOAD / (OTHER_SECONDS + KEPT / KEYS * statistics.mean(costs))
+    """How many rows a second, of all streams, are the load of a burst."""
+    return BURST_LOAD / (OTHER_SECONDS + KEPT / KEYS * statistics.mean(FUNCTIONS.values()))
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,8 @@ def measured(
     """One run of a strategy."""
     settings = {"strategy": strategy, "driver_rows": 10**9, "place_by": "rows"}
     with Engine(settings | {"processors": processors}, keep_results=False) as engine:
-        for name, sines in FUNCTIONS.items():
-            engine.register_function(name, burning(sines), ["BIGINT"], "DOUBLE")
+        for name, row_seconds in FUNCTIONS.items():
+            engine.register_function(name, burning(row_seconds), ["BIGINT"], "DOUBLE")
         engine.execute(script(rows_per_second, seconds, first_seed))
         for name, operator in engine.graph.operators.items():
             if operator.label().startswith("Filter"):
@@ -170,14 +175,15 @@ def measured(
             known_of_one.whole = Costs(memory=1.0)  # in bursts steps are slower than at leisure
         engine.finish()
         total = time.monotonic() - began
-        known = [log.latency.known() for log in logs]
-        results = sum(each.results for each in known)
-        latencies = {
-            name: sum(getattr(each, name) * each.results for each in known) / results
-            for name in ("mean_seconds", "p50_seconds", "p95_seconds", "p99_seconds")
-        }
+        known = together(log.latency for log in logs).known()
         outcome = Outcome(
-            backlog.peak_bytes, backlog.mean_bytes(), **latencies, total_seconds=total
+            backlog.peak_bytes,
+            backlog.mean_bytes(),
+            known.mean_seconds,
+            known.p50_seconds,
+            known.p95_seconds,
+            known.p99_seconds,
+            total,
         )
         times = [at - began for at, _ in backlog.course]
         return Run(outcome, engine.statistics(), times, [amount for _, amount in backlog.course])
@@ -240,7 +246,8 @@ def goals(outcomes: dict[str, Outcome]) -> list[Goal]:
                 1.1,
             ),
         ]
-    return [
-        *found,
-        Goal("auto's peak to its budget", outcomes["auto"].peak_bytes / MEMORY_BYTES, 1),
-    ]
+    for name, budget in (("auto", MEMORY_BYTES), (TIGHT_AUTO, TIGHT_BYTES)):
+        if name in outcomes:
+            peak = outcomes[name].peak_bytes
+            found.append(Goal(f"{name}: its peak to its budget", peak / budget, 1))
+    return found

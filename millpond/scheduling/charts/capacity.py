@@ -9,6 +9,7 @@ paper's two semi-joins).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from millpond.scheduling.charts.progress_chart import slope
 from millpond.snapshot import OperatorSnapshot, PlanSnapshot, Producer
@@ -30,6 +31,12 @@ def remaining_seconds(
         behind = cost_seconds + selectivity * behind
         found.append(behind)
     return tuple(reversed(found))
+
+
+def remaining_step_seconds(plan: PlanSnapshot, run: Sequence[int]) -> tuple[float, ...]:
+    """What one step of each operator takes without tuples, for the rest of the run."""
+    fixed = [plan.by_id[operator].step_cost_seconds for operator in run]
+    return tuple(accumulate(reversed(fixed)))[::-1]
 
 
 def processing_capacity(plan: PlanSnapshot, run: Sequence[int], stream: str | None = None) -> float:

@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.scheduling.by_unit import ByUnit, Unit
-from millpond.scheduling.charts.capacity import processing_capacity, remaining_seconds, rounded
+from millpond.scheduling.charts.capacity import (
+    processing_capacity,
+    remaining_seconds,
+    remaining_step_seconds,
+    rounded,
+)
 from millpond.snapshot import OperatorPath, PlanSnapshot
 
 
@@ -26,7 +31,8 @@ class PathCapacity(ByUnit):
 def path_unit(plan: PlanSnapshot, path: OperatorPath, priority: float) -> Unit:
     """An operator path as a unit of this priority."""
     seconds = remaining_seconds(plan, path.operators, path.stream)
-    return Unit(path.operators, priority, seconds)
+    fixed = remaining_step_seconds(plan, path.operators)
+    return Unit(path.operators, priority, seconds, fixed)
 
 
 def _priority(plan: PlanSnapshot, path: OperatorPath) -> float:

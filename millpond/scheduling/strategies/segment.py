@@ -15,6 +15,7 @@ from millpond.scheduling.charts.capacity import (
     memory_release_capacity,
     released_per_second,
     remaining_seconds,
+    remaining_step_seconds,
     rounded,
 )
 from millpond.scheduling.charts.segment_list import Run, SegmentList
@@ -62,4 +63,5 @@ def _queries_answered(plan: PlanSnapshot, path: OperatorPath) -> Iterator[str]:
 
 def _segment_unit(plan: PlanSnapshot, run: Run) -> Unit:
     priority = memory_release_capacity(plan, run) * plan.by_id[run[-1]].weight
-    return Unit(run, rounded(priority), remaining_seconds(plan, run))
+    seconds, fixed = remaining_seconds(plan, run), remaining_step_seconds(plan, run)
+    return Unit(run, rounded(priority), seconds, fixed)

@@ -256,7 +256,7 @@ class RunningOperator:
     def experience(self, rows: int) -> Experience:
         """What is known of steps in the place for one of so many rows."""
         place = self.place_for(rows)
-        return Experience(self.placement.line(place), self.placement.usual_rows(place))
+        return Experience(self.placement.line(place), self.placement.known_rows(place))
 
     @cached_property
     def is_local(self) -> bool:

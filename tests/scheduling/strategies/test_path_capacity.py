@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from millpond.decisions import RunOperator
@@ -87,6 +89,17 @@ def test_limited_service_limits_what_a_round_takes_in() -> None:
     assert strategy.decide() == RunOperator(2, 3)
     tell(strategy, {2: (2, 0.0), 3: (2, 0.0)})
     assert strategy.decide() == RunOperator(3)
+
+
+def test_a_round_tells_from_how_many_tuples_on_its_steps_pay() -> None:
+    priced = [replace(each, step_cost_seconds=6.0) for each in SLOW_AND_FAST.operators]
+    strategy = path_capacity(PlanSnapshot(tuple(priced)), max_tuples=1)
+    tell(strategy, {2: (5, 0.0)})
+    assert strategy.decide() == RunOperator(2, 1, breakeven_tuples=(6.0 + 6.0) / 1.5)
+    tell(strategy, {3: (2, 0.0)}, empty=[2])
+    assert strategy.decide() == RunOperator(3), "what was taken in is carried on"
+    tell(strategy, {1: (2, 0.0)}, empty=[3])
+    assert strategy.decide() == RunOperator(1, 1), "one step is the runtime's affair"
 
 
 def test_a_slice_takes_in_exactly_the_capacity_of_the_path() -> None:
