@@ -41,6 +41,9 @@ from millpond.schema import Schema
 PARTS = 64
 """Between the numbers of two operators there is room for the numbers of the second one's parts."""
 
+RELATION = "relation:"
+"""What the names of queues with the changes of relations begin with."""
+
 SELF = "self"
 """The queue name by which a fragment after a join refers to the join's pairs."""
 
@@ -501,6 +504,11 @@ class Graph:
         return found
 
 
+def is_relation(queue: str) -> bool:
+    """Whether a queue has the changes of a relation, by its name."""
+    return queue.startswith(RELATION)
+
+
 def name_of(number: int) -> str:
     """What an operator or a part of one is called; strategies know it by its number.
 
@@ -569,7 +577,7 @@ class _Build:
                 return QueueRead(f"stream:{node.name.lower()}", node.schema, True, True)
             case RelationScan():
                 since = f"@{self._epoch}" if self._epoch else ""
-                return QueueRead(f"relation:{node.name.lower()}{since}", node.schema, False, True)
+                return QueueRead(f"{RELATION}{node.name.lower()}{since}", node.schema, False, True)
             case _ if self._join_below(node):
                 return self._read(self._join(node, *below))
             case Match():
