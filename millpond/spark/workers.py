@@ -25,7 +25,7 @@ from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
-from millpond.storage.portions import Portion, Share
+from millpond.storage.portions import Portion, Scan, Share
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
@@ -209,7 +209,7 @@ class Rider:
     fresh: tuple[tuple[int, Portion], ...]
     """Whose output it reads, by the place in the ride, and what it makes of which times of it."""
 
-    def rows(self, outputs: list[pa.Table], bucket: int) -> pa.Table:
+    def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan) -> pa.Table:
         """What it works on in a bucket."""
         schema = self.work.schema
         tables = [
@@ -217,7 +217,7 @@ class Rider:
             for source, portion in self.fresh
             for table in portion.made_of(outputs[source])
         ]
-        known = self.share.rows(self.work.place.path(""), bucket, schema)
+        known = self.share.rows(scan, bucket, schema)
         return pa.concat_tables([known, *tables])
 
 
@@ -241,12 +241,13 @@ class Ride:
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: a line for each member."""
         lines, outputs = list[Line](), list[pa.Table]()
-        for place, work in enumerate([self.first, *(rider.work for rider in self.riders)]):
-            began = time.monotonic()
-            read = self.riders[place - 1].rows(outputs, bucket) if place else rows
-            line, output = work.run(read, bucket, attempt)
-            lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
-            outputs.append(output)
+        with Scan(self.place.path("")) as scan:
+            for place, work in enumerate([self.first, *(rider.work for rider in self.riders)]):
+                began = time.monotonic()
+                read = self.riders[place - 1].rows(outputs, bucket, scan) if place else rows
+                line, output = work.run(read, bucket, attempt)
+                lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
+                outputs.append(output)
         return {"members": lines}, NOTHING
 
 
@@ -289,7 +290,8 @@ class _OwnShare:
     def _rows(self, task: int) -> pa.Table:
         if self.share is None:
             return self.work.schema.empty_table()
-        return self.share.rows(self.work.place.path(""), task, self.work.schema)
+        with Scan(self.work.place.path("")) as scan:
+            return self.share.rows(scan, task, self.work.schema)
 
 
 def _checked(lines: list[Line]) -> list[Line]:
