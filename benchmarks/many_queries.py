@@ -6,9 +6,10 @@
 by range, counts and maxima by key over three window lengths, joins with a relation, window joins,
 a mix of 40 shapes; then queries that all match every tuple. Each against one query that puts out
 what they put out together: about a row a tuple; the mix, which puts out streams and relations,
-against two, and beside that against a projection of all tuples. Fifty counts by 50 Structured Streaming queries and
-merged by hand in one foreachBatch. Last 10,000 alerts and 10,000 of the mix at 10,000 tuples a
-second, by the wall clock. Seconds of one and of many are taken in one run, page by page in turn.
+against two, and beside that against a projection of all tuples. Fifty counts by 50 Structured
+Streaming queries and merged by hand in one foreachBatch. Last 10,000 alerts and 10,000 of the mix
+at 10,000 tuples a second, by the wall clock. Seconds of one and of many are taken in one run, page
+by page in turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A mix of forty shapes of queries, and what somebody writes by hand who wants all their answers."""
+"""A mix of forty shapes of queries, and what one writes by hand to have all their answers."""
 
 from __future__ import annotations
 
