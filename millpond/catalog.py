@@ -144,7 +144,9 @@ class Catalog:
         if entry is None:
             known = ", ".join(sorted(e.name for e in self.entries.values())) or "nothing yet"
             raise StateError(f'nothing is called "{name}"; known: {known}')
-        self._unnamed = 1
+        number = name[1:]
+        if name[:1] in "qQ" and number.isascii() and number.isdigit():
+            self._unnamed = max(1, min(self._unnamed, int(number)))
         return entry
 
     def of_kind(self, kind: type[Entry]) -> Iterable[Any]:

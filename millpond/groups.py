@@ -1,9 +1,10 @@
 """Groups: queries of one shape that run as one plan over a table of their constants.
 
 The first query of a shape runs by itself. When another one comes a group is founded, and from then
-on a query of that shape is one row more. Queries that begin before there is data are a group; those
-that begin while data flows are another one, in which the times after which a query sees the streams
-are constants like others.
+on a query of that shape is one row more; the first becomes one too if it began at the same time and
+has put out nothing yet. Queries that begin before there is data are a group; those that begin while
+data flows are another one, in which the times after which a query sees the streams are constants
+like others.
 """
 
 from __future__ import annotations
@@ -146,8 +147,8 @@ class Groups:
         """How many groups, and queries standing alone, have plans of an outline."""
         self._unlifted: dict[int, dict[str, Shapes]] = {}
         """By outline the queries standing alone that nobody was compared with yet."""
-        self._waiting: Counter[str] = Counter()
-        """How many of the others would belong to a group."""
+        self._waiting: dict[str, dict[str, Shapes]] = {}
+        """The others, by the groups they would belong to."""
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self._groups.values())
@@ -168,14 +169,15 @@ class Groups:
         is_like = sharing == "on" or self._outlines[shapes.outline]
         if sharing == "off" or not is_like:
             return None
-        for each in self._unlifted.pop(shapes.outline, {}).values():
-            self._waiting.update(each.names)
+        for query, each in self._unlifted.pop(shapes.outline, {}).items():
+            for name in each.names:
+                self._waiting.setdefault(name, {})[query] = each
         if sharing != "on" and shapes.is_of_windows and self._plans[shapes.whole]:
             return None  # all its operators run already
         there = [name for name in shapes.names if name in self._groups]
         if there:
             return there[0]
-        wanted = [name for name in shapes.names if sharing == "on" or self._waiting[name]]
+        wanted = [name for name in shapes.names if sharing == "on" or name in self._waiting]
         return wanted[0] if wanted else None
 
     def stands_alone(self, query: str, shapes: Shapes) -> None:
@@ -185,6 +187,11 @@ class Groups:
             self._plans[shapes.whole] += 1
             self._outlines[shapes.outline] += 1
             self._unlifted.setdefault(shapes.outline, {})[query.lower()] = shapes
+
+    def alone(self, name: str, epoch: int) -> dict[str, Shapes]:
+        """The queries standing alone, begun then, that would belong to a group."""
+        waiting = self._waiting.get(name, {})
+        return {query: each for query, each in waiting.items() if each.epoch == epoch}
 
     # -- joining and leaving ---------------------------------------------------------------
 
@@ -238,7 +245,7 @@ class Groups:
             self._plans[alone.whole] -= 1
             self._outlines[alone.outline] -= 1
             if self._unlifted.get(alone.outline, {}).pop(key, None) is None:
-                self._waiting.subtract(alone.names)
+                self._no_longer_waits(key, alone)
         found = self._of.pop(key, None)
         if found is None:
             return None
@@ -254,6 +261,12 @@ class Groups:
         del self._groups[group.name], self.members[group.name]
         self._outlines[group.outline] -= 1
         return group
+
+    def _no_longer_waits(self, query: str, shapes: Shapes) -> None:
+        for name in shapes.names:
+            self._waiting[name].pop(query)
+            if not self._waiting[name]:
+                del self._waiting[name]
 
     def weigh(self, query: str, weight: float) -> Group | None:
         """A query's weight has changed: the group whose own has, therefore."""

@@ -54,12 +54,19 @@ class StatementMemory:
     def __init__(self) -> None:
         self.executed: Counter[str] = Counter()
         """How often each statement was executed, by its digest."""
-        self.declarations: list[Declaration] = []
-        """What is there, in order, with all views there ever were: queries hold their plans."""
+        self._declared: dict[int, Declaration] = {}
+        self._in_force: dict[str, int] = {}
+        """The numbers of the declarations in force, by their names in lower case."""
+        self._next = 0
         self.settings: dict[str, tuple[str, Position]] = {}
         """The SETs in force."""
         self._met: Counter[str] = Counter()
         self._before: dict[str, str] = {}
+
+    @property
+    def declarations(self) -> list[Declaration]:
+        """What is there, in order, with all views there ever were: queries hold their plans."""
+        return list(self._declared.values())
 
     # -- what happens ----------------------------------------------------------------------
 
@@ -79,27 +86,28 @@ class StatementMemory:
 
     def declare(self, declaration: Declaration) -> None:
         """A name is declared."""
-        self.declarations.append(declaration)
+        self._in_force[declaration.name.lower()] = self._next
+        self._append(declaration)
+
+    def _append(self, declaration: Declaration) -> None:
+        self._declared[self._next] = declaration
+        self._next += 1
 
     def forget(self, name: str) -> None:
         """A name was dropped: it may be declared anew."""
         self._before.pop(name.lower(), None)
-        for found in [d for d in self.living() if d.name.lower() == name.lower()]:
-            if found.kind == "view":
-                dropped = Declaration(name, "view", "", found.position, is_dropped=True)
-                self.declarations.append(dropped)
-            else:
-                self.declarations.remove(found)
+        number = self._in_force.pop(name.lower(), None)
+        if number is None:
+            return
+        found = self._declared[number]
+        if found.kind == "view":
+            self._append(Declaration(name, "view", "", found.position, is_dropped=True))
+        else:
+            del self._declared[number]
 
     def living(self) -> list[Declaration]:
         """The declarations in force, in order."""
-        found: dict[str, Declaration] = {}
-        for declaration in self.declarations:
-            if declaration.is_dropped:
-                del found[declaration.name.lower()]
-            else:
-                found[declaration.name.lower()] = declaration
-        return list(found.values())
+        return [self._declared[number] for number in self._in_force.values()]
 
     # -- a script that is started again ----------------------------------------------------
 

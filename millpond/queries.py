@@ -169,8 +169,30 @@ class Queries:
         if name is None:
             self._stand_alone(entry, plans, shapes)
         else:
-            since = self._engine.inputs.since.get(epoch, {})
-            self._join(entry, plans, name, shapes.lifted(name), epoch, since)
+            self._bring_along(name, epoch)
+            self._join_from(entry, plans, name, shapes)
+
+    def _bring_along(self, name: str, epoch: int) -> None:
+        """Has queries that stood alone belong to a group that is about to be founded, where nobody
+        can tell: they began with its operators and have put out nothing."""
+        if self.groups.get(name) is not None:
+            return
+        for key, shapes in self.groups.alone(name, epoch).items():
+            entry = self._engine.query_entry(key)
+            if not self._has_moved(key):
+                output = self.outputs[key]
+                self.groups.leave(key)
+                self._join_from(entry, planned(entry), name, shapes)
+                self._take_out([output])
+
+    def _has_moved(self, key: str) -> bool:
+        """Whether a query that stands alone has come to any time."""
+        started, output = self.started, self.outputs[key]
+        return started is not None and started.running[output].cursor >= BEGINNING
+
+    def _join_from(self, entry: QueryEntry, plans: QueryPlans, name: str, shapes: Shapes) -> None:
+        since = self._engine.inputs.since.get(shapes.epoch, {})
+        self._join(entry, plans, name, shapes.lifted(name), shapes.epoch, since)
 
     def _shapes(self, plans: QueryPlans, epoch: int) -> Shapes:
         """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
@@ -189,14 +211,15 @@ class Queries:
 
     def _begin(self, name: str, weight: float) -> None:
         """Starts the operators that were added for a query or a group."""
-        self.begun = self.graph.take_added()
+        added = self.graph.take_added()
+        self.begun += added
         inputs, converges = self._engine.inputs, self._engine.settings.sharing != "off"
-        for identity in self.begun:
+        for identity in added:
             inputs.provide(self.graph.operators[identity].queues())
             if converges:
                 settle(self.graph, identity, inputs.since_of(self.graph.epochs[identity]))
         if self.started is not None:
-            self._start_operators(self.started, self.begun)
+            self._start_operators(self.started, added)
             self.started.set_weight(name, weight)
 
     def _join(
@@ -244,9 +267,11 @@ class Queries:
             left.members.close(self._engine.store)
         else:
             self.groups.leave(key)
-        removed = [
-            each for output in outputs if output is not None for each in self.graph.remove(output)
-        ]
+        self._take_out([output for output in outputs if output is not None])
+
+    def _take_out(self, outputs: list[str]) -> None:
+        """Removes operators that put queries out, with all that nobody else reads."""
+        removed = [each for output in outputs for each in self.graph.remove(output)]
         if not removed:
             return
         if self.started is not None:

@@ -36,16 +36,51 @@ def groups(engine):
 def test_from_the_second_query_of_a_shape_on_there_is_one_plan(engine):
     engine.execute(alert("a", 1))
     assert not groups(engine)
-    before = len(engine.graph.operators)
     engine.execute("".join(alert(f"b{k}", k) for k in range(50)))
-    assert list(groups(engine).values()) == [sorted(f"b{k}" for k in range(50))]
-    assert len(engine.graph.operators) == before + 2
+    assert list(groups(engine).values()) == [sorted(["a", *(f"b{k}" for k in range(50))])]
+    assert len(engine.graph.operators) == 2
     engine.push("S", [(1, 7, 0.5), (2, 1, 1.5), (2, 99, 2.5)])
     engine.finish()
     assert rows(engine, "b7") == [(1, 1, 1, 0.5)]
     assert rows(engine, "b1") == rows(engine, "a") == [(2, 1, 2, 1.5)]
     assert rows(engine, "b8") == []
     assert engine.result_count("b7") == 1
+
+
+def test_who_has_put_out_something_goes_on_by_itself(engine):
+    engine.execute(alert("a", 1) + alert("other", 1, "AND v > 0"))
+    engine.push("S", [(1, 1, 0.5)])
+    engine.advance("S", 1)
+    engine.run_until_idle()
+    engine.execute(alert("b", 1) + alert("c", 2) + alert("d", 1))
+    assert sorted(*groups(engine).values()) == ["b", "c", "d"]
+    engine.push("S", [(2, 1, 1.5)])
+    engine.finish()
+    assert rows(engine, "a") == [(1, 1, 1, 0.5), (2, 1, 2, 1.5)]
+    assert rows(engine, "b") == rows(engine, "d") == [(2, 1, 2, 1.5)]
+
+
+def test_who_comes_along_into_a_group_is_found_again(tmp_path):
+    """With its subscribers, and after a restart."""
+    store = str(tmp_path / "store")
+    engine = Engine({"store": store})
+    engine.execute(S + ";" + alert("a", 1))
+    told = []
+    engine.subscribe("a", told.append)
+    engine.run_until_idle()
+    engine.execute(alert("b", 2))
+    assert list(groups(engine).values()) == [["a", "b"]]
+    engine.push("S", [(1, 1, 0.5), (2, 2, 1.5)])
+    engine.advance("S", 2)
+    engine.run_until_idle()
+    assert len(told) == 1
+    die(engine)
+    with Engine({"store": store}) as again:
+        assert list(groups(again).values()) == [["a", "b"]]
+        again.push("S", [(3, 1, 2.5)])
+        again.finish()
+        assert [row[-1] for row in rows(again, "a")] == [0.5, 2.5]
+        assert [row[-1] for row in rows(again, "b")] == [1.5]
 
 
 def test_lists_of_any_length_are_one_shape(engine):
@@ -56,7 +91,7 @@ def test_lists_of_any_length_are_one_shape(engine):
     nots = {"x": "<> 1", "y": "NOT IN (1, 2)", "z": "NOT IN (1, NULL)"}
     for name, asked in nots.items():
         engine.execute(f"CREATE QUERY {name} AS SELECT ts, v FROM S WHERE k {asked}")
-    assert list(groups(engine).values()) == [["b", "c", "d"], ["y", "z"]]
+    assert list(groups(engine).values()) == [["a", "b", "c", "d"], ["x", "y", "z"]]
     plan = engine.execute("EXPLAIN PHYSICAL c")[0].text
     assert "with its own constants: ?1 = (2, 3, None, 4)" in plan
     engine.push("S", [(ts, k, 0.5) for ts, k in enumerate([1, 2, 3, None])])
@@ -80,7 +115,7 @@ def test_windows_of_any_length_are_one_shape(engine):
     engine.push("S", [(4, 1, 0.5), (6, 2, 0.5)])
     engine.advance("S", 6)
     engine.run_until_idle()
-    assert list(groups(engine).values()) == [["q1000000000000", "q3"], ["late2"]]
+    assert list(groups(engine).values()) == [["q1", "q1000000000000", "q3"], ["late1", "late2"]]
     wanted = {
         "q1": [1, 2, 2, 2, 2, 1, 0],
         "q3": [1, 2, 3, 4, 4, 3, 2],
@@ -135,7 +170,7 @@ def test_the_last_query_that_goes_takes_everything_with_it(engine):
     engine.execute("DROP QUERY q1")
     engine.push("S", [(2, 1, 1.0), (2, 2, 2.0)])
     engine.run_until_idle()
-    assert list(groups(engine).values()) == [["q2"]]
+    assert list(groups(engine).values()) == [["q0", "q2"]]
     engine.execute("DROP QUERY q2; DROP QUERY q0")
     assert not engine.graph.operators
     assert not engine.queries.groups.members
@@ -150,7 +185,7 @@ def test_a_query_that_comes_while_data_flows_sees_what_comes_after_it(engine):
         engine.advance("S", ts)
         engine.run_until_idle()
     engine.finish()
-    assert list(groups(engine).values()) == [["q0"], ["q2", "q3", "q4"]]
+    assert list(groups(engine).values()) == [["old", "q0"], ["q2", "q3", "q4"]]
     for ts in range(5):
         assert [row[0] for row in rows(engine, f"q{ts}")] == list(range(ts, 5))
 
@@ -205,7 +240,7 @@ def test_an_error_names_the_queries_of_a_group(engine):
     text = "SELECT k, sum(n) AS n FROM B [RANGE 5] WHERE k > {} GROUP BY k"
     engine.execute(";".join(f"CREATE QUERY q{i} AS {text.format(i)}" for i in range(6)))
     engine.push("B", [(1, 9, 2**63 - 1), (1, 9, 2**63 - 1)])
-    with pytest.raises(MillpondError, match=r"queries q1, q2, q3 and 2 more, Aggregate sum"):
+    with pytest.raises(MillpondError, match=r"queries q0, q1, q2 and 3 more, Aggregate sum"):
         engine.finish()
     assert {failure.query for failure in engine.failures()} == {f"q{i}" for i in range(6)}
 
@@ -220,7 +255,7 @@ def test_an_overflow_is_a_querys_own(engine):
     engine.finish()
     assert [failure.query for failure in engine.failures()] == ["q3"]
     assert course(engine, "q4", 8) == [0, 7, 15, 15, 15, 15, 15, 8, 0]
-    assert list(groups(engine).values()) == [["q1", "q2", "q4", "q5"]]
+    assert list(groups(engine).values()) == [["q0", "q1", "q2", "q4", "q5"]]
 
 
 @pytest.mark.slow

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from millpond.catalog import KINDS, Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
+from millpond.catalog import (
+    KINDS,
+    Catalog,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+    kind_of,
+)
 from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.cql.statements import Action, AlterQuery, AlterStream, Create, Drop, SetOption
@@ -55,7 +63,8 @@ def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
         return f'no {kind} "{name}"; known: {known}'
     if not isinstance(entry, KINDS[kind]):
         return f'"{entry.name}" is a {kind_of(entry)}; write DROP {kind_of(entry).upper()}'
-    users = users_of(entry.name, catalog)
+    is_read = isinstance(entry, StreamEntry | RelationEntry)
+    users = users_of(entry.name, catalog) if is_read else ()
     if users:
         return f'"{entry.name}" is still used by {", ".join(users)}; DROP these first'
     return ""

@@ -143,7 +143,8 @@ def _present(new: Run, run: Run, first: Ints, end: Ints) -> tuple[Ints, Ints]:
 
     def comes_before(places: Ints, rows: Ints, times: Ints, limits: Ints) -> Bools:
         hashes, wanted = run.hashes[places], new.hashes[rows]
-        return (hashes < wanted) | ((hashes == wanted) & (times[places] < limits[rows]))
+        before: Bools = (hashes < wanted) | ((hashes == wanted) & (times[places] < limits[rows]))
+        return before
 
     first = _searched(first, end, lambda at, rows: comes_before(at, rows, run.end, new.start + 1))
     end = _searched(first, end, lambda at, rows: comes_before(at, rows, run.start, new.end))

@@ -41,6 +41,9 @@ MOST_PAIRS = 1_000_000
 
 WILDCARDS = ("%", "_", "\\")
 
+NEAR, NEAR_EACH = 65_536, 16
+"""A table of whole numbers has so many places, or so many for each of them."""
+
 
 @dataclass(frozen=True)
 class Matching:
@@ -210,36 +213,50 @@ class Matcher:
         if self._since is not None:
             seen = integers(table["_ts"])[rows] > self._since[queries]
             rows, queries = rows[seen], queries[seen]
-        kept = rest.holds(self._pairs(table, rows, queries, rest.columns), queries)
+        kept = rest.holds(self._pairs(table, pa.array(rows), queries, rest.columns), queries)
         if kept is not None and not kept.all():
             rows, queries = rows[kept], queries[kept]
-        pairs = self._pairs(table, rows, queries, self._wanted)
-        times = self._times(table, rows, queries)
+        if len(rows) == table.num_rows and np.array_equal(rows, np.arange(len(rows))):
+            taken = None
+        else:
+            taken = pa.array(rows)
+        pairs = self._pairs(table, taken, queries, self._wanted)
+        times = self._times(table, taken, queries)
         data = self._values.arrays(pairs, len(rows))
         numbers = pa.array(self._constants.numbers[queries])
         names = [*times, *(f"c{i}" for i in range(len(data) + 1))]
         return pa.Table.from_arrays([*times.values(), *data, numbers], names=names)
 
-    def _times(self, table: pa.Table, rows: Ints, queries: Ints) -> dict[str, pa.Array]:
-        """The columns of time of some pairs."""
-        width, indices = len(table.columns) - self._matching.width, pa.array(rows)
-        times = {name: table[name].take(indices) for name in table.column_names[:width]}
+    def _times(
+        self, table: pa.Table, rows: pa.Array | None, queries: Ints
+    ) -> dict[str, pa.ChunkedArray]:
+        """The columns of time of some pairs; without rows each row has one."""
+        width = len(table.columns) - self._matching.width
+        times = {name: _taken(table[name], rows) for name in table.column_names[:width]}
         if self._lengths is None:
             return times
         starts = integers(times["_ts"])
         ends = pa.array(starts + self._lengths[queries] + 1)
-        weights = times.get("_w", pa.array(np.ones(len(rows), np.int64)))
+        weights = times.get("_w", pa.array(np.ones(len(queries), np.int64)))
         return {"_ts": times["_ts"], "_te": ends, "_w": weights}
 
-    def _pairs(self, table: pa.Table, rows: Ints, queries: Ints, wanted: set[int]) -> Columns:
+    def _pairs(
+        self, table: pa.Table, rows: pa.Array | None, queries: Ints, wanted: set[int]
+    ) -> Columns:
         """The columns of the input and the constants, of some pairs; those that are wanted."""
-        of_rows, of_queries = pa.array(rows), pa.array(queries)
-        sides = [(column, of_rows) for column in self._data(table)]
+        of_queries = pa.array(queries)
+        sides: list[tuple[pa.ChunkedArray, pa.Array | None]]
+        sides = [(column, rows) for column in self._data(table)]
         sides += [(column, of_queries) for column in self._columns]
         return [
-            column.take(indices) if place in wanted else column
+            _taken(column, indices) if place in wanted else column
             for place, (column, indices) in enumerate(sides)
         ]
+
+
+def _taken(column: pa.ChunkedArray, rows: pa.Array | None) -> pa.ChunkedArray:
+    """Some rows of a column; None: all of them as they are."""
+    return column if rows is None else column.take(rows)
 
 
 class _Rest:
@@ -298,6 +315,8 @@ class _Found:
 
     def pairs(self) -> tuple[Ints, Ints]:
         total = self.count
+        if total == len(self.rows) and (self.lengths == 1).all():
+            return self.rows, self.queries[self.starts]
         ends = np.cumsum(self.lengths)
         offsets = np.arange(total) - np.repeat(ends - self.lengths, self.lengths)
         places = np.repeat(self.starts, self.lengths) + offsets
@@ -324,6 +343,7 @@ class _Index:
         values = _comparable(values)
         valid = values.is_valid().to_numpy(zero_copy_only=False)
         self.values = pc.unique(values.filter(pa.array(valid)))
+        self._near = _Near.of(self.values)
         codes = integers(pc.index_in(values.filter(pa.array(valid)), value_set=self.values))
         order = np.argsort(codes, kind="stable")
         self.codes, self.queries = codes[order], queries[valid][order]
@@ -332,15 +352,44 @@ class _Index:
 
     def find(self, values: pa.Array) -> _Found:
         """The queries whose value is that of a row."""
-        codes = pc.index_in(_comparable(values), value_set=self.values)
-        rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
-        found = integers(codes.drop_null())
+        codes = self.codes_of(values)
+        rows = np.flatnonzero(codes >= 0)
+        found = codes if len(rows) == len(codes) else codes[rows]
         return _Found(rows, self.starts[found], self.lengths[found], self.queries)
 
     def codes_of(self, values: pa.Array) -> Ints:
         """Which of the values each is; -1 if none."""
-        codes = pc.index_in(_comparable(values), value_set=self.values)
-        return integers(codes.fill_null(-1))
+        values = _comparable(values)
+        if self._near is not None:
+            return self._near.codes_of(values)
+        return integers(pc.index_in(values, value_set=self.values).fill_null(-1))
+
+
+class _Near:
+    """Whole numbers near one another, looked up by their distance from the smallest."""
+
+    def __init__(self, numbers: Ints) -> None:
+        self._lowest = numbers.min()
+        self._codes = np.full(int(numbers.max()) - int(self._lowest) + 3, -1)
+        self._codes[numbers - self._lowest + 1] = np.arange(len(numbers))
+
+    @staticmethod
+    def of(values: pa.Array) -> _Near | None:
+        """None where values are no whole numbers, or too far from one another."""
+        if not pa.types.is_integer(values.type) or len(values) == 0:
+            return None
+        numbers = integers(values)
+        span = int(numbers.max()) - int(numbers.min())
+        return _Near(numbers) if span <= max(NEAR, NEAR_EACH * len(numbers)) else None
+
+    def codes_of(self, values: pa.Array) -> Ints:
+        """Which of the numbers each is; -1 if none. Beyond either end there is none."""
+        has_null = values.null_count > 0
+        numbers = integers(values.fill_null(0) if has_null else values)
+        codes: Ints = self._codes.take(numbers - self._lowest + 1, mode="clip")
+        if has_null:
+            codes[~values.is_valid().to_numpy(zero_copy_only=False)] = -1
+        return codes
 
 
 def _comparable(values: pa.Array) -> pa.Array:
@@ -434,8 +483,13 @@ class _Ordered(_Finder):
 
     def find(self, columns: Sequence[pa.ChunkedArray], rows: int) -> _Found:
         values = self._value(columns, rows)
-        valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        numbers = _numbers(values.take(pa.array(valid)))
+        valid = np.arange(rows)
+        if values.null_count:
+            valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+            values = values.take(pa.array(valid))
+        numbers = _numbers(values)
+        some = self._some(numbers)
+        valid, numbers = valid[some], numbers[some]
         is_above = self._comparison in (">", ">=")
         is_right = self._comparison in (">=", "<")
         places = np.searchsorted(self._wanted, numbers, "right" if is_right else "left")
@@ -443,6 +497,21 @@ class _Ordered(_Finder):
         if is_above:  # all constants below the value
             return _Found(valid, np.zeros_like(places), places, self._queries)
         return _Found(valid, places, len(self._wanted) - places, self._queries)
+
+    def _some(self, numbers: Ints | Floats) -> Bools:
+        """All values for which a constant can be found, and perhaps some more: NaN is among them
+        since it is not below or above anything here."""
+        if not len(self._wanted):
+            return np.zeros(len(numbers), bool)
+        least, most = self._wanted[0], self._wanted[-1]
+        compared = {
+            ">": lambda: numbers <= least,
+            ">=": lambda: numbers < least,
+            "<": lambda: numbers >= most,
+            "<=": lambda: numbers > most,
+        }
+        none: Bools = compared[self._comparison]()
+        return ~none
 
 
 def _numbers(values: pa.Array) -> Ints | Floats:

@@ -62,7 +62,8 @@ def is_counted(operator: Operator) -> bool:
     """Whether it settles when so many elements have come as its window holds."""
     if not isinstance(operator, RowsWindowOperator):
         return False
-    return not operator.partition and operator.slide_rows is None
+    is_of_all = not operator.partition and operator.slide_rows is None
+    return is_of_all and isinstance(operator.rows, int)
 
 
 def begins_empty(operator: RowsWindowOperator) -> bool:
@@ -198,4 +199,5 @@ def _rows(graph: Graph, identity: str) -> int:
     """How many rows must come before a window settles, if that is how it does."""
     operator = graph.operators[identity]
     is_waiting = graph.settled.get(identity, FOREVER) == FOREVER and identity in graph.counting
-    return operator.rows if is_waiting and isinstance(operator, RowsWindowOperator) else 0
+    rows = operator.rows if isinstance(operator, RowsWindowOperator) else None
+    return rows if is_waiting and isinstance(rows, int) else 0

@@ -41,6 +41,9 @@ from millpond.schema import Schema
 PARTS = 64
 """Between the numbers of two operators there is room for the numbers of the second one's parts."""
 
+RELATION = "relation:"
+"""What the names of queues with the changes of relations begin with."""
+
 SELF = "self"
 """The queue name by which a fragment after a join refers to the join's pairs."""
 
@@ -598,6 +601,11 @@ class Graph:
         return found
 
 
+def is_relation(queue: str) -> bool:
+    """Whether a queue has the changes of a relation, by its name."""
+    return queue.startswith(RELATION)
+
+
 def name_of(number: int) -> str:
     """What an operator or a part of one is called; strategies know it by its number.
 
@@ -691,7 +699,7 @@ class _Build:
                 return QueueRead(f"stream:{node.name.lower()}", node.schema, True, True)
             case RelationScan():
                 since = f"@{self._epoch}" if self._epoch else ""
-                queue = self._graph.called(f"relation:{node.name.lower()}{since}")
+                queue = self._graph.called(f"{RELATION}{node.name.lower()}{since}")
                 return QueueRead(queue, node.schema, False, True)
             case _ if self._join_below(node):
                 return self._read(self._join(node, *below))

@@ -4,18 +4,31 @@ Operators with an edge between them that has no queue are one virtual operator. 
 before a strategy's. Where nobody has said anything there is a queue where work divides: none behind
 selections and projections, which are quicker done with whatever reads them, and none in a chain of
 operators that divide their rows by the same keys, nor before the output of what has one reader.
+Shapes of queries that are matched with the same pages are one virtual operator, some tens of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.planning.keys import stays_divided
-from millpond.planning.physical import Graph, LinearOperator, MatchOperator, OutputOperator
+from millpond.planning.physical import (
+    Graph,
+    LinearOperator,
+    MatchOperator,
+    OutputOperator,
+    is_relation,
+)
 
 Edge = tuple[str, str]
 """An operator and one that reads it."""
+
+Members = tuple[str, ...]
+"""The operators of a virtual operator, upstream first."""
+
+MOST_SHAPES = 32
+"""So many shapes are worked on together: they wait for one another."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,25 @@ class QueuePlacement:
         """The edges of a graph that have a queue."""
         return frozenset(edge for edge in edges(graph) if self._has_queue(graph, edge))
 
+    def beside(self, graph: Graph, groups: Iterable[Members]) -> list[Members]:
+        """Some virtual operators, those of shapes with the same inputs put together.
+
+        What they read and pass on they read and pass on once. A strategy that has chosen where
+        queues stand has chosen which operators wait for one another.
+        """
+        found: list[Members] = []
+        by_inputs: dict[frozenset[str], list[Members]] = {}
+        for group in groups:
+            inputs = None if self.chosen else _inputs_of_shape(graph, group)
+            if inputs is None:
+                found.append(group)
+            else:
+                by_inputs.setdefault(inputs, []).append(group)
+        for shapes in by_inputs.values():
+            parts = (shapes[i : i + MOST_SHAPES] for i in range(0, len(shapes), MOST_SHAPES))
+            found += [tuple(each for group in part for each in group) for part in parts]
+        return found
+
     def _has_queue(self, graph: Graph, edge: Edge) -> bool:
         said = self.by_hand.get(edge[0], self.chosen.get(edge))
         return not _are_one(graph, edge) if said is None else said
@@ -53,10 +85,21 @@ def _are_one(graph: Graph, edge: Edge) -> bool:
     producer, reader = (graph.operators[each] for each in edge)
     if isinstance(producer, LinearOperator):
         return True
-    if graph.readers(edge[0]) != [edge[1]] or reader.queues() != (edge[0],):
+    if graph.readers(edge[0]) != [edge[1]]:
         return False
-    is_quick = isinstance(producer, MatchOperator) or isinstance(reader, OutputOperator)
-    return is_quick or stays_divided(producer, reader)
+    others = set(graph.queues_of(edge[1])) - {edge[0]}
+    if isinstance(producer, MatchOperator):
+        return all(map(is_relation, others))  # which nobody waits for
+    return not others and (isinstance(reader, OutputOperator) or stays_divided(producer, reader))
+
+
+def _inputs_of_shape(graph: Graph, group: Members) -> frozenset[str] | None:
+    """The streams and relations that a virtual operator matches with constants, and reads beside;
+    None if it does not, or reads other operators."""
+    if not isinstance(graph.operators[group[0]], MatchOperator):
+        return None
+    queues = {queue for each in group for queue in graph.queues_of(each)} - set(group)
+    return None if queues & graph.operators.keys() else frozenset(queues)
 
 
 def edges(graph: Graph) -> frozenset[Edge]:

@@ -116,6 +116,8 @@ class Converging:
         is_early = running.cursor < self._graph.counting[identity]
         if is_early or not isinstance(operator, RowsWindowOperator):
             return FOREVER
+        if not isinstance(operator.rows, int):
+            return FOREVER
         count = _elements(running)
         begin = 0 if begins_empty(operator) else self._counted.setdefault(identity, count)
         if count - begin < operator.rows:

@@ -4,6 +4,10 @@ A task that has run one member on its bucket of keys has in its hands what the n
 that bucket, if both have the same keys. So the next one *rides* along: its work is done in the same
 task, on its own bucket of its own state, and what was put out in between is written only if
 somebody needs it later. A first one without keys is divided by those of the one that reads it.
+
+One that reads nothing of those before it rides *beside* them if it wants as many tasks: each task
+does its part of both, and pages that both read are read once. So shapes over the same pages are one
+job, however many there are.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from millpond.errors import StateError
 from millpond.schema import Type
 from millpond.spark.fragments import Reading
 from millpond.spark.operators.running import MOST_READERS, Job, RunningOperator, portions_of
-from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.spark.steps import EXECUTORS, Outcome, Step, is_due
 from millpond.spark.workers import Line, Ride, Rider, lines_of_member
 from millpond.storage.portions import Portion, Share
 from millpond.storage.readers import Remains
@@ -62,6 +66,7 @@ class SharedJob:
     riders: tuple[Step, ...]
     keys: tuple[tuple[str, ...], ...]
     """For each rider the columns with the values by which the tasks divide the rows."""
+    tasks: int
 
     def run(self) -> list[Outcome]:
         """Does the job; the outcomes of all of them."""
@@ -70,7 +75,7 @@ class SharedJob:
         job, *others = [_job(step) for step in steps]
         job = self.division.of(job)
         riders = [
-            Rider(each.work, Share(_known(each), keys, job.buckets), self._fresh(place))
+            Rider(each.work, Share(_known(each), keys, self.tasks), self._fresh(place))
             for place, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
         ]
         work = Ride(job.work, tuple(riders), job.in_silence if job.is_repeated else None)
@@ -113,26 +118,34 @@ def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) ->
         return None
     division = _division(first, others, job)
     job = division.of(job)
+    tasks = running.tasks(job)
     located: Located = {running.identity: division.positions}
     riders: dict[str, Step] = {}
     keys: list[tuple[str, ...]] = []
+    waits = {each.running.identity for each in others}
     for step in others:
         rider = step.running
-        waits = {each.running.identity for each in others} - riders.keys()
-        if not located.keys() & set(rider.inputs) or waits & set(rider.inputs):
+        if waits & set(rider.inputs):
             continue
-        names = _dividing(rider, step.readings, located, job.buckets)
         now = step.behind(done, first.until)
-        if names is None or not _can_ride(now, job):
+        if located.keys() & set(rider.inputs):
+            names = _dividing(rider, step.readings, located, job.buckets)
+            is_riding = names is not None and _can_ride(now, job)
+        else:
+            names = rider.job_keys
+            is_riding = tasks is not None and _can_ride_beside(step, now, first, tasks)
+        if names is None or not is_riding:
             continue
         riders[rider.identity] = replace(now, place=EXECUTORS)
         keys.append(names)
+        waits.remove(rider.identity)
         located[rider.identity] = rider.key_positions if names == rider.job_keys else None
     if not riders:
         return None
     rest = [each for each in others if each.running.identity not in riders]
     written = (_written_for(step, rest) for step in riders.values())
-    return SharedJob(_written_for(first, rest), division, tuple(written), tuple(keys))
+    first = _written_for(first, rest)
+    return SharedJob(first, division, tuple(written), tuple(keys), tasks or job.buckets)
 
 
 def _division(first: Step, others: Sequence[Step], job: Job) -> Division:
@@ -232,6 +245,17 @@ def _can_ride(step: Step, job: Job) -> bool:
     known = None if own is None or not step.running.is_local else portions_of(own.parts)
     can_divide = bool(job.keys) and job.buckets <= MOST_READERS
     return known is not None and (can_divide or not known)
+
+
+def _can_ride_beside(step: Step, now: Step, first: Step, tasks: int) -> bool:
+    """Whether a step that reads nothing of a first one is as well done in the same tasks."""
+    running = step.running
+    if not is_due(step, now) or now.until != first.until:
+        return False
+    if running.place_for(now.rows) != EXECUTORS or not running.is_local:
+        return False
+    job = running.job(now)
+    return job is not None and running.tasks(job) == tasks
 
 
 def _job(step: Step) -> Job:

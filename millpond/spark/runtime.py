@@ -321,7 +321,8 @@ class SparkRuntime:
         edges = self._placement.queues(self._graph)
         queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
-        return [tuple(map(name_of, sorted(group))) for group in found]
+        named = [tuple(map(name_of, sorted(group))) for group in found]
+        return self._placement.beside(self._graph, named)
 
     def move_queues(self) -> None:
         """Puts queues where they are wanted, as far as nobody concerned is at work."""

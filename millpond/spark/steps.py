@@ -120,3 +120,9 @@ class Outcome:
     def __post_init__(self) -> None:
         if self.output is not None:
             self.rows, self.bytes = self.output.rows, self.output.bytes
+
+
+def is_due(step: Step, now: Step) -> bool:
+    """Whether there is work, in its queues or by what others have just put out; an attempt that was
+    given up may have counted the latter already."""
+    return step.is_due or now.rows > sum(each.rows(STARTED, ENDED) for each in step.readings)

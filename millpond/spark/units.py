@@ -23,11 +23,11 @@ from millpond.planning.physical import OutputOperator
 from millpond.schema import FOREVER
 from millpond.spark.batches import Experience
 from millpond.spark.costs import Line
-from millpond.spark.fragments import ENDED, STARTED
+from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
 from millpond.spark.statistics import Statistics
-from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.spark.steps import EXECUTORS, Outcome, Step, is_due
 from millpond.storage.origins import Origins, mixed
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
@@ -215,6 +215,8 @@ class UnitStep:
     is_over: bool = False
     """Whether it was committed or thrown away."""
     _done: dict[str, Step] = field(default_factory=dict)
+    _is_apart: bool = False
+    """Whether one that failed in a job with others is looked for."""
 
     @property
     def is_finished(self) -> bool:
@@ -244,7 +246,7 @@ class UnitStep:
         ``is_own`` tells the failure of a step from the end of Spark or of the execution, which is
         raised.
         """
-        self._done = {}
+        self._done, self._is_apart = {}, False
         waiting = list(self.steps)
         while waiting:
             step = waiting.pop(0)
@@ -267,7 +269,7 @@ class UnitStep:
             now = self._now(step)
             if now.place == EXECUTORS:
                 raise StateError("internal: more rows came than were expected")
-            self._take(step, now, now.running.execute(now) if _is_due(step, now) else None)
+            self._take(step, now, now.running.execute(now) if is_due(step, now) else None)
         self._settle()
 
     def _now(self, step: Step) -> Step:
@@ -282,10 +284,11 @@ class UnitStep:
     ) -> list[Step]:
         """Executes a member's step; the steps of others that were executed in the same job."""
         now = self._now(step)
-        if not _is_due(step, now):
+        if not is_due(step, now):
             self._take(step, now, None)
             return []
-        shared = shared_job(now, others, self._done) if now.place == EXECUTORS else None
+        can_share = now.place == EXECUTORS and not self._is_apart
+        shared = shared_job(now, others, self._done) if can_share else None
         if shared is not None:
             riding = {each.number for each in shared.riders}
             ridden = [each for each in others if each.number in riding]
@@ -303,6 +306,7 @@ class UnitStep:
         except Exception as error:
             if not is_own(error):
                 raise
+            self._is_apart = True
             return False
         done = zip(steps, [shared.first, *shared.riders], outcomes, strict=True)
         together = {step.running.identity for step in steps}
@@ -399,12 +403,6 @@ def _without_readers(failed: Step, steps: list[Step]) -> list[Step]:
         else:
             kept.append(step)
     return kept
-
-
-def _is_due(step: Step, now: Step) -> bool:
-    """Whether there is work, in its queues or by what others have just put out; an attempt that was
-    given up may have counted the latter already."""
-    return step.is_due or now.rows > sum(each.rows(STARTED, ENDED) for each in step.readings)
 
 
 def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:

@@ -25,7 +25,7 @@ from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
-from millpond.storage.portions import Portion, Share
+from millpond.storage.portions import Portion, Scan, Share
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
@@ -213,7 +213,7 @@ class Rider:
     fresh: tuple[tuple[int, Portion], ...]
     """Whose output it reads, by the place in the ride, and what it makes of which times of it."""
 
-    def rows(self, outputs: list[pa.Table], bucket: int, is_repeated: bool) -> pa.Table:
+    def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan, is_repeated: bool) -> pa.Table:
         """What it works on in a bucket; the first one's output is all of it if that is repeated."""
         schema = self.work.schema
         tables = []
@@ -222,7 +222,7 @@ class Rider:
                 own = table.select(schema.names).cast(schema)
                 is_all = is_repeated and source == 0
                 tables.append(self.share.bucket(own, bucket) if is_all else own)
-        known = self.share.rows(self.work.place.path(""), bucket, schema)
+        known = self.share.rows(scan, bucket, schema)
         return pa.concat_tables([known, *tables])
 
 
@@ -251,15 +251,16 @@ class Ride:
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: a line for each member."""
         lines, outputs = list[Line](), list[pa.Table]()
-        for rider in (None, *self.riders):
-            began = time.monotonic()
-            if rider is None:
-                line, output = self._run_first(rows, bucket, attempt)
-            else:
-                read = rider.rows(outputs, bucket, self.others is not None)
-                line, output = rider.work.run(read, bucket, attempt)
-            lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
-            outputs.append(output)
+        with Scan(self.place.path("")) as scan:
+            for rider in (None, *self.riders):
+                began = time.monotonic()
+                if rider is None:
+                    line, output = self._run_first(rows, bucket, attempt)
+                else:
+                    read = rider.rows(outputs, bucket, scan, self.others is not None)
+                    line, output = rider.work.run(read, bucket, attempt)
+                lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
+                outputs.append(output)
         return {"members": lines}, NOTHING
 
     def _run_first(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
@@ -307,7 +308,8 @@ class _OwnShare:
     def _rows(self, task: int) -> pa.Table:
         if self.share is None:
             return self.work.schema.empty_table()
-        return self.share.rows(self.work.place.path(""), task, self.work.schema)
+        with Scan(self.work.place.path("")) as scan:
+            return self.share.rows(scan, task, self.work.schema)
 
 
 def _checked(lines: list[Line]) -> list[Line]:

@@ -52,6 +52,36 @@ class Part:
         return table.filter(pa.array(meant))
 
 
+class Scan:
+    """Files of a store while one task reads them: what several want is read once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._files: dict[str, pq.ParquetFile] = {}
+        self._read: dict[tuple[str, int, str], pa.ChunkedArray] = {}
+
+    def file(self, name: str) -> pq.ParquetFile:
+        """A file, open."""
+        if name not in self._files:
+            self._files[name] = pq.ParquetFile(self._directory / name, memory_map=False)
+        return self._files[name]
+
+    def columns(self, name: str, group: int, names: Sequence[str]) -> pa.Table:
+        """Some columns of a piece of a file."""
+        missing = [each for each in names if (name, group, each) not in self._read]
+        if missing:
+            read = self.file(name).read_row_group(group, missing)
+            self._read |= {(name, group, each): read[each] for each in missing}
+        return pa.table({each: self._read[name, group, each] for each in names})
+
+    def __enter__(self) -> Scan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+
 @dataclass(frozen=True)
 class Portion:
     """What one branch reads in one mode, and what an operator wants of it."""
@@ -62,18 +92,18 @@ class Portion:
     is_ended: bool
     parts: tuple[Part, ...]
 
-    def table(self, directory: Path, task: int, tasks: int) -> list[pa.Table]:
+    def table(self, scan: Scan, task: int, tasks: int) -> list[pa.Table]:
         """The rows of every n-th piece, filtered and projected."""
         compiled = _compiled(self.branch, self.outputs, self.seed)
         tables, number = [], 0
         for part in self.parts:
-            with pq.ParquetFile(directory / part.name, memory_map=False) as file:
-                needed = compiled.needs(file.schema_arrow.names)
-                for group in range(file.num_row_groups):
-                    if number % tasks == task:
-                        rows = part.rows(file.read_row_group(group, needed))
-                        tables.append(compiled.made_of(rows, self.is_ended))
-                    number += 1
+            file = scan.file(part.name)
+            needed = compiled.needs(file.schema_arrow.names)
+            for group in range(file.num_row_groups):
+                if number % tasks == task:
+                    rows = part.rows(scan.columns(part.name, group, needed))
+                    tables.append(compiled.made_of(rows, self.is_ended))
+                number += 1
         return tables
 
     def made_of(self, output: pa.Table) -> list[pa.Table]:
@@ -97,13 +127,13 @@ class Share:
     is_whole: bool = False
     """Whether every task gets all rows."""
 
-    def rows(self, directory: Path, task: int, schema: pa.Schema) -> pa.Table:
+    def rows(self, scan: Scan, task: int, schema: pa.Schema) -> pa.Table:
         """The rows of a task."""
         of_pieces = (0, 1) if self.keys or self.is_whole else (task, self.tasks)
         tables = [
             self.bucket(table.select(schema.names).cast(schema), task)
             for portion in self.portions
-            for table in portion.table(directory, *of_pieces)
+            for table in portion.table(scan, *of_pieces)
         ]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 

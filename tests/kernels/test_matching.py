@@ -23,8 +23,8 @@ DOUBLES = [0.0, -0.0, 1.0, 1.5, float("nan"), float("inf"), float("-inf"), None]
 TEXTS = ["", "a", "ab", "abc", "b%", "é", None]
 PATTERNS = ["", "%", "a%", "ab_", "_b%", "\\%", "é%", None]
 VALUES = {
-    Type.INT: [0, 1, 2, -1, None],
-    Type.BIGINT: [0, 1, 2**40, -(2**40), None],
+    Type.INT: [0, 1, 2, -1, 2**31 - 1, -(2**31), None],
+    Type.BIGINT: [0, 1, 2**40, 2**63 - 1, 2**63 - 2, -(2**63), None],
     Type.DOUBLE: DOUBLES,
     Type.STRING: TEXTS,
     Type.DATE: [dt.date(2024, 1, 1), dt.date(1969, 12, 31), None],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +14,9 @@ from millpond.kernels.expressions.operand import Array, Operand, Text, Value, of
 from millpond.kernels.expressions.strict import met, valid
 from millpond.kernels.groups import Bools
 from millpond.schema import Type
+
+MANY = 4
+"""From so many members on a list of constants is looked up in."""
 
 
 def equal(a: Value, b: Value) -> Operand:
@@ -114,4 +118,21 @@ def _less(a: Array, b: Array) -> Bools:
 
 def one_of(value: Value, *others: Value) -> Operand:
     """Whether the value equals one of the others, with three truth values."""
+    if len(others) >= MANY and all(_is_known_constant(other) for other in others):
+        return Operand(_found(value, others), value.valid, value.faults)
     return any_of(*(equal(value, other) for other in others))
+
+
+def _is_known_constant(value: Value) -> bool:
+    return len(value.data) == 1 and value.valid is None and value.faults is None
+
+
+def _found(value: Value, constants: tuple[Value, ...]) -> Bools:
+    """Which values are among some constants, looked up rather than compared one by one."""
+    if isinstance(value, Text):
+        among = pc.is_in(value.data, value_set=pa.concat_arrays([each.data for each in constants]))
+        texts: Bools = among.to_numpy(zero_copy_only=False)
+        return texts
+    wanted = np.concatenate([each.data for each in constants])
+    found: Bools = np.isin(value.data, wanted)
+    return found | (value.data != value.data) if (wanted != wanted).any() else found

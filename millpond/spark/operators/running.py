@@ -336,14 +336,10 @@ class RunningOperator:
         Workers read the files themselves where they can evaluate the expressions and there are few
         buckets; else Spark evaluates, and shuffles by key.
         """
-        session, limits = self.around.frames.session, self.around.limits
+        session, tasks = self.around.frames.session, self.tasks(job)
         parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
-        portions = None if limits.asks_spark else portions_of(parts)
-        if portions is not None and (not keys or buckets <= MOST_READERS):
-            rows = sum(reading.rows(*modes) for reading, modes in parts)
-            most = min(limits.buckets, pieces(portions), rows // TASK_ROWS)
-            tasks = buckets if keys else max(1, most)
-            share = Share(tuple(portions), tuple(keys), tasks, job.is_repeated)
+        if tasks is not None:
+            share = Share(tuple(portions_of(parts) or ()), tuple(keys), tasks, job.is_repeated)
             return lines_of_tasks(session, tasks, work, share)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
@@ -351,6 +347,16 @@ class RunningOperator:
         if not keys:
             return self.plans.run(frame, lambda rows: lines_of(rows, work))
         return self.plans.run(frame, lambda rows: lines_of(rows.repartition(buckets, *keys), work))
+
+    def tasks(self, job: Job) -> int | None:
+        """How many workers read the files of a job themselves; None if Spark reads them."""
+        portions = None if self.around.limits.asks_spark else portions_of(job.parts)
+        if portions is None or (job.keys and job.buckets > MOST_READERS):
+            return None
+        if job.keys:
+            return job.buckets
+        rows = sum(reading.rows(*modes) for reading, modes in job.parts)
+        return max(1, min(self.around.limits.buckets, pieces(portions), rows // TASK_ROWS))
 
     def written(self, lines: list[Line], state: Any = None) -> Outcome:
         """The outcome of a step whose output the executors have written."""
