@@ -202,7 +202,7 @@ def _by_hand(engine: Engine) -> dict[str, bool]:
 
 
 def _results(engine: Engine) -> Iterator[Record]:
-    for log in engine.deliveries:
+    for log in sorted(engine.deliveries, key=lambda each: each.entry.name.lower()):
         key = log.entry.name.lower()
         yield {
             "kind": "results",
