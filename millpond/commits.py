@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millpond.catalog import ASIDE
 from millpond.failures import Failure
@@ -65,6 +65,10 @@ class Commits:
                 replaced=[name for page in change.replaced for name in page.names],
                 until=change.content_until,
             )
+
+    def purged(self, identity: str, cursor: int, state: Any) -> None:
+        """An operator is about to forget what it keeps for queries that are gone."""
+        self._engine.journal.note("operator", name=identity, cursor=cursor, state=state)
 
     def cut(self, cut: Cut) -> None:
         """A part of an operator is about to be one itself, or to be a part again."""

@@ -23,12 +23,17 @@ from millpond.errors import StateError
 from millpond.group_results import GroupLog, Part
 from millpond.inputs import Inputs
 from millpond.kernels.expressions import can_lower
+from millpond.kernels.living import Living
 from millpond.planning.shapes import Lifted, lift, outline
 from millpond.schema import BEGINNING
 from millpond.storage.members import Members
 
 MOST_TOLD = 3
 """So many queries of a group are named."""
+
+LEAST_SHARE = 4
+"""One query for so many of a group may be gone before what it kept is freed: looking for that takes
+time for all that the group keeps."""
 
 AddOperators = Callable[[], str]
 """Adds the operators of a group to the graph; the one that puts it out."""
@@ -57,6 +62,18 @@ class Group:
     weight: float = 0.0
     """How much its queries matter together."""
     next_number: int = 0
+    left: int = 0
+    """How many have gone for whom its operators may still keep something."""
+
+    @property
+    def is_to_purge(self) -> bool:
+        """Whether what is kept for those that are gone is worth to be looked for."""
+        return self.left * LEAST_SHARE >= len(self.queries)
+
+    @property
+    def living(self) -> Living:
+        """The queries that are there."""
+        return Living(frozenset(self.queries), self.next_number)
 
     def number_of(self, query: str) -> int:
         """Which of its queries one is."""
@@ -256,6 +273,7 @@ class Groups:
         del group.queries[number]
         group.log.readers.pop(number, None)
         group.log.members -= 1
+        group.left += 1
         if group.queries:
             return None
         del self._groups[group.name], self.members[group.name]

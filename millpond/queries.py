@@ -258,10 +258,12 @@ class Queries:
 
     def _deactivate(self, key: str) -> None:
         outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
-        if self.groups.of(key) is not None:
+        group = self.groups.of(key)
+        if group is not None:
             self._engine.deliveries.of(key).leave()
             left = self.groups.leave(key)
             if left is None:
+                self._purge(group)
                 return
             self._engine.deliveries.remove(left.name)
             left.members.close(self._engine.store)
@@ -284,6 +286,21 @@ class Queries:
         if is_copy(merge.queue):
             self._engine.inputs.forget_copy(merge.queue)
             self.forget_queues([merge.queue])
+
+    def _purge(self, group: Group) -> None:
+        """Frees what is kept for queries of a group that are gone, when that is enough."""
+        if self.started is None or self._engine.journal.is_replaying or not group.is_to_purge:
+            return
+        group.left = 0
+        self.started.purge(group.output, group.living)
+
+    def purge_again(self) -> None:
+        """After a restart rows of queries that are gone may come whose state is gone already."""
+        for group in self.groups:
+            group.left = group.next_number - len(group.queries)
+            if group.left and self.started is not None:
+                group.left = 0
+                self.started.purge(group.output, group.living)
 
     def forget_queues(self, names: Iterable[str]) -> None:
         """Queues of inputs are gone."""

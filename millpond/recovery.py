@@ -59,6 +59,7 @@ def recover(engine: Engine) -> None:
                 sink = open_sink_of(engine, entry, replay.marks.get(key))
                 engine.deliveries.of(key).sink = sink
                 engine.deliveries.has_news(key)
+    engine.queries.purge_again()
     journal.flush()
     if journal.is_long:
         engine.compact_log()

@@ -25,7 +25,7 @@ MEMBERS = re.compile(
 )
 """A list of constants, or one that is compared with."""
 PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
-WINDOWS = ("", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
+WINDOWS = ("", "[UNBOUNDED]", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
 WINDOW = re.compile(r"\[[^\]]*\]")
 LENGTH = re.compile(r"\b(RANGE|ROWS) \d+")
 
@@ -149,7 +149,7 @@ def with_siblings(rng, case, count):
         if rng.random() < 0.5:
             first = rng.randint(0, len(schedule))
             schedule.insert(first, Register(name, drawn_start(rng, case, keepers)))
-        if rng.random() < 0.2:
+        if rng.random() < 0.3:
             schedule.insert(rng.randint(first + 1, len(schedule) + 1), Drop(name))
     return replace(case, queries=case.queries | texts, schedule=tuple(schedule))
 

@@ -591,6 +591,23 @@ class Graph:
         given = ids, readers, self._next, dict(self.fragments)
         return Graph(operators, epochs, self.linear, *given, *known)
 
+    def of_group(self, output: str) -> dict[str, tuple[bool, ...]]:
+        """The operators above the matches of a group that is put out there, and which of their
+        inputs are rows of its queries."""
+        found: dict[str, tuple[bool, ...]] = {}
+        for identity in sorted(self.upstream(output), key=number_of):
+            operator = self.operators[identity]
+            inputs = tuple(
+                any(
+                    name in found or isinstance(self.operators.get(name), MatchOperator)
+                    for name in queues_in([each])
+                )
+                for each in operator.inputs
+            )
+            if any(inputs):
+                found[identity] = inputs
+        return found
+
     def upstream(self, identity: str) -> set[str]:
         """The operator and all it depends on."""
         found, stack = {identity}, [identity]

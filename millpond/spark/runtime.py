@@ -19,9 +19,16 @@ from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
+from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
 from millpond.planning.parts import Cut, owner_of
-from millpond.planning.physical import Graph, OutputOperator, name_of, number_of
+from millpond.planning.physical import (
+    Graph,
+    OutputOperator,
+    SnapshotsOperator,
+    name_of,
+    number_of,
+)
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
@@ -81,6 +88,11 @@ class Listener(Protocol):
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
+        ...
+
+    def purged(self, identity: str, cursor: int, state: Any) -> None:
+        """An operator that has come to a time is about to forget what it keeps for queries that
+        are gone."""
         ...
 
     def compacted(self, queue: str, change: Compaction) -> None:
@@ -156,6 +168,8 @@ class SparkRuntime:
         self._is_woken = False
         self._version = 0
         self._changed: set[str] = set()
+        self._purges: dict[str, tuple[Living, tuple[bool, ...]]] = {}
+        """The operators that are to free what they keep for queries that are gone."""
         self._shown: set[str] = set()
         """The units of the plan that the strategy has seen."""
         self._shown_version = 0
@@ -251,6 +265,33 @@ class SparkRuntime:
         """Has the driver hold no more of it than a budget, beside the store."""
         self._states.limit_bytes = min(STATE_BYTES, max(LEAST_STATE_BYTES, limit_bytes))
 
+    def purge(self, output: str, living: Living) -> None:
+        """Has the operators of a group free what they keep for queries of it that are gone.
+
+        Each does when it is not at work.
+        """
+        found = self._graph.of_group(output)
+        operators = [self._graph.operators[each] for each in found]
+        if any(isinstance(operator, SnapshotsOperator) for operator in operators):
+            return  # it would go on telling of rows that nobody takes back
+        for identity, inputs in found.items():
+            if self.running[identity].state is not None:
+                self._purges[identity] = living, inputs
+        self._purge()
+
+    def _purge(self) -> None:
+        for identity, purge in list(self._purges.items()):
+            running = self.running.get(identity)
+            if running is not None and self._is_at_work(self.units.of[identity]):
+                continue
+            del self._purges[identity]
+            if running is not None and running.state is not None:
+                version = running.purged(*purge)
+                reference = running.state.reference(version)
+                if reference != running.state.present():
+                    self._listener.purged(identity, running.cursor, reference)
+                    running.state.take(version)
+
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""
         self.picture.weights[query] = weight
@@ -331,6 +372,7 @@ class SparkRuntime:
 
     def _regroup(self) -> None:
         """Has the units be as the placement says, once those concerned are not at work."""
+        self._purge()
         if not self._is_regrouped:
             self.cutting.want(self._placement.by_hand)
         while (cut := self.cutting.due(self._is_at_work)) is not None:

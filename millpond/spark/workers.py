@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
+from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
 from millpond.storage.forms import Form, Keyed, Ordered
@@ -137,6 +138,28 @@ class WriteRows:
         """One part of the output."""
         shaped = rows if self.shaping is None else self.shaping(rows)
         return self.place.write_page(shaped, bucket, attempt), shaped
+
+
+@dataclass(frozen=True)
+class OfLiving:
+    """Work on the rows of queries that are not gone."""
+
+    work: Work
+    living: LivingRows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows that it takes."""
+        return self.work.schema
+
+    @property
+    def place(self) -> Place:
+        """Where its files go."""
+        return self.work.place
+
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+        """The work on one bucket."""
+        return self.work.run(self.living.of(rows), bucket, attempt)
 
 
 @dataclass(frozen=True)

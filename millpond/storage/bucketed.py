@@ -6,11 +6,12 @@ step is committed and the next version names them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from millpond.kernels.groups import Bools
 from millpond.kernels.hashing import buckets
 from millpond.storage.forms import Form
 from millpond.storage.state import Delta, StateVersion
@@ -109,6 +110,20 @@ class BucketedState:
     def _write(self, bucket: int, rows: pa.Table, until: int) -> Delta:
         name = self._store.new_state_name()
         return self._cache.write(self._name(bucket), self.form, self.version, rows, name, until)
+
+    def without(self, is_gone: Callable[[int, pa.Table], Bools], until: int) -> StateVersion:
+        """The version at a time without some of each bucket's rows; the present one if there are
+        none."""
+        written = {}
+        for bucket in (b for b, deltas in enumerate(self.version.buckets) if deltas):
+            rows = self.form.everything(self.at(bucket))
+            gone = is_gone(bucket, rows)
+            if gone.any():
+                kept = self.form.merged([rows.filter(pa.array(~gone))], True, until)
+                path, name = self._store.new_state_name(), self._name(bucket)
+                base = self._cache.write_base(name, self.form, self.version, kept, path)
+                written[bucket] = base
+        return self.following(written, until) if written else self.version
 
     def at(self, bucket: int) -> Any:
         """One bucket's state, in the form the operator works with."""

@@ -121,6 +121,13 @@ class StateCache:
         end = form.last_end(rows)
         return Delta(path, rows.num_rows, size, first, version.number + 1, end)
 
+    def write_base(
+        self, name: BucketName, form: Form[State], version: StateVersion, rows: pa.Table, path: str
+    ) -> Delta:
+        """Writes all that a bucket is to hold after a version."""
+        size = write_delta(Path(name.store) / path, rows)
+        return Delta(path, rows.num_rows, size, 0, version.number + 1, form.last_end(rows))
+
     def forget(self, store: str, operator: str | None = None) -> None:
         """Drops what is held of an operator, or of a whole store."""
         with self._lock:

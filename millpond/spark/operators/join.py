@@ -6,7 +6,8 @@ Without an equality between the two sides there are no keys, and all rows meet, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +17,9 @@ from pyspark.sql import functions as F
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Expression, Literal
 from millpond.kernels.expressions import Condition, Program, can_lower
+from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel
+from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
 from millpond.planning.physical import JoinOperator
@@ -161,7 +164,10 @@ class RunningJoin(RunningOperator):
         """All pairs of which at least one began in this step."""
         if step.place == EXECUTORS:
             return self._in_two_jobs(step)
-        rows = [self.gathered([(reading, (STARTED,))], self._events) for reading in step.readings]
+        rows = [
+            self.living_of(self.gathered([(reading, (STARTED,))], self._events))
+            for reading in step.readings
+        ]
         left, right = (self._kernel.new_run(own_columns(each, i)) for i, each in enumerate(rows))
         states = self.state.left, self.state.right
         parts = [state.split(run) for state, run in zip(states, (left, right), strict=True)]
@@ -210,7 +216,26 @@ class RunningJoin(RunningOperator):
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]
-        return Job(parts, work, keys, self.buckets, lambda lines: self._outcome(lines, step.until))
+        return Job(
+            parts,
+            self.living_in(work),
+            keys,
+            self.buckets,
+            lambda lines: self._outcome(lines, step.until),
+        )
+
+    def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
+        """The last column of a side that belongs to queries is the number of the query."""
+        tags = [f"{each}{len(types) - 1}" for each, types in zip("ab", self._types, strict=True)]
+        told = tuple(tag for tag, is_told in zip(tags, inputs, strict=True) if is_told)
+        self.living = LivingRows(told, living)
+        states = zip((self.state.left, self.state.right), tags, inputs, strict=True)
+        return tuple(
+            state.without(partial(_gone, living, f"c{tag[1:]}"), self.cursor)
+            if is_told
+            else state.version
+            for state, tag, is_told in states
+        )
 
     def _outcome(self, lines: list[Line], until: int) -> Outcome:
         versions = tuple(
@@ -234,6 +259,10 @@ class RunningJoin(RunningOperator):
         lines = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
         page.free()
         return self.written(lines, outcome.state)
+
+
+def _gone(living: Living, tag: str, bucket: int, rows: pa.Table) -> Bools:
+    return living.gone(rows[tag])
 
 
 def side_of(rows: pa.Table, side: int) -> pa.Table:

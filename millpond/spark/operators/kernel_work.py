@@ -6,9 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
+from millpond.kernels.columns import integers
+from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, touched
+from millpond.kernels.living import Living
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
@@ -21,6 +25,9 @@ from millpond.spark.workers import (
 )
 from millpond.storage.bucketed import BucketedState, KeptState, PairedState
 from millpond.storage.forms import Keyed, Ordered
+
+NONE = np.zeros(0, np.int64)
+"""No groups."""
 
 
 class KernelWork(Protocol):
@@ -50,6 +57,13 @@ class KernelWork(Protocol):
 
     def with_kernel(self, kernel: Any) -> KernelWork:
         """The same by another kernel, on the same state."""
+        ...
+
+    def purged(self, living: Living, until: int) -> Any:
+        """The version at a time without what was kept for queries that are gone.
+
+        The last key says whose it is.
+        """
         ...
 
 
@@ -96,6 +110,10 @@ class _GroupWork:
     def with_kernel(self, kernel: Kernel) -> _GroupWork:
         return replace(self, kernel=kernel)
 
+    def purged(self, living: Living, until: int) -> Any:
+        tag = self.kernel.keys[-1]
+        return self.state.without(lambda _, rows: living.gone(rows[tag]), until)
+
 
 @dataclass(frozen=True)
 class _MemberWork:
@@ -136,3 +154,17 @@ class _MemberWork:
 
     def with_kernel(self, kernel: MemberKernel) -> _MemberWork:
         return replace(self, kernel=kernel)
+
+    def purged(self, living: Living, until: int) -> Any:
+        tag, groups = self.kernel.keys[-1], dict[int, Ints]()
+
+        def is_gone(bucket: int, rows: pa.Table) -> Bools:
+            gone = living.gone(rows[tag])
+            groups[bucket] = integers(rows["_g"])[gone]
+            return gone
+
+        def is_of_gone(bucket: int, rows: pa.Table) -> Bools:
+            return np.isin(integers(rows["_g"]), groups.get(bucket, NONE))
+
+        groups_left = self.state.left.without(is_gone, until)
+        return groups_left, self.state.right.without(is_of_gone, until)

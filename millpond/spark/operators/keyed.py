@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +12,7 @@ from millpond.cql.expressions import Column, Literal
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.kernel import Kernel, MemberKernel
+from millpond.kernels.living import Living, LivingRows
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
@@ -60,9 +62,15 @@ class RunningKeyed(RunningOperator):
         """Those of the kernel."""
         return tuple(self.kernel.keys)
 
+    def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
+        """Above a match the last key of every kernel is the number of the query."""
+        self.living = LivingRows((self.kernel.keys[-1],), living)
+        return self._work.purged(living, self.cursor)
+
     def run_here(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver."""
-        rows = self.gathered([(each, self.modes) for each in step.readings], self.event_schema)
+        parts = [(each, self.modes) for each in step.readings]
+        rows = self.living_of(self.gathered(parts, self.event_schema))
         outcome = self.in_driver(*self._work.in_driver(rows, step))
         outcome.driver_bytes = rows.nbytes
         return outcome
@@ -71,14 +79,18 @@ class RunningKeyed(RunningOperator):
         """The kernel, where the executors have the rows."""
         keys, place = self.kernel.keys, self.write_place(step)
         silent = replace(place, is_silent=True)
+        works = [
+            self.living_in(self._work.on_executors(each, self.event_schema, step))
+            for each in (place, silent)
+        ]
         return Job(
             [(reading, self.modes) for reading in step.readings],
-            self._work.on_executors(place, self.event_schema, step),
+            works[0],
             keys or ["_ts"],
             self.buckets,
             lambda lines: self.written(lines, self._work.following(lines, step.until)),
             is_for_all=not keys,
-            in_silence=None if keys else self._work.on_executors(silent, self.event_schema, step),
+            in_silence=None if keys else works[1],
         )
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
+from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import Outputs
 from millpond.planning.keys import key_positions
 from millpond.planning.physical import Operator, queues_in
@@ -31,6 +32,7 @@ from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
     Line,
+    OfLiving,
     Place,
     Work,
     lines_of,
@@ -79,6 +81,8 @@ class RunningOperator:
     needs: frozenset[str] = frozenset({STARTED})
     state: KeptState | None = None
     """What it keeps between steps beside its queues, if anything."""
+    living: LivingRows | None = None
+    """Which rows matter of those it reads; None: all do."""
     keeps_columns = True
     """Whether columns that it reads are in the same places of what it puts out."""
 
@@ -386,6 +390,23 @@ class RunningOperator:
 
     def forgive(self, numbers: frozenset[int]) -> None:
         """Has no step fail any more for the rows of queries that are gone: most never do."""
+
+    # -- queries that are gone -------------------------------------------------------------
+
+    def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
+        """A version of its state without what it keeps for queries of its group that are gone.
+
+        From now on it passes their rows over. ``inputs``: of which of them rows have a number.
+        """
+        raise NotImplementedError
+
+    def living_of(self, rows: pa.Table) -> pa.Table:
+        """The rows of a step that matter."""
+        return rows if self.living is None else self.living.of(rows)
+
+    def living_in(self, work: Work) -> Work:
+        """The work on those."""
+        return work if self.living is None else OfLiving(work, self.living)
 
     def discard(self, step: Step) -> None:
         """Gives up what the execution of a step has written."""
