@@ -114,8 +114,9 @@ class Statements:
         engine, queries = self._engine, self._engine.queries
         with engine.lock, self._at_rest(statement.action):
             before, queries.begun = engine.journal.length, []
-            for record in needs(functions_of(statement.action)):
-                engine.journal.note(**record)
+            if engine.catalog.functions:
+                for record in needs(functions_of(statement.action)):
+                    engine.journal.note(**record)
             note = noted(statement, engine.journal)
             try:
                 self._apply(statement.action)

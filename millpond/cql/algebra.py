@@ -9,13 +9,13 @@ expressions of a node were in the script; nodes are equal whatever it says.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
+from millpond.kept import kept
 from millpond.schema import Field, Schema, Type
 
 
@@ -31,11 +31,11 @@ class StreamScan(Node):
     name: str
     fields_: Schema
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         return self.fields_
 
-    @cached_property
+    @kept
     def is_stream(self) -> bool:
         return True
 
@@ -51,7 +51,7 @@ class RelationScan(Node):
     fields_: Schema
     is_static: bool = False
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         return self.fields_
 
@@ -63,11 +63,11 @@ class RelationScan(Node):
 class _Unary(Node):
     input: Node
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         return self.input.schema
 
-    @cached_property
+    @kept
     def is_stream(self) -> bool:
         return self.input.is_stream
 
@@ -106,7 +106,7 @@ class RangeWindow(_Unary):
         super().__post_init__()
         _require(self.input.is_stream, "window over a relation")
 
-    @cached_property
+    @kept
     def is_stream(self) -> bool:
         return False
 
@@ -136,7 +136,7 @@ class RowsWindow(_Unary):
         super().__post_init__()
         _require(self.input.is_stream, "window over a relation")
 
-    @cached_property
+    @kept
     def is_stream(self) -> bool:
         return False
 
@@ -169,7 +169,7 @@ class Project(_Unary):
         super().__post_init__()
         _require(len(self.expressions) == len(self.names), "Project names")
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         return Schema(
             tuple(Field(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
@@ -198,7 +198,7 @@ class Join(Node):
         _require(self.kind in JOIN_KINDS, f"join kind {self.kind}")
         _require(not (self.left.is_stream or self.right.is_stream), "join of a stream")
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         if self.kind in ("semi", "anti"):
             return self.left.schema
@@ -226,7 +226,7 @@ class Aggregate(_Unary):
         _require(len(self.names) == len(self.keys) + len(self.aggregates), "Aggregate names")
         _require(not self.input.is_stream, "aggregate of a stream")
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         types: tuple[Type, ...] = tuple(e.type for e in self.keys) + tuple(
             a.type for a in self.aggregates
@@ -265,7 +265,7 @@ class SetOperation(Node):
         _require(self.left.schema.types == self.right.schema.types, "set operation types")
         _require(not (self.left.is_stream or self.right.is_stream), "set operation of a stream")
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         return self.left.schema
 
@@ -279,7 +279,7 @@ class _RelationToStream(_Unary):
         super().__post_init__()
         _require(not self.input.is_stream, "relation-to-stream operator on a stream")
 
-    @cached_property
+    @kept
     def is_stream(self) -> bool:
         return True
 

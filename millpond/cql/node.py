@@ -14,9 +14,9 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
-from functools import cached_property
 from typing import Any, TypeVar
 
+from millpond.kept import kept
 from millpond.schema import Schema
 
 Found = TypeVar("Found")
@@ -47,12 +47,12 @@ class Node:
         """The nodes this one reads, in order."""
         return self._own_inputs
 
-    @cached_property
+    @kept
     def _own_inputs(self) -> tuple[Node, ...]:
         values = [getattr(self, name) for name in _names(type(self))]
         return tuple([value for value in values if isinstance(value, Node)])
 
-    @cached_property
+    @kept
     def subqueries(self) -> tuple[Node, ...]:
         """The plans of the subqueries in its expressions, once for each place they stand at."""
         values = [getattr(self, name) for name in _compared(type(self)) or ()]
@@ -94,7 +94,8 @@ class Node:
     @property
     def digest(self) -> str:
         """What tells the node and all below it from any other plan, in any process."""
-        return _digest(self)
+        found: str | None = self.__dict__.get(DIGEST)
+        return _digest(self) if found is None else found
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -128,7 +129,9 @@ def inputs_first(
         if id(node) in seen or is_done(node):
             stack.pop()
             continue
-        below = (*node.inputs, *node.subqueries) if into else node.inputs
+        below = node.inputs
+        if into and node.subqueries:
+            below = (*below, *node.subqueries)
         waiting = [each for each in below if id(each) not in seen and not is_done(each)]
         if waiting:
             stack += reversed(waiting)
@@ -138,9 +141,14 @@ def inputs_first(
             yield node
 
 
+def key_of(function: Callable[..., Any]) -> str:
+    """Under which name a node keeps what a function has found of it."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
 def follows_from_inputs(function: Callable[[Node], Found]) -> Callable[[Node], Found]:
     """A function of plans that asks itself about the inputs: found once for each node, and kept."""
-    key = f"{function.__module__}.{function.__qualname__}"
+    key = key_of(function)
 
     @functools.wraps(function)
     def found(node: Node) -> Found:
@@ -205,6 +213,9 @@ def _digest(node: Node) -> str:
     return hashlib.blake2b(_canonical_fields(node).encode(), digest_size=16).hexdigest()
 
 
+DIGEST = key_of(_digest)
+
+
 def _plans_in(value: Any) -> list[Node]:
     """The plans inside an expression or a tuple of them, not those inside these plans."""
     found: list[Node] = []
@@ -215,7 +226,7 @@ def _plans_in(value: Any) -> list[Node]:
             found.append(one)
         elif isinstance(one, tuple):
             stack += reversed(one)
-        elif names := _compared(type(one)):
+        elif not isinstance(one, Schema) and (names := _compared(type(one))):
             stack += [getattr(one, name) for name in reversed(names)]
     return found
 

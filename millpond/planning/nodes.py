@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Union
 
 from millpond.cql.algebra import RelationScan, _RelationToStream
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.node import Node
+from millpond.kept import kept
 from millpond.schema import Field, Schema, Type
 
 __all__ = ["Arrivals", "Choice", "Combine", "Match", "Moments", "Snapshots"]
@@ -60,7 +60,7 @@ class Combine(Node):
     right: Node
     sign: int
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         return self.left.schema
 
@@ -92,7 +92,7 @@ class Snapshots(_RelationToStream):
     def inputs(self) -> tuple[Node, ...]:
         return (self.input, *self.movers)
 
-    @cached_property
+    @kept
     def subqueries(self) -> tuple[Node, ...]:
         return ()
 
@@ -129,12 +129,12 @@ class Match(Node):
         """How many columns expressions see before the constants."""
         return len(self.input.schema) + (self.draws is not None)
 
-    @cached_property
+    @kept
     def schema(self) -> Schema:
         fields = [Field(str(each), each.type) for each in self.expressions]
         return Schema((*fields, Field(TAG, Type.BIGINT)))
 
-    @cached_property
+    @kept
     def is_stream(self) -> bool:
         return self.input.is_stream and self.window is None
 

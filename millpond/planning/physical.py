@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 from millpond.cql.algebra import (
@@ -34,6 +33,7 @@ from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical, inputs_first, lines_of
 from millpond.errors import MillpondError, StateError
+from millpond.kept import kept
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
@@ -99,7 +99,7 @@ class Operator:
         """One line for EXPLAIN."""
         return type(self).__name__.removesuffix("Operator")
 
-    @cached_property
+    @kept
     def _queues(self) -> tuple[str, ...]:
         return queues_in(self.inputs)
 
@@ -118,7 +118,7 @@ class LinearOperator(Operator):
     def is_stream(self) -> bool:
         return self.input.is_stream
 
-    @cached_property
+    @kept
     def is_base(self) -> bool:
         """Whether it writes tuples of a stream as they came, with their numbers."""
         return writes_tuples(self.input)
@@ -147,7 +147,7 @@ class MatchOperator(Operator):
     def is_stream(self) -> bool:
         return self.input.is_stream and self.match.window is None
 
-    @cached_property
+    @kept
     def reads_tuples(self) -> bool:
         """Whether it reads tuples of a stream as they came, with their numbers."""
         return writes_tuples(self.input)
