@@ -59,6 +59,7 @@ fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as ma
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py
 	$(BIN)/python -m tests.fuzz --n $(N)
 	$(BIN)/python -m tests.fuzz --n $(N) --queries 50 --sharing
+	$(BIN)/python -m tests.fuzz --n $(N) --coming
 	$(BIN)/python -m tests.kills --n $(KILLS)
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case

@@ -24,6 +24,7 @@ from millpond.errors import CqlError
 from tests.cases import Case, Drop
 from tests.generator import seeded_case
 from tests.history import BEGINNING
+from tests.late_comers import late_case
 from tests.matching import difference
 from tests.siblings import sharing_case
 
@@ -221,7 +222,10 @@ def fuzz(engines, options, console):
 
 
 def drawn_case(seed, options):
-    """The case of a seed; with ``--sharing`` its queries are of a few shapes."""
+    """The case of a seed; with ``--sharing`` its queries are of a few shapes, with ``--coming``
+    they come again while data flows."""
+    if options.coming:
+        return late_case(seed, options.queries)
     if options.sharing:
         return sharing_case(seed, options.queries)
     return seeded_case(seed, options.queries, late=seed % LATE_EVERY == 0)
@@ -231,6 +235,7 @@ def report(engine_factory, failure, seed, options, console):
     """Prints how to repeat a failure, before and after cutting it down."""
     again = f"python -m tests.fuzz --seed {seed} --n {options.queries} --queries {options.queries}"
     again += " --sharing" if options.sharing else ""
+    again += " --coming" if options.coming else ""
     console.print(f"\nseed {seed} fails; again: {again}", style="bold red", highlight=False)
     if options.shrink_seconds > 0:
         failure = shrink(engine_factory, failure, options.shrink_seconds)
@@ -245,6 +250,9 @@ def arguments(given):
     parser.add_argument("--queries", type=int, default=8, help="queries in one engine")
     parser.add_argument(
         "--sharing", action="store_true", help="sets of queries that differ in constants only"
+    )
+    parser.add_argument(
+        "--coming", action="store_true", help="queries that come again while data flows"
     )
     parser.add_argument("--max-failures", type=int, default=1)
     parser.add_argument("--shrink-seconds", type=float, default=120.0)
