@@ -1,9 +1,10 @@
 """What deciding costs of a run with a thousand operators: 500 queries, each an aggregate and its
 output, with a queue between them.
 
-    python -m benchmarks.deciding [--quick] [--out DIR] [--rows A_PAGE]
+    python -m benchmarks.deciding [--quick] [--out DIR] [--rows A_PAGE] [--strategies A,B]
 
-All read one stream, page by page, on one processor. Counted is the time in the strategy (learning
+All read one stream, page by page, on one processor. How long it takes to put the queues there is
+told too: each concerns two operators. Counted is the time in the strategy (learning
 the plan and what changed, deciding), and beside it, without a goal, the time in which the runtime
 tells it what there is to know. Seconds are those of the loop's thread on the processor.
 """
@@ -12,16 +13,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.reporting import Report, options, progress
+from benchmarks.reporting import Report, among, options, progress
 from benchmarks.streams import Stream
 from millpond import Engine
+from millpond.scheduling.strategy_text import driving_spark
 
 STRATEGIES = ("fifo", "chain", "path-capacity", "auto")
-FULL = (*STRATEGIES, "round-robin", "greedy", "segment", "threshold", "component-based", "hmts")
 QUERIES = 500
 GOAL = 0.01
 STREAM = Stream("S", keys=50, seed=1)
@@ -46,8 +48,19 @@ class Clock:
         return counted
 
 
-def shares(strategy: str, page_rows: int, seconds: float) -> tuple[float, float, int]:
+@dataclass(frozen=True)
+class Shares:
     """Which part of a run was deciding, which was telling, and how many operators there were."""
+
+    deciding: float
+    telling: float
+    operators: int
+    queue_seconds: float
+    """How long it took to put a queue behind an operator."""
+
+
+def shares(strategy: str, page_rows: int, seconds: float) -> Shares:
+    """What there is to be told of a run under a strategy."""
     script = "".join(
         f"CREATE QUERY q{n} AS SELECT key, count(*) AS n FROM S [RANGE 1 SECOND] "
         f"WHERE value * {n + 2} > {n % 7} GROUP BY key;"
@@ -56,6 +69,7 @@ def shares(strategy: str, page_rows: int, seconds: float) -> tuple[float, float,
     settings = {"strategy": strategy, "processors": 1, "driver_rows": 10**9, "place_by": "rows"}
     with Engine(settings | {"sharing": "off"}, keep_results=False) as engine:
         engine.execute(STREAM.declaration + script)
+        queue_seconds = decoupled(engine)
         engine.push("S", STREAM.page(0, page_rows))
         engine.run_until_idle()
         deciding, telling = Clock(), Clock()
@@ -71,22 +85,37 @@ def shares(strategy: str, page_rows: int, seconds: float) -> tuple[float, float,
             engine.run_until_idle()
             first += page_rows
         total = time.perf_counter() - began
-        return deciding.seconds / total, telling.seconds / total, len(engine.graph.operators)
+        operators = sum(1 for _ in runtime.units)
+        return Shares(deciding.seconds / total, telling.seconds / total, operators, queue_seconds)
+
+
+def decoupled(engine: Engine) -> float:
+    """Puts a queue behind every aggregate; the seconds for one."""
+    outputs = set(engine.queries.outputs.values())
+    aggregates = [each for each in engine.graph.operators if each not in outputs]
+    began = time.perf_counter()
+    for each in aggregates:
+        engine.execute(f"ALTER PLAN QUEUE AFTER {each}")
+    return (time.perf_counter() - began) / len(aggregates)
 
 
 def main() -> None:
     """Measures every strategy and prints."""
-    chosen = options(__doc__ or "", "rows of a page").parse_args()
-    names, seconds = (STRATEGIES, 10.0) if chosen.quick else (FULL, 30.0)
+    parser = options(__doc__ or "", "rows of a page")
+    among(parser, driving_spark())
+    chosen = parser.parse_args()
+    names, seconds = (STRATEGIES, 10.0) if chosen.quick else (tuple(driving_spark()), 30.0)
+    names = chosen.strategies or names
     report = Report("deciding", chosen.out)
     found: dict[str, float] = {}
     with progress(len(names)) as working_on:
         for name in names:
             working_on(name)
-            share, telling, operators = shares(name, chosen.rows or 10_000, seconds)
-            found[name] = share
-            case = f"{name}, {operators} operators: deciding to the run time"
-            report.ratio(case, share, GOAL, at_most=True, telling=telling)
+            run = shares(name, chosen.rows or 10_000, seconds)
+            found[name] = run.deciding
+            case = f"{name}, {run.operators} operators: deciding to the run time"
+            more = {"telling": run.telling, "queue_seconds": run.queue_seconds}
+            report.ratio(case, run.deciding, GOAL, at_most=True, **more)
 
     def plot(figure: Figure) -> None:
         axes = figure.subplots()

@@ -1,6 +1,6 @@
 """The simulator against the live system: what it says strategies would do, and what they do.
 
-    python -m benchmarks.prediction [--quick] [--out DIR] [--rows A_SECOND]
+    python -m benchmarks.prediction [--quick] [--out DIR] [--rows A_SECOND] [--strategies A,B]
 
 The bursts of `live_burst` are run once under round-robin, and the plan is written down as it was
 measured. From that the simulator says what other strategies do with bursts of other seeds; then
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.reporting import Report, note, options, progress
+from benchmarks.reporting import Report, among, note, options, progress
 from millpond.lab.live.bursts import FUNCTIONS, STRATEGIES, Run, measured, overloading_rows
 from millpond.simulator.prediction import Prediction, predicted
 
@@ -62,8 +62,11 @@ def courses(pairs: Mapping[str, tuple[Prediction, Run]]) -> Callable[[Figure], N
 
 def main() -> None:
     """Measures, foretells, and compares."""
-    chosen = options(__doc__ or "", "rows a second in a burst, of all streams").parse_args()
+    parser = options(__doc__ or "", "rows a second in a burst, of all streams")
+    among(parser, [name for name in STRATEGIES if name != MEASURED])
+    chosen = parser.parse_args()
     strategies, seeds, seconds = (QUICK, (10,), 6.0) if chosen.quick else (FULL, (10, 20, 30), 9.0)
+    strategies = chosen.strategies or strategies
     rows_per_second = (chosen.rows or overloading_rows()) / len(FUNCTIONS)
     report = Report("prediction", chosen.out)
     pairs: dict[str, tuple[Prediction, Run]] = {}

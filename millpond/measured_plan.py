@@ -31,6 +31,7 @@ def measured_plan(engine: Engine) -> dict[str, Any]:
         "strategy": engine.settings.strategy,
         "processors": engine.runtime.limits.processors,
         "clock": engine.settings.clock,
+        "turn_seconds": engine.runtime.picture.turns.mean_seconds,
         "queues": _queues(engine, plan.operators),
         "streams": _streams(engine, plan.operators),
         "operators": [_operator(engine, plan.by_id[each]) for each in plan.upstream_first],
@@ -44,11 +45,13 @@ def measured_plan(engine: Engine) -> dict[str, Any]:
 
 def _streams(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> dict[str, Any]:
     read = {name: each for op in operators for each in op.inputs if (name := each.stream)}
+    courses = {name: engine.inputs.queues[name].course for name in read}
     return {
         name: {
             "tuple_bytes": each.tuple_bytes,
-            "slot_seconds": engine.inputs.queues[name].course.slot_seconds,
-            "arrivals": list(engine.inputs.queues[name].course.counts),
+            "slot_seconds": courses[name].slot_seconds,
+            "arrivals": list(courses[name].counts),
+            "pages": list(courses[name].times),
         }
         for name, each in read.items()
     }

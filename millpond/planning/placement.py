@@ -52,9 +52,14 @@ class QueuePlacement:
         """The same after a user has spoken about what is behind an operator."""
         return replace(self, by_hand={**self.by_hand, operator: has_queue})
 
-    def queues(self, graph: Graph) -> frozenset[Edge]:
-        """The edges of a graph that have a queue."""
-        return frozenset(edge for edge in edges(graph) if self._has_queue(graph, edge))
+    def queues(self, graph: Graph, producers: Iterable[str] | None = None) -> frozenset[Edge]:
+        """The edges of a graph that have a queue, or those behind some operators of it."""
+        return frozenset(edge for edge in edges(graph, producers) if self._has_queue(graph, edge))
+
+    def differing(self, other: QueuePlacement) -> set[str]:
+        """The operators behind which another placement may want something else."""
+        apart = {name for name, _ in self.by_hand.items() ^ other.by_hand.items()}
+        return apart | {edge[0] for edge, _ in self.chosen.items() ^ other.chosen.items()}
 
     def beside(self, graph: Graph, groups: Iterable[Members]) -> list[Members]:
         """Some virtual operators, those of shapes with the same inputs put together.
@@ -102,8 +107,9 @@ def _inputs_of_shape(graph: Graph, group: Members) -> frozenset[str] | None:
     return None if queues & graph.operators.keys() else frozenset(queues)
 
 
-def edges(graph: Graph) -> frozenset[Edge]:
-    """All edges from operator to operator."""
+def edges(graph: Graph, producers: Iterable[str] | None = None) -> frozenset[Edge]:
+    """All edges from operator to operator, or those behind some of them."""
+    behind = graph.operators if producers is None else producers
     return frozenset(
-        (producer, reader) for producer in graph.operators for reader in graph.readers(producer)
+        (producer, reader) for producer in behind for reader in graph.readers(producer)
     )

@@ -127,11 +127,8 @@ class ByUnit:
 
     def carry_on(self) -> Decision | None:
         """The next step of a round whose last step is done, or None."""
-        for operator, current in list(self._rounds.items()):
-            if operator in self._running:
-                continue
-            del self._rounds[operator]
-            step = self._step_up(current)
+        for operator in [each for each in self._rounds if each not in self._running]:
+            step = self._step_up(self._rounds.pop(operator))
             if step is not None:
                 return step
         return None

@@ -46,21 +46,24 @@ class Ladder:
 
     def observe(self, changed: Sequence[OperatorState], rung: int) -> None:
         """Note the new states, and put them in order on the rung in use."""
+        operators = [state.operator for state in changed]
         for state in changed:
             if state.ready:
                 self._oldest[state.operator] = state.oldest_arrival_seconds
             else:
                 self._oldest.pop(state.operator, None)
-            for number, stale in enumerate(self._stale):
-                if number != rung:
-                    stale.add(state.operator)
             self._place(rung, state.operator)
+        for number, stale in enumerate(self._stale):
+            if number != rung:
+                stale.update(operators)
 
     def best(self, rung: int) -> int | None:
         """The operator to run first on a rung."""
-        for operator in self._stale[rung]:
-            self._place(rung, operator)
-        self._stale[rung].clear()
+        stale = self._stale[rung]
+        if stale:
+            for operator in stale:
+                self._place(rung, operator)
+            stale.clear()
         return self._queues[rung].best()
 
     def _place(self, rung: int, operator: int) -> None:

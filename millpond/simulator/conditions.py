@@ -20,6 +20,7 @@ class Conditions:
     - `clairvoyant`: strategies see the cost and the outputs of every waiting tuple.
     - `measure_seconds`: tell strategies the averages of the last such window, not the true ones.
     - `commits`: what a step puts out is there when the step ends, not tuple by tuple.
+    - `turn_seconds`: so much of each operator's fixed part a virtual operator's step has but once.
     - `trace`: keep a list of all steps.
     """
 
@@ -37,6 +38,7 @@ class Conditions:
     measure_seconds: float | None = None
     until_seconds: float = math.inf
     commits: bool = False
+    turn_seconds: float = 0.0
     trace: bool = False
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ far an input is or, with the wall clock, not at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -26,8 +26,9 @@ from millpond.simulator.inlets import Inlet
 from millpond.simulator.plan import SimulatedInput, SimulatedPlan
 from millpond.simulator.record import StepFunction
 from millpond.simulator.simulation import Simulation
+from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
-from millpond.snapshot import Producer
+from millpond.snapshot import FloatArray, Producer
 from millpond.workloads import SizedArrivals
 
 BLOCKS = 2_000
@@ -93,6 +94,8 @@ class _Known:
     """Where queues stood, if that is known."""
     is_timed: bool
     """Whether the wall clock tells operators how far a quiet input is."""
+    turn_seconds: float
+    """What of a step's fixed part is there once, of however many operators it is."""
 
     @staticmethod
     def of(measured: Mapping[str, Any], blocks: int) -> _Known:
@@ -102,8 +105,9 @@ class _Known:
         if edges is not None:
             queues = frozenset((_source(one, places), places[other]) for one, other in edges)
         is_timed = measured.get("clock", "wall") == "wall"
-        arrivals = _arrivals(measured, blocks)
-        return _Known(plan, arrivals, int(measured["processors"]), queues, is_timed)
+        turn_seconds = float(measured.get("turn_seconds", 0.0))
+        arrivals, processors = _arrivals(measured, blocks), int(measured["processors"])
+        return _Known(plan, arrivals, processors, queues, is_timed, turn_seconds)
 
 
 class _Batches(Simulation):
@@ -120,20 +124,32 @@ class _Batches(Simulation):
         """How many blocks have as many rows as a step is to have."""
         unit = self.wiring.units[decision.operator]
         members = unit.members if isinstance(unit, VirtualStep) else [unit]
-        fixed = sum(self.wiring.plan.operators[each.id].step_cost_seconds for each in members)
-        row = sum(each.mean_cost for each in members)
-        worthwhile = fixed * (1 / FIXED_SHARE - 1)
-        rows = max(decision.max_tuples or 1, worthwhile / row if row else math.inf)
+        asked = decision.max_tuples or 1
+        least = self._breakeven(decision, members) * (1 / FIXED_SHARE - 1)
         inlets = [inlet for each in members for inlet in each.inlets if not inlet.is_pipe]
-        return max(1, *(_blocks_of(inlet, rows) for inlet in inlets))
+        return max(1, *(_blocks_of(inlet, asked, least) for inlet in inlets))
+
+    def _breakeven(self, decision: RunOperator, members: Sequence[MemberStep]) -> float:
+        """So many rows cost as much as the step by itself."""
+        if decision.breakeven_tuples:
+            return decision.breakeven_tuples
+        each = self.wiring.plan.operators
+        once = self.conditions.turn_seconds * (len(members) - 1)
+        fixed = sum(each[member.id].step_cost_seconds for member in members) - once
+        row = sum(member.mean_cost for member in members)
+        return fixed / row if row else math.inf
 
 
-def _blocks_of(inlet: Inlet, rows: float) -> int:
+def _blocks_of(inlet: Inlet, asked: int, least: float) -> int:
+    """How many blocks of a queue a step takes: what waits in even parts, unless more is asked."""
     buffer, cursor = inlet.buffer, inlet.buffer.cursors[inlet.reader]
     masses = buffer.masses(cursor, buffer.tail)
+    waiting = float(buffer.tail - cursor) if masses is None else float(masses.sum())
+    parts = waiting // least if 0 < least <= waiting else 1
+    rows = asked if asked >= least else waiting / parts
     if masses is None:
-        return math.ceil(min(rows, buffer.tail - cursor))
-    return int(np.searchsorted(np.cumsum(masses), rows)) + 1
+        return math.ceil(min(rows, waiting))
+    return int(np.searchsorted(np.cumsum(masses), rows * (1 - 1e-9))) + 1
 
 
 def _one(text: str, known: _Known, budget_bytes: float) -> Prediction | Refusal:
@@ -147,6 +163,7 @@ def _one(text: str, known: _Known, budget_bytes: float) -> Prediction | Refusal:
         clairvoyant=name in CLAIRVOYANT,
         preemptive=False,
         commits=True,
+        turn_seconds=known.turn_seconds,
     )
     try:
         simulation = _Batches(known.plan, known.arrivals, conditions)
@@ -199,20 +216,26 @@ def _source(source: Any, places: Mapping[int, int]) -> Producer:
 
 
 def _arrivals(measured: Mapping[str, Any], blocks: int) -> dict[str, SizedArrivals]:
-    return {
-        name: _blocks(np.asarray(each["arrivals"], dtype=np.float64), each["slot_seconds"], blocks)
-        for name, each in measured["streams"].items()
-    }
+    return {name: _blocks_in(each, blocks) for name, each in measured["streams"].items()}
+
+
+def _blocks_in(stream: Mapping[str, Any], blocks: int) -> SizedArrivals:
+    counts = np.asarray(stream["arrivals"], dtype=np.float64)
+    pages = np.asarray(stream.get("pages", counts), dtype=np.float64)
+    return _blocks(counts, pages, stream["slot_seconds"], blocks)
 
 
 def _blocks(
-    counts: np.ndarray[Any, np.dtype[np.float64]], slot_seconds: float, blocks: int = BLOCKS
+    counts: FloatArray, pages: FloatArray, slot_seconds: float, blocks: int = BLOCKS
 ) -> SizedArrivals:
-    """The rows of each slot in blocks of about equal size, spread over the slot."""
+    """The rows of each slot in blocks of about equal size; those of a page come together."""
     largest = max(1.0, counts.sum() / blocks)
     pieces = np.ceil(counts / largest).astype(np.int64)
     slots = np.repeat(np.arange(len(counts)), pieces)
     first = np.cumsum(pieces) - pieces
     within = (np.arange(len(slots)) - first[slots]) / np.maximum(pieces, 1)[slots]
+    moments = np.maximum(np.minimum(pages, pieces), 1.0)[slots]
     sizes = (counts / np.maximum(pieces, 1))[slots]
-    return SizedArrivals((slots + within) * slot_seconds, sizes)
+    return SizedArrivals(
+        (slots + np.floor(within * moments + 1e-9) / moments) * slot_seconds, sizes
+    )

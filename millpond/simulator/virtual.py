@@ -19,10 +19,16 @@ from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 class VirtualStep:
     """The step of several operators that hand tuples on directly; members come upstream first."""
 
-    def __init__(self, members: Sequence[MemberStep], pipes: Mapping[int, Sequence[Inlet]]) -> None:
+    def __init__(
+        self,
+        members: Sequence[MemberStep],
+        pipes: Mapping[int, Sequence[Inlet]],
+        turn_seconds: float = 0.0,
+    ) -> None:
         self.id = min(member.id for member in members)
         self.members = members
         self.pipes = pipes
+        self.turn_seconds = turn_seconds
         self._releases: list[Release] = []
         self._yields: list[Yield] = []
         self._entered: list[FloatArray] = []
@@ -54,6 +60,7 @@ class VirtualStep:
         # Only now: among themselves the members are done, for all others they are under way.
         for member, arrival_seconds in self._took:
             member.in_flight_since = arrival_seconds
+        seconds -= self.turn_seconds * max(0, len(self._took) - 1)
         self._set_ends(seconds)
         return seconds
 

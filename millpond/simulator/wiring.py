@@ -214,7 +214,9 @@ class Wiring:
         for operator, unit in self.unit_of.items():
             groups.setdefault(unit, []).append(self.members[operator])
         self.units = {
-            unit: group[0] if len(group) == 1 else VirtualStep(group, self.pipes)
+            unit: group[0]
+            if len(group) == 1
+            else VirtualStep(group, self.pipes, self.conditions.turn_seconds)
             for unit, group in groups.items()
         }
 

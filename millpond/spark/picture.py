@@ -14,6 +14,7 @@ from millpond.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
+    Producer,
     QueryShare,
 )
 from millpond.spark.operators.running import RunningOperator
@@ -54,6 +55,22 @@ class Picture:
             tuple(self._snapshot(identity, served[identity]) for identity in self.running), version
         )
 
+    def shape(self, identities: Iterable[str]) -> PlanSnapshot:
+        """Some operators that no other reads or is read by, as if nothing were known of them."""
+        return PlanSnapshot(tuple(map(self._bare, identities)))
+
+    def _bare(self, identity: str) -> OperatorSnapshot:
+        sources = self.running[identity].inputs
+        return OperatorSnapshot(
+            number_of(identity),
+            identity,
+            tuple(InputSnapshot(self._producer(queue), 0.0, 1.0) for queue in sources),
+            tuple(map(number_of, self._graph.readers(identity))),
+        )
+
+    def _producer(self, queue: str) -> Producer:
+        return number_of(queue) if queue in self.running else queue
+
     def _served(self) -> dict[str, list[str]]:
         """For each operator the queries that depend on it; readers have higher numbers."""
         served: dict[str, list[str]] = {}
@@ -71,7 +88,7 @@ class Picture:
         operator, measured = self._graph.operators[identity], self.statistics[identity]
         inputs = tuple(
             InputSnapshot(
-                number_of(queue) if queue in self.running else queue,
+                self._producer(queue),
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,

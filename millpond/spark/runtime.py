@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
@@ -238,8 +238,10 @@ class SparkRuntime:
         """
         for unit in {self.units.of[identity] for identity in identities}:
             self._forget(unit)
+        read: set[str] = set()
         for identity in identities:
             running = self.running.pop(identity)
+            read |= {queue.name for queue, _ in (*running.subscriptions, *running.past)}
             self.units.remove(identity)
             running.close()
             self.queues.pop(identity).close()
@@ -247,9 +249,10 @@ class SparkRuntime:
             del self.statistics[identity]
             self._changed.discard(identity)
         self.cutting.forget()
-        for queue in self.queues.values():
-            queue.free()
-            self.backlog.count(queue)
+        for name in read & self.queues.keys():
+            self.queues[name].free()
+            self.backlog.count(self.queues[name])
+        self.units.unsettled |= read & self.running.keys()
         self._graph_changed()
 
     def _count_backlog(self, queues: Iterable[str]) -> None:
@@ -352,14 +355,19 @@ class SparkRuntime:
     @placement.setter
     def placement(self, placement: QueuePlacement) -> None:
         with self._lock:
+            concerned = self._placement.differing(placement) & self.running.keys()
+            self.units.unsettled |= concerned
             self._placement = placement
             self._is_regrouped = False
             self.wake()
 
-    def groups(self) -> list[tuple[str, ...]]:
-        """The operators that are to be virtual operators, upstream first in each."""
-        plan = self.picture.elementary()
-        edges = self._placement.queues(self._graph)
+    def groups(self, among: Collection[str] | None = None) -> list[tuple[str, ...]]:
+        """The operators that are to be virtual operators, upstream first in each.
+
+        Or those ``among`` some that no other reads or is read by.
+        """
+        plan = self.picture.shape(self.running if among is None else among)
+        edges = self._placement.queues(self._graph, among)
         queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         named = [tuple(map(name_of, sorted(group))) for group in found]
@@ -380,11 +388,23 @@ class SparkRuntime:
             self.cut(cut)
         if not self._is_regrouped:
             self._is_regrouped = True
-            groups = self.groups()
+            groups = self.groups(self._near(self.units.unsettled))
             self.units.want(tuple(self.running[each] for each in group) for group in groups)
         if self.units.change(self._is_at_work):
             self._version += 1
             self._changed |= self.running.keys()
+
+    def _near(self, identities: Iterable[str]) -> set[str]:
+        """Operators with all that they read and that reads them, however far from them."""
+        found = set(identities)
+        waiting = list(found)
+        while waiting:
+            each = waiting.pop()
+            read = (name for name in self.running[each].inputs if name in self.running)
+            near = {*self._graph.readers(each), *read} - found
+            found |= near
+            waiting += near
+        return found
 
     def cut(self, cut: Cut) -> None:
         """Cuts a part off an operator, or fuses it again; nobody concerned is at work."""

@@ -135,6 +135,8 @@ class Units:
         self.of: dict[str, Unit] = {}
         """The unit of each operator."""
         self._queues = queues
+        self.unsettled: set[str] = set()
+        """The operators of which it is to be found out with which others they are a unit."""
         self._wanted: dict[str, tuple[RunningOperator, ...]] = {}
         self._awaited: set[str] = set()
 
@@ -143,25 +145,35 @@ class Units:
 
     def add(self, running: RunningOperator) -> None:
         """A new operator stands alone at first."""
+        self.unsettled.add(running.identity)
         self._form((running,))
 
     def remove(self, identity: str) -> None:
         """An operator goes; the others of its unit stand alone until they are wanted together."""
         left = [each for each in self.of[identity].members if each.identity != identity]
         del self.of[identity]
+        self._wanted.pop(identity, None)
         self._awaited.discard(identity)
-        for each in left:
-            self._form((each,))
+        self.unsettled.discard(identity)
+        self._alone(left)
 
     def take_apart(self, identity: str) -> None:
         """The members of a unit stand alone until they are wanted together."""
-        for each in self.of[identity].members:
+        self._alone(self.of[identity].members)
+
+    def _alone(self, members: Iterable[RunningOperator]) -> None:
+        for each in members:
+            self.unsettled.add(each.identity)
             self._form((each,))
 
     def want(self, groups: Iterable[tuple[RunningOperator, ...]]) -> None:
-        """From now on these are to be units."""
-        self._wanted = {each.identity: group for group in groups for each in group}
-        self._awaited = {i for i in self._wanted if self.of[i].members != self._wanted[i]}
+        """From now on these are to be units, and the others as before."""
+        for group in groups:
+            identities = {each.identity for each in group}
+            self._wanted |= dict.fromkeys(identities, group)
+            self._awaited -= identities
+            self._awaited |= {i for i in identities if self.of[i].members != group}
+            self.unsettled -= identities
 
     def change(self, is_busy: Callable[[Unit], bool]) -> bool:
         """Forms the units that are wanted, as far as nobody concerned is at work; whether any."""

@@ -41,11 +41,13 @@ class Rate:
 
 
 class Course:
-    """How many came in each slot of time since the beginning; slots grow with the run."""
+    """How many came in each slot of time since the beginning, and how often some did; slots grow
+    with the run."""
 
     def __init__(self, slot_seconds: float = 0.01, now: float | None = None) -> None:
         self.slot_seconds = slot_seconds
         self.counts = array("d")
+        self.times = array("d")
         self.total = 0.0
         self._began = time.monotonic() if now is None else now
 
@@ -56,8 +58,14 @@ class Course:
         while slot >= MOST_SLOTS:
             self.slot_seconds *= 2
             slot //= 2
-            pairs = zip(self.counts[::2], [*self.counts[1::2], 0.0], strict=False)
-            self.counts = array("d", (first + second for first, second in pairs))
-        self.counts.extend(repeat(0.0, slot + 1 - len(self.counts)))
-        self.counts[slot] += count
+            self.counts, self.times = _halved(self.counts), _halved(self.times)
+        for slots, more in ((self.counts, count), (self.times, 1.0)):
+            slots.extend(repeat(0.0, slot + 1 - len(slots)))
+            slots[slot] += more
         self.total += count
+
+
+def _halved(slots: array[float]) -> array[float]:
+    """Two slots as one."""
+    pairs = zip(slots[::2], [*slots[1::2], 0.0], strict=False)
+    return array("d", (first + second for first, second in pairs))

@@ -110,12 +110,40 @@ def test_what_is_no_measured_plan_is_refused(part):
         predicted(facts, ["fifo"], 1e9)
 
 
-@given(st.lists(st.integers(0, 100_000), max_size=40), st.floats(0.01, 100))
-def test_blocks_have_all_rows_in_their_slots(counts, slot_seconds):
-    times, sizes = _blocks(np.array(counts, dtype=np.float64), slot_seconds)
+@given(st.lists(st.integers(0, 100_000), max_size=40), st.integers(0, 50), st.floats(0.01, 100))
+def test_blocks_have_all_rows_in_their_slots(counts, pages, slot_seconds):
+    numbers = np.array(counts, dtype=np.float64)
+    times, sizes = _blocks(numbers, np.full(len(counts), float(pages)), slot_seconds)
     assert sizes.sum() == pytest.approx(sum(counts))
     assert (np.diff(times) >= 0).all()
     slots = np.floor(times / slot_seconds + 1e-6).astype(int)
     found = np.bincount(slots, weights=sizes, minlength=len(counts))
     assert found.tolist() == pytest.approx(counts)
     assert len(times) <= BLOCKS + len(counts)
+
+
+def test_rows_of_a_page_come_together():
+    times, sizes = _blocks(np.array([900.0, 0.0, 800.0]), np.array([1.0, 0.0, 2.0]), 1.0, 17)
+    assert sizes.tolist() == [100.0] * 17
+    assert times.tolist() == [0.0] * 9 + [2.0] * 4 + [2.5] * 4
+
+
+def test_filters_do_not_step_once_for_every_few_rows_of_a_page():
+    facts, smooth = measured(), measured()
+    for each in (facts, smooth):
+        for one in each["operators"]:
+            one["step_cost_seconds"] = 0.01
+    facts["streams"]["S"]["pages"] = [1.0] * 10 + [0.0] * 90
+    chain = "chain(max_tuples = 1)"
+    (paged,), (spread,) = (predicted(each, [chain], 1e9) for each in (facts, smooth))
+    assert paged.finished_seconds < spread.finished_seconds
+
+
+def test_what_a_turn_costs_a_virtual_operator_has_once():
+    facts = measured()
+    for one in facts["operators"]:
+        one["step_cost_seconds"] = 0.5
+    facts["queues"] = [["S", 3]]
+    (twice,) = predicted(facts, ["fifo"], 1e9)
+    (once,) = predicted(facts | {"turn_seconds": 0.5}, ["fifo"], 1e9)
+    assert once.finished_seconds < twice.finished_seconds

@@ -1,0 +1,90 @@
+"""Units follow what changed: as if they had been found anew in the whole graph."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from millpond import Engine
+from millpond.planning.placement import edges
+from millpond.spark.picture import Picture
+
+SCRIPT = """
+CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;
+CREATE VIEW counted AS SELECT k, count(*) AS n, sum(v) AS s FROM S [RANGE 3] GROUP BY k;
+"""
+QUERIES = (
+    "SELECT k, max(n * 2) AS m FROM counted WHERE n > 1 GROUP BY k",
+    "SELECT k, s FROM counted WHERE s > 3",
+    "SELECT a.k FROM counted a, counted b WHERE a.n = b.n",
+    "SELECT DISTINCT k FROM (ISTREAM(SELECT k, n FROM counted)) [RANGE 4]",
+    "SELECT k, v FROM S WHERE v % 2 = 0",
+    "SELECT n, count(*) AS c FROM (SELECT k, n FROM counted WHERE n < 9) AS few GROUP BY n",
+    "SELECT v, count(*) AS n FROM S [ROWS 4] GROUP BY v",
+)
+
+
+def parts(engine: Engine) -> list[str]:
+    """Everything that a queue can stand behind."""
+    cuts = engine.runtime.cutting.cuts
+    operators = list(engine.graph.operators)
+    return [*operators, *(part for each in operators for part in cuts.named(each))]
+
+
+def change(engine: Engine, chance: random.Random, number: int) -> None:
+    """Does something after which units may be others."""
+    kind = chance.randrange(6)
+    runtime, running = engine.runtime, list(engine.queries.outputs)
+    if kind == 0 or not running:
+        engine.execute(f"CREATE QUERY q{number} AS {chance.choice(QUERIES)};")
+    elif kind == 1:
+        engine.execute(f"DROP QUERY {chance.choice(running)};")
+    elif kind == 2:
+        no = chance.choice(["", "NO "])
+        engine.execute(f"ALTER PLAN {no}QUEUE AFTER {chance.choice(parts(engine))};")
+    elif kind == 3:
+        kept = {each for each in edges(engine.graph) if chance.random() < 0.5}
+        runtime.placement = runtime.placement.choose(engine.graph, kept)
+    elif kind == 4:
+        runtime.placement = runtime.placement.undecided()
+    else:
+        engine.push("S", [(number, chance.randrange(3), chance.randrange(9)) for _ in range(3)])
+        engine.run_until_idle()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_units_are_those_of_the_whole_graph(seed: int) -> None:
+    chance = random.Random(seed)
+    with Engine({"sharing": "off"}) as engine:
+        engine.execute(SCRIPT)
+        for number in range(30):
+            change(engine, chance, number)
+            engine.runtime.move_queues()
+            units = {unit.identities for unit in engine.runtime.units}
+            assert units == set(map(frozenset, engine.runtime.groups()))
+            assert not engine.runtime.units.unsettled
+
+
+def test_a_queue_concerns_its_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    shape = Picture.shape
+
+    def counted(self, identities):
+        seen.append(len(identities))
+        return shape(self, identities)
+
+    with Engine({"sharing": "off"}) as engine:
+        engine.execute(SCRIPT)
+        for number in range(20):
+            engine.execute(
+                f"CREATE QUERY q{number} AS SELECT k, count(*) AS n FROM S [RANGE 2] "
+                f"WHERE v * {number + 2} > {number} GROUP BY k;"
+            )
+        engine.runtime.move_queues()
+        aggregates = [each for each in engine.graph.operators if engine.graph.readers(each)]
+        monkeypatch.setattr(Picture, "shape", counted)
+        engine.execute(f"ALTER PLAN QUEUE AFTER {aggregates[3]};")
+        engine.execute("CREATE QUERY more AS SELECT k FROM S WHERE v > 100;")
+        engine.runtime.move_queues()
+        assert seen == [2, 1]
