@@ -75,6 +75,15 @@ class LazySpark:
 
     def cores(self, settings: Settings, store: Store) -> int:
         """How many tasks run at once; a cluster is asked."""
+        self._forget_if_dead()
         if self._session is None and is_local(settings.spark_master):
             return local_cores(settings.spark_master)
         return self.session(settings, store).sparkContext.defaultParallelism
+
+    def _forget_if_dead(self) -> None:
+        """One that was given may have died before it was needed."""
+        if self._session is not None:
+            from millpond.spark.internals import is_alive
+
+            if not is_alive(self._session):
+                self.has_died()

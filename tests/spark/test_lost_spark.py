@@ -27,6 +27,14 @@ assert engine.failures() == [] and engine.spark is not before
 print(sum(row["weight"] for row in engine.results("counts", "rows")))
 print(sorted((row["ts"], row["weight"]) for row in engine.results("pairs", "rows")))
 engine.close()
+
+dead = engine.spark
+dead.stop()
+with Engine({"driver_rows": 0}, dead) as other:
+    other.execute("CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY q AS SELECT t FROM S;")
+    other.push("S", [(1,), (2,)])
+    other.finish()
+    print([row["t"] for row in other.results("q", "rows")], other.spark is not dead)
 """
 
 
@@ -36,4 +44,6 @@ def test_a_spark_that_dies_is_started_again() -> None:
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:2] == ["0", "[(1, 1), (2, 3), (3, 1), (4, 5), (9, 1)]"]
+    counts, pairs, others = done.stdout.splitlines()[:3]
+    assert (counts, pairs) == ("0", "[(1, 1), (2, 3), (3, 1), (4, 5), (9, 1)]")
+    assert others == "[1, 2] True"
