@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
-from millpond.kept import kept
 from millpond.schema import Field, Schema, Type
 
 

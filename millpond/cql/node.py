@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
-from millpond.kept import kept
+from millpond.cql.kept import kept
 from millpond.schema import Schema
 
 Found = TypeVar("Found")

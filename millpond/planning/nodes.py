@@ -7,8 +7,8 @@ from typing import Union
 
 from millpond.cql.algebra import RelationScan, _RelationToStream
 from millpond.cql.expressions import Call, Expression, Literal, Value
+from millpond.cql.kept import kept
 from millpond.cql.node import Node
-from millpond.kept import kept
 from millpond.schema import Field, Schema, Type
 
 __all__ = ["Arrivals", "Choice", "Combine", "Match", "Moments", "Snapshots"]

@@ -30,10 +30,10 @@ from millpond.cql.algebra import (
     StreamScan,
 )
 from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.kept import kept
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical, inputs_first, lines_of
 from millpond.errors import MillpondError, StateError
-from millpond.kept import kept
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
