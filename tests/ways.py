@@ -77,9 +77,6 @@ class Way:
             def make():
                 return Engine(settings, spark, store=directory)
 
-            def shortens():
-                return rng.random() < 0.3
-
             with (
                 repeated_from(self.repeated_rows),
                 repeated(rng, self.repeats),
@@ -87,7 +84,7 @@ class Way:
                 switching_places(rng, self.switches),
             ):
                 dies = (lambda: rng.random() < 0.25) if self.store == "dying" else lambda: False
-                engine = make() if directory is None else Mortal(make, dies, shortens)
+                engine = make() if directory is None else Mortal(make, dies)
                 try:
                     with engine as open_engine:
                         yield open_engine
