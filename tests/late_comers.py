@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from millpond.cql.check.statements import check_statement
+from millpond.errors import MillpondError, Position
 from tests import reference
 from tests.cases import Drop, Register, Run
 from tests.generator import MOST_WORK, random_case
 from tests.reference_values import AggregateOverflowError
-from tests.siblings import drawn_start, keeping, with_other_constants
+from tests.siblings import declared, drawn_start, keeping, with_other_constants
 
 WINDOWS = ("[NOW]", "[RANGE 1]", "[RANGE 3]", "[RANGE 3]", "[ROWS 1]", "[ROWS 3]")
 RARE = ("[UNBOUNDED]", "[RANGE 4 SLIDE 2]", "[ROWS 4 SLIDE 2]", "[PARTITION BY {key} ROWS 2]")
@@ -51,12 +53,14 @@ def with_repetitions(rng, case, count):
 
 def telling(rng, case):
     """A query with windows that pass soon, which the reference answers in time."""
+    catalog = declared(case)
     for _ in range(6):
         text = passing_query(rng, case)
         text = with_other_constants(rng, text) if rng.random() < 0.2 else text
         try:
+            check_statement(f"CREATE QUERY telling AS {text}", Position(1, 1), catalog)
             answer = reference.evaluate(text, *case.reference_arguments(), most_work=MOST_WORK)
-        except (reference.TooMuchWorkError, AggregateOverflowError, ValueError):
+        except (MillpondError, reference.TooMuchWorkError, AggregateOverflowError, ValueError):
             continue
         if len(answer) > 2:
             return text
