@@ -310,3 +310,19 @@ def test_a_group_goes_on_after_a_crash(tmp_path, shortens):
                  again.catalog.of_kind(QueryEntry)}  # fmt: skip
         assert found == expected
         assert again.result_count("q1") == 3
+
+
+def test_shapes_over_the_same_pages_are_one_virtual_operator(engine):
+    """A strategy that says where queues stand has them apart."""
+    text = "CREATE QUERY {}{} AS SELECT {} FROM S WHERE v > {};"
+    engine.execute("".join(alert(f"a{k}", k) for k in range(3)))
+    engine.execute("".join(text.format("b", k, "ts, k", k) for k in range(3)))
+    engine.push("S", [(1, 1, 1.5), (2, 2, 0.5)])
+    engine.run_until_idle()
+    assert [len(unit.members) for unit in engine.runtime.units] == [4]
+    engine.runtime.placement = engine.runtime.placement.choose(engine.graph, ())
+    engine.push("S", [(3, 2, 2.5)])
+    engine.finish()
+    assert [len(unit.members) for unit in engine.runtime.units] == [2, 2]
+    assert [row[-1] for row in rows(engine, "a2")] == [0.5, 2.5]
+    assert [row[-1] for row in rows(engine, "b1")] == [1, 2]
