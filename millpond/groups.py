@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TypedDict
 
 from millpond.catalog import QueryEntry
-from millpond.cql.algebra import RelationScan, StreamScan
+from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.group_results import GroupLog, Part
@@ -118,8 +118,11 @@ class Shapes:
 
     @property
     def whole(self) -> tuple[Node | None, int]:
-        """What runs once however many queries have it, where queries stand alone."""
-        return self.plan, self.epoch
+        """What runs once however many queries have it, where queries stand alone.
+
+        Those that begin later have operators of their own until they hold the same.
+        """
+        return self.plan, 0 if self.plan is None or _passes(self.plan) else self.epoch
 
     @property
     def is_of_windows(self) -> bool:
@@ -147,6 +150,16 @@ class Shapes:
         if found is None or name not in self.names:
             raise StateError(f"internal: a query does not belong to {name}")
         return found
+
+
+def _passes(plan: Node) -> bool:
+    """Whether what was in its windows leaves them sometime, whatever comes."""
+    for node in plan.walk():
+        if isinstance(node, RowsWindow) and (node.partition or node.slide_rows is not None):
+            return False
+        if isinstance(node, RangeWindow) and node.length_ticks is None:
+            return False
+    return True
 
 
 class Groups:

@@ -125,12 +125,16 @@ def constant_of(rng, type_):
 
 def with_samples(rng, case):
     """The case with a sample of the first stream that a query reads, of any rate; nothing is
-    dropped, so that how far a query came does not matter."""
+    dropped, so that how far a query came does not matter, and all see what comes after them."""
     texts = {
         name: SAMPLED.sub(lambda found: f"{found[0]} SAMPLE({rng.choice(RATES)})", text, count=1)
         for name, text in case.queries.items()
     }
-    schedule = [action for action in case.schedule if not isinstance(action, Drop)]
+    schedule = [
+        replace(action, start="") if isinstance(action, Register) else action
+        for action in case.schedule
+        if not isinstance(action, Drop)
+    ]
     return replace(case, queries=texts, schedule=tuple(schedule))
 
 

@@ -76,16 +76,6 @@ def test_a_removed_operator_may_come_back_under_a_new_name():
     assert len(graph.operators) == 2
 
 
-def test_explain_marks_what_runs_already_and_starts_nothing():
-    graph, _ = graph_of(one=COUNT)
-    before = dict(graph.operators)
-    text = graph.explain("two", optimise(checked(f"SELECT a FROM ({COUNT}) WHERE c > 1")), 0)
-    lines = text.splitlines()
-    assert lines[0] == "op1: Aggregate count(*) BY a (already running)"
-    assert [line for line in lines if line.startswith("op")][1] == "op3: Output two (changes)"
-    assert graph.operators == before
-
-
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
