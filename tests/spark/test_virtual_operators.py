@@ -11,6 +11,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
 from millpond.planning.placement import QueuePlacement, edges
+from millpond.spark.operators import running
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.units import UnitStep
 from tests.crashing import validate_open
@@ -359,3 +360,33 @@ def test_a_mode_has_queues_where_it_wants_them(mode, is_apart):
         fed(engine, range(2))
         count = len(engine.graph.operators)
         assert units(engine) == ([1] * count if is_apart else [count])
+
+
+def test_shapes_ride_beside_one_another_on_the_executors(spark, monkeypatch):
+    """Two kinds of alerts and counts: one job matches, one counts."""
+    jobs = []
+    work = running.lines_of_tasks
+    monkeypatch.setattr(
+        running, "lines_of_tasks", lambda *given: jobs.append(given) or work(*given)
+    )
+    texts = [
+        "SELECT t, v FROM S WHERE k = {}",
+        "SELECT t, k FROM S WHERE v > {}",
+        "SELECT k, count(*) AS n FROM S [RANGE 3] WHERE k = {} GROUP BY k",
+        "SELECT k, max(v) AS m FROM S [RANGE 2] WHERE k = {} GROUP BY k",
+    ]
+    queries = {f"q{i}_{n}": text.format(n) for i, text in enumerate(texts) for n in range(3)}
+    script = ";".join(f"CREATE QUERY {name} AS {text}" for name, text in queries.items())
+    with Engine({"driver_rows": 0}, spark) as engine, Engine(spark=spark) as other:
+        for each in (engine, other):
+            each.execute(STREAM + script)
+            each.push("S", page(0))
+            each.run_until_idle()
+        jobs.clear()
+        fed(engine, [1])
+        assert len(jobs) == 2
+        fed(other, [1])
+        for each in (engine, other):
+            fed(each, range(2, 4))
+            each.finish()
+        assert answers(engine, *queries) == answers(other, *queries)
