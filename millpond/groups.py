@@ -273,6 +273,8 @@ class Groups:
         alone = self._alone.pop(key, None)
         if alone is not None:
             self._plans[alone.whole] -= 1
+            if not self._plans[alone.whole]:
+                del self._plans[alone.whole]
             self._outlines[alone.outline] -= 1
             if self._unlifted.get(alone.outline, {}).pop(key, None) is None:
                 self._no_longer_waits(key, alone)

@@ -278,8 +278,12 @@ class Queries:
             return
         if self.started is not None:
             self.started.stop([each for each in removed if each in self.started.running])
-        in_use = set(self.graph.epochs.values())
-        self.forget_queues(self._engine.inputs.forget_epochs(in_use))
+        inputs, in_use = self._engine.inputs, set(self.graph.epochs.values())
+        self.forget_queues(inputs.forget_epochs(in_use))
+        copies = [queue.name for each in inputs.relations.values() for queue in each.queues[1:]]
+        for copy in [name for name in copies if not self.graph.readers(name)]:
+            inputs.forget_copy(copy)  # who reads it next has it filled
+            self.forget_queues([copy])
 
     def merged(self, merge: Merge) -> None:
         """Nobody reads a queue any more: a copy of a relation is let go of."""

@@ -7,6 +7,7 @@ taken from the log. Steps are deterministic and what was not committed is invisi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millpond.attachments import open_sink_of, open_source_of
@@ -22,6 +23,7 @@ from millpond.memory import Declaration
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
+from millpond.results import ResultLog
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
@@ -93,6 +95,7 @@ class Replay:
         }
         """The settings that times, samples and plans depend on."""
         self.runs = 0
+        self._gone: dict[str, GroupLog] = {}
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
 
@@ -308,21 +311,28 @@ class Replay:
         tags: list[str] | None = None,
         **facts: Any,
     ) -> None:
-        kept = [self._page_or_part(page) for page in pages]
-        left = [kept[pages.index(p)] if p in pages else self._page_or_part(p) for p in waiting]
         log = self._engine.deliveries.of(query)
+        kept = [self._page_or_part(page, log) for page in pages]
+        left = [kept[pages.index(p)] if p in pages else self._page_or_part(p, log) for p in waiting]
         log.restore(kept, left, **facts)
         if isinstance(log, GroupLog) and counts is not None and tags is not None:
             log.restore_facts(counts, tags)
 
-    def _page_or_part(self, reference: dict[str, Any]) -> Page:
+    def _page_or_part(self, reference: dict[str, Any], own: ResultLog) -> Page:
         if "group" not in reference:
             return self._referred(reference)
-        log = self._engine.deliveries.of(reference["group"])
-        if not isinstance(log, GroupLog):
-            raise StateError(f"internal: {reference['group']} is no group")
-        page = self._referred(reference["page"])
+        page, log = self._referred(reference["page"]), self._group_log(reference["group"], own)
         return log.part_again(page, reference["number"], reference["rows"])
+
+    def _group_log(self, name: str, own: ResultLog) -> GroupLog:
+        """The log of a group; of one that is gone those know who have parts of its pages."""
+        group = self._engine.queries.groups.get(name)
+        if group is not None:
+            return group.log
+        if name not in self._gone:
+            entry = replace(own.entry, name=name)
+            self._gone[name] = GroupLog(entry, own.tick_microseconds, own.in_timestamps)
+        return self._gone[name]
 
     def _restored(self, executed: dict[str, int]) -> None:
         self._engine.memory.restore(executed)

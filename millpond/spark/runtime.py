@@ -395,13 +395,14 @@ class SparkRuntime:
             self._changed |= self.running.keys()
 
     def _near(self, identities: Iterable[str]) -> set[str]:
-        """Operators with all that they read and that reads them, however far from them."""
+        """Operators with all that they read, that reads them and that is or is to be a unit with
+        them, however far from them."""
         found = set(identities)
         waiting = list(found)
         while waiting:
             each = waiting.pop()
             read = (name for name in self.running[each].inputs if name in self.running)
-            near = {*self._graph.readers(each), *read} - found
+            near = {*self._graph.readers(each), *read, *self.units.near(each)} - found
             found |= near
             waiting += near
         return found

@@ -151,8 +151,10 @@ class Units:
     def remove(self, identity: str) -> None:
         """An operator goes; the others of its unit stand alone until they are wanted together."""
         left = [each for each in self.of[identity].members if each.identity != identity]
+        near = self.near(identity) - {identity}
         del self.of[identity]
         self._wanted.pop(identity, None)
+        self.unsettled |= near
         self._awaited.discard(identity)
         self.unsettled.discard(identity)
         self._alone(left)
@@ -187,6 +189,11 @@ class Units:
                     for group in {self._wanted[each] for each in concerned}:
                         self._form(group)
         return changed
+
+    def near(self, identity: str) -> set[str]:
+        """The operators that are a unit with one, or are to be, and are there."""
+        wanted = {each.identity for each in self._wanted.get(identity, ())}
+        return (wanted & self.of.keys()) | self.of[identity].identities
 
     def is_held(self, unit: Unit) -> bool:
         """Whether a unit is to change, and so begins nothing new."""
