@@ -168,6 +168,8 @@ class SparkRuntime:
         self._is_woken = False
         self._version = 0
         self._changed: set[str] = set()
+        self._held: set[str] = set()
+        """Those that were shown while they were to begin nothing: what held them may be over."""
         self._purges: dict[str, tuple[Living, tuple[bool, ...]]] = {}
         """The operators that are to free what they keep for queries that are gone."""
         self._shown: set[str] = set()
@@ -329,6 +331,7 @@ class SparkRuntime:
     def observe(self, complete: bool) -> Observation:
         """The units whose queues changed."""
         with self._lock:
+            self._changed |= self._held & self.running.keys()
             self._regroup()
             self._pass_heartbeats()
             self._converge()
@@ -341,6 +344,7 @@ class SparkRuntime:
             states = self.picture.states(shown, self._under_way, self._is_held)
             seen = {each for unit in shown for each in unit.identities}
             self._changed -= seen  # the others came after the plan was last shown
+            self._held = {each for unit in shown if self._is_held(unit) for each in unit.identities}
             now = time.monotonic() - self.picture.began
         self._listener.after_commit()
         return Observation(now, states, float(self.backlog.bytes))

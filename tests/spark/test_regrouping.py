@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
 from millpond import Engine
+from millpond.decisions import RunOperator
+from millpond.planning.physical import number_of
 from millpond.planning.placement import edges
+from millpond.spark import runtime as runtimes
+from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture
 
 SCRIPT = """
@@ -88,3 +93,40 @@ def test_a_queue_concerns_its_neighbours_only(monkeypatch: pytest.MonkeyPatch) -
         engine.execute("CREATE QUERY more AS SELECT k FROM S WHERE v > 100;")
         engine.runtime.move_queues()
         assert seen == [2, 1]
+
+
+def test_whoever_was_to_change_and_is_not_any_more_is_shown_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    may_go, execute = threading.Event(), RunningOperator.execute
+    monkeypatch.setattr(
+        RunningOperator, "execute", lambda self, step: may_go.wait(60) and execute(self, step)
+    )
+    monkeypatch.setattr(runtimes, "AT_ONCE_SECONDS", -1.0)
+    with Engine({"processors": 2}) as engine:
+        engine.execute(SCRIPT + f"CREATE QUERY q AS {QUERIES[0]};")
+        runtime = engine.runtime
+        first, second = (number_of(each) for each in list(runtime.running)[:2])
+        fused = runtime.placement.choose(engine.graph, set())
+        apart = runtime.placement.choose(engine.graph, set(edges(engine.graph)))
+        runtime.placement = apart
+
+        def is_ready(complete: bool = False) -> list[bool]:
+            states = runtime.observe(complete).changed
+            return [each.ready for each in states if each.operator == second]
+
+        engine.push("S", [(1, 1, 1), (5, 1, 1)])
+        runtime.plan()
+        runtime.observe(True)
+        may_go.set()
+        runtime.perform(RunOperator(first))
+        runtime.wait()
+        may_go.clear()
+        engine.push("S", [(9, 1, 1)])
+        assert is_ready() == [True]
+        runtime.perform(RunOperator(first))
+        runtime.placement = fused
+        assert is_ready(complete=True) == [False]  # it waits for the first, to be a unit with it
+        runtime.placement = apart
+        assert is_ready() == [True]
+        may_go.set()
