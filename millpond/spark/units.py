@@ -352,7 +352,7 @@ class UnitStep:
         """What starts in a step: when its tuples came, and how many rows they are."""
         for reading in now.readings:
             for spans in reading.spans.get(STARTED, ()):
-                yield from ((span.page.origins, span.rows) for span in spans)
+                yield from ((span.origins, span.rows) for span in spans)
         for name in now.running.inputs:
             outcome = self._done[name].outcome if name in together else None
             if outcome is not None:

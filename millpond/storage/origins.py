@@ -35,6 +35,23 @@ def mixed(parts: Iterable[tuple[Origins, float]]) -> Origins:
     return tuple(found) if len(found) <= MOST_MOMENTS else _drawn_together(found)
 
 
+def part(origins: Origins, low: float, high: float) -> Origins:
+    """Those of the rows between two shares of all, where what came first stands first.
+
+    >>> part(((1.0, 6.0), (2.0, 2.0)), 0.5, 1.0)
+    ((1.0, 2.0), (2.0, 2.0))
+    """
+    total, begin = sum(rows for _, rows in origins), 0.0
+    found = []
+    for moment, rows in origins:
+        end = begin + rows
+        kept = min(end, high * total) - max(begin, low * total)
+        if kept > 0:
+            found.append((moment, kept))
+        begin = end
+    return tuple(found) or origins[-1:]
+
+
 def _drawn_together(found: list[tuple[float, float]]) -> Origins:
     """The moments of each of some equal stretches of time as their mean."""
     first, last = found[0][0], found[-1][0]

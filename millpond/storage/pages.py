@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
-from millpond.storage.origins import Origins, mixed
+from millpond.storage.origins import Origins, mixed, part
 from millpond.storage.store import Store
 
 KEEP_IN_MEMORY_ROWS = 200_000
@@ -84,10 +84,21 @@ class Page:
             is_sorted=is_sorted,
         )
 
-    @property
-    def arrived_seconds(self) -> float:
-        """When the oldest tuple came that it stems from; without one, when it was made."""
-        return self.origins[0][0] if self.origins else self.made_seconds
+    def origins_between(self, after: int, until: int) -> Origins:
+        """When the tuples came that the rows in (after, until] stem from: about, since tuples come
+        in order of time, more or less."""
+        is_whole = after < self.first and self.last <= until
+        if is_whole or len(self.origins) < 2:
+            return self.origins
+        before = self.count(self.first - 1, after)
+        through = before + self.count(after, until)
+        return part(self.origins, before / self.rows, through / self.rows)
+
+    def arrived_after(self, cursor: int) -> float:
+        """When the oldest tuple came that what follows a time stems from; without one, when it was
+        made."""
+        origins = self.origins_between(cursor, FOREVER)
+        return origins[0][0] if origins else self.made_seconds
 
     @property
     def table(self) -> pa.Table:
@@ -314,6 +325,11 @@ class Span:
         if self.ends:
             return self.page.count_ending(self.after, self.until)
         return self.page.count(self.after, self.until)
+
+    @property
+    def origins(self) -> Origins:
+        """When the tuples came that the rows stem from."""
+        return self.page.origins_between(self.after, self.until)
 
     def table(self) -> pa.Table:
         """The rows."""

@@ -252,10 +252,10 @@ class Queue:
         return rows, bytes_
 
     def oldest_arrival(self, cursor: int) -> float:
-        """When the oldest page behind a cursor arrived; infinity if none waits."""
+        """When the oldest of what is behind a cursor arrived; infinity if nothing waits."""
         for page in self._pages[bisect_right(self._lasts, cursor) :]:
             if page.last > cursor and not page.is_free:
-                return page.arrived_seconds
+                return page.arrived_after(cursor)
         return math.inf
 
     # -- memory ----------------------------------------------------------------------------
