@@ -112,10 +112,10 @@ class Picture:
         return self._graph.queries(identity)
 
     def states(
-        self, units: Iterable[Unit], under_way: Container[str], is_held: Callable[[Unit], bool]
+        self, units: Iterable[Unit], under_way: Container[str], held: Container[Unit]
     ) -> list[OperatorState]:
         """The queues of some units now; those that are held begin nothing new."""
-        return [self._state(unit, unit.identity in under_way, is_held(unit)) for unit in units]
+        return [self._state(unit, unit.identity in under_way, unit in held) for unit in units]
 
     def _state(self, unit: Unit, is_busy: bool, is_held: bool) -> OperatorState:
         until = unit.horizon

@@ -341,10 +341,11 @@ class SparkRuntime:
                 (unit for unit in units if unit.identity in self._shown),
                 key=lambda unit: number_of(unit.identity),
             )
-            states = self.picture.states(shown, self._under_way, self._is_held)
+            held = {unit for unit in shown if self._is_held(unit)}
+            states = self.picture.states(shown, self._under_way, held)
             seen = {each for unit in shown for each in unit.identities}
             self._changed -= seen  # the others came after the plan was last shown
-            self._held = {each for unit in shown if self._is_held(unit) for each in unit.identities}
+            self._held = {each for unit in held for each in unit.identities}
             now = time.monotonic() - self.picture.began
         self._listener.after_commit()
         return Observation(now, states, float(self.backlog.bytes))

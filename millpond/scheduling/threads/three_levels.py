@@ -133,11 +133,10 @@ class ThreeLevels:
         self._scheduler.start(thread)
         self._started_seconds[thread] = self._now_seconds
         self._unseen = decision.operator
-        return decision._replace(
-            slice_seconds=self._turn(decision.slice_seconds),
-            thread=thread,
-            weight=self._scheduler.priority(thread),
-        )
+        operator, max_tuples, slice_seconds, _, _, breakeven_tuples = decision
+        weight = self._scheduler.priority(thread)
+        turn = self._turn(slice_seconds)
+        return RunOperator(operator, max_tuples, turn, thread, weight, breakeven_tuples)
 
     def _turn(self, slice_seconds: float | None) -> float | None:
         turn = self.configuration.turn_seconds
