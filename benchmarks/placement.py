@@ -3,7 +3,8 @@
     python -m benchmarks.placement [--quick] [--out DIR] [--rows LARGEST] [--cores N ...]
 
 An aggregate, a window join and a Rows window over pages of 10k, 100k and 1M tuples, windows full,
-medians of warm pages; both stores, one and two cores (a process each, for a process has one Spark).
+medians of warm pages, which all ways take by turns; both stores, one and two cores (a process each,
+for a process has one Spark).
 "driver" evaluates expressions and kernel there, "collected" has Spark evaluate and collect for a
 kernel in the driver, "executors" sees references only. The crossing of the lines decides the
 default of the setting driver_rows.
@@ -12,16 +13,19 @@ default of the setting driver_rows.
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.feed import AGGREGATE, CASES, Case, Feed, median_milliseconds
+from benchmarks.feed import AGGREGATE, CASES, Case, Feed
 from benchmarks.reporting import Report, note, options, progress
 from millpond.settings import Settings
 from millpond.spark.session import create_session
@@ -34,43 +38,69 @@ WAYS = {
     "executors": {"driver_rows": 0, "small_steps": "driver"},
 }
 STORES = ("memory", "directory")
+WARM_PAGES = 3
 NAMES = ("grouped aggregate", "window join", "rows window")
 QUICKER, SAME, SHARE, STORE = 1.0, 1.0, 0.01, 1.25
 """The goals: against collected, against the driver at a million, of bytes, of the store."""
 
 
-def measured(case: Case, rows: int, settings: Settings, times: int) -> dict[str, float]:
-    """Milliseconds a page, and which part of its bytes came to the driver."""
-    spark = create_session(settings)
-    with tempfile.TemporaryDirectory() as directory:
-        store = "memory" if settings.store == "memory" else directory
-        feed = Feed(case, rows, replace(settings, store=store), spark)
-        with feed.engine:
-            feed.page()
-            before = _driver_bytes(feed)
-            milliseconds = median_milliseconds(feed.page, times, warm=2)
-            passed = (_driver_bytes(feed) - before) / (times + 2)
-    return {"ms": milliseconds, "driver_bytes": passed, "page_bytes": rows * 24.0}
+class Measured:
+    """An engine with one way to do its steps, page by page."""
 
+    def __init__(self, case: Case, rows: int, settings: Settings) -> None:
+        self._directory = tempfile.TemporaryDirectory()
+        store = "memory" if settings.store == "memory" else self._directory.name
+        spark = create_session(settings)
+        self._feed = Feed(case, rows, replace(settings, store=store), spark)
+        self._page_bytes = rows * 24.0
+        self._seconds: list[float] = []
+        self._driver_bytes: list[int] = []
 
-def _driver_bytes(feed: Feed) -> int:
-    return sum(each.tally.driver_bytes for each in feed.engine.runtime.statistics.values())
+    def page(self) -> None:
+        """One more page, and which part of its bytes came to the driver."""
+        before = self._passed()
+        self._seconds.append(self._feed.page())
+        self._driver_bytes.append(self._passed() - before)
+
+    def _passed(self) -> int:
+        measured = self._feed.engine.runtime.statistics.values()
+        return sum(each.tally.driver_bytes for each in measured)
+
+    def known(self) -> dict[str, float]:
+        """The medians of all pages but the first ones."""
+        return {
+            "ms": 1000 * statistics.median(self._seconds[WARM_PAGES:]),
+            "driver_bytes": statistics.median(self._driver_bytes[WARM_PAGES:]),
+            "page_bytes": self._page_bytes,
+        }
+
+    def close(self) -> None:
+        """Gives everything up."""
+        self._feed.engine.close()
+        self._directory.cleanup()
 
 
 def child(cores: int, largest: int, times: int) -> None:
-    """All measurements with one number of cores, a JSON line each."""
+    """All measurements with one number of cores, a JSON line each.
+
+    All ways and stores take their pages by turns, so that none has a quieter machine than another.
+    """
     cases = [case for case in (*CASES, AGGREGATE) if case.name in NAMES]
     for case in {case.name: case for case in cases}.values():
         for rows in (size for size in SIZES if size <= largest):
-            for way, given in WAYS.items():
-                for store in STORES:
-                    settings = Settings(
-                        spark_master=f"local[{cores}]", step_rows=EVERYTHING, store=store
-                    ).with_options(given)
-                    count = times if rows < 1_000_000 else 2
-                    found = measured(case, rows, settings, count)
+            usual = Settings(spark_master=f"local[{cores}]", step_rows=EVERYTHING)
+            with ExitStack() as opened:
+                engines = {}
+                for way, store in product(WAYS, STORES):
+                    settings = usual.with_options(WAYS[way] | {"store": store})
+                    engines[way, store] = Measured(case, rows, settings)
+                    opened.callback(engines[way, store].close)
+                for _ in range(WARM_PAGES + times):
+                    for each in engines.values():
+                        each.page()
+                for (way, store), each in engines.items():
                     line = {"case": case.name, "rows": rows, "way": way, "store": store}
-                    print(json.dumps(line | {"cores": cores} | found), flush=True)
+                    print(json.dumps(line | {"cores": cores} | each.known()), flush=True)
 
 
 def run_child(cores: int, largest: int, times: int, doing: Any) -> list[dict[str, Any]]:
@@ -143,7 +173,7 @@ def main() -> None:
     report = Report("placement", chosen.out)
     with progress(len(cores) * len(NAMES) * sizes * len(WAYS) * len(STORES)) as doing:
         lines = [
-            line for n in cores for line in run_child(n, largest, 3 if chosen.quick else 5, doing)
+            line for n in cores for line in run_child(n, largest, 5 if chosen.quick else 7, doing)
         ]
     report_lines(report, lines)
     report.draw("ways", lambda figure: draw(figure, lines))
