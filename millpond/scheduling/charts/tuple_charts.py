@@ -13,7 +13,6 @@ from millpond.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    WaitingTuples,
 )
 
 
@@ -33,16 +32,25 @@ class TupleChart:
     weight: float = 1.0
 
     def steps(self, state: OperatorState) -> tuple[FloatArray, FloatArray]:
-        """Seconds and fall of each waiting tuple."""
-        waiting = state.waiting if state.waiting is not None else self._averages()
+        """Seconds and fall of each waiting tuple, or of one for all if no more is told."""
+        waiting = state.waiting
+        if waiting is None:
+            seconds, fall = self.average(state)
+            return np.array([seconds]), np.array([fall])
         count = len(waiting.cost_seconds)
-        tuples = count if state.waiting is not None else max(state.queued_tuples, 1.0)
-        seconds = waiting.cost_seconds + waiting.outputs * self.seconds_per_output
-        freed = self.freed_share * state.queued_bytes / tuples
-        return seconds, freed + waiting.outputs * self.gain_per_output
+        freed = self.freed_share * state.queued_bytes / count
+        return (
+            waiting.cost_seconds + waiting.outputs * self.seconds_per_output,
+            freed + waiting.outputs * self.gain_per_output,
+        )
 
-    def _averages(self) -> WaitingTuples:
-        return WaitingTuples(np.array([self.cost_seconds]), np.array([self.selectivity]))
+    def average(self, state: OperatorState) -> tuple[float, float]:
+        """Seconds and fall of a tuple that is as others were."""
+        freed = self.freed_share * state.queued_bytes / max(state.queued_tuples, 1.0)
+        return (
+            self.cost_seconds + self.selectivity * self.seconds_per_output,
+            freed + self.selectivity * self.gain_per_output,
+        )
 
 
 def tuple_charts(plan: PlanSnapshot, objective: Objective) -> dict[int, TupleChart]:

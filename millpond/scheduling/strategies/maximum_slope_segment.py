@@ -13,6 +13,7 @@ import numpy as np
 
 from millpond.decisions import Decision, Service
 from millpond.scheduling.charts.component_partition import Objective, check_objective
+from millpond.scheduling.charts.progress_chart import slope
 from millpond.scheduling.charts.tuple_charts import TupleChart, tuple_charts
 from millpond.scheduling.ready_queue import ReadyQueue
 from millpond.snapshot import FloatArray, Observation, OperatorState, PlanSnapshot
@@ -57,6 +58,9 @@ class MaximumSlopeSegment:
     def rank(self, state: OperatorState) -> float:
         """What queues are compared by: the slope of the first segment."""
         chart = self._charts[state.operator]
+        if state.waiting is None:
+            seconds, fall = chart.average(state)
+            return chart.weight * slope((0.0, fall), (seconds, 0.0))
         return chart.weight * steepest_slope(*chart.steps(state))
 
 
