@@ -149,6 +149,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "on_error": entry.on_error,
                 "epoch": engine.queries.epoch_of(each.name),
                 "member": engine.queries.groups.membership(each.name),
+                "is_late_alone": engine.queries.groups.is_late_alone(each.name),
             }
 
 

@@ -262,15 +262,14 @@ class Replay:
         active: bool,
         epoch: int | None,
         member: Membership | None,
-        on_error: str | None = None,
+        is_late_alone: bool | None,
+        on_error: str,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
-        altered: dict[str, Any] = {"weight": weight, "active": active}
-        if on_error is not None:
-            altered["on_error"] = on_error
+        altered: dict[str, Any] = {"weight": weight, "active": active, "on_error": on_error}
         try:
             entry = entry_again(self._engine, declared, **altered)
-            self._engine.queries.register_again(entry, declared, epoch, member)
+            self._engine.queries.register_again(entry, declared, epoch, member, is_late_alone)
         except StateError:
             raise _planned_otherwise(text) from None
 
