@@ -179,6 +179,7 @@ def _queue(queue: Queue) -> Record:
         "kind": "queue",
         "name": queue.name,
         "heartbeat": queue.heartbeat,
+        "freed_until": queue.freed_until,
         "pages": [[page.reference(), floor] for page, floor in queue.placed_pages],
         "base": None if queue.base is None else queue.base.reference(),
         "base_time": queue.base_time,

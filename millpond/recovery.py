@@ -284,13 +284,15 @@ class Replay:
         self,
         name: str,
         heartbeat: int,
+        freed_until: int,
         pages: list[tuple[dict[str, Any], int]],
         base: dict[str, Any] | None,
         base_time: int,
     ) -> None:
         referred = [(self._referred(page), floor) for page, floor in pages]
         base_page = None if base is None else self._referred(base)
-        self._engine.inputs.queues[name].restore(heartbeat, referred, base_page, base_time)
+        queue = self._engine.inputs.queues[name]
+        queue.restore(heartbeat, freed_until, referred, base_page, base_time)
         for relation in self._engine.inputs.relations.values():
             relation.reader.cursor = relation.queue.heartbeat
 
