@@ -620,11 +620,6 @@ class Inputs:
         late = [name for intake in self.streams.values() for name in intake.late_names]
         return {name for page in pages for name in page.names}.union(late)
 
-    def free(self) -> None:
-        """Lets the pages go that no reader needs."""
-        for queue in self.queues.values():
-            queue.free()
-
     def resume(self, key: str, source: Source) -> None:
         """Goes on with a source behind the rows that an earlier run has taken of it."""
         taken = self.read_rows.get(key, 0)

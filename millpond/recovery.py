@@ -47,7 +47,8 @@ def recover(engine: Engine) -> None:
     journal.is_replaying = False
     engine.queries.failures.told()
     engine.memory.recovered()
-    engine.inputs.free()
+    if engine.has_runtime:
+        engine.runtime.free()
     engine.store.run = replay.runs + 1
     engine.opened = journal.note(**replay.opening(keeps))
     for log in engine.deliveries:

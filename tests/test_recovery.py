@@ -408,3 +408,21 @@ def test_queries_that_stood_alone_keep_their_numbers_in_a_group(reopened):
     groups = groups_of(engine)
     assert [sorted(queries.values()) for queries in groups.values()] == [["a", "b", "c"]]
     assert groups_of(reopened()) == groups
+
+
+def test_nothing_is_left_of_a_part_that_was_cut_off_and_fused_again(reopened):
+    engine = reopened()
+    engine.execute(TIMED + "CREATE QUERY a AS SELECT count(*) AS n FROM T [RANGE 3] WHERE k = 1")
+    feed(engine, 1, 2)
+    part = next(iter(engine.runtime.cutting.cuts.named("op1")))
+    engine.execute(f"ALTER PLAN QUEUE AFTER {part}")
+    assert part in engine.graph.operators
+    engine.execute(f"ALTER PLAN NO QUEUE AFTER {part}")
+    engine = reopened()
+    before = recovered(engine)
+    assert part not in engine.runtime.queues
+    engine.compact_log()
+    engine = reopened()
+    assert recovered(engine) == before
+    feed(engine, 3)
+    assert engine.results("a")["n"].to_pylist()[-1] == 3
