@@ -541,6 +541,11 @@ class Inputs:
         """How far a source is."""
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
 
+    def is_timed(self, name: str) -> bool:
+        """Whether the times of an input are its own, and not those at which it is read."""
+        intake = self.streams.get(name)
+        return intake is None or intake.entry.timestamp_column is not None
+
     # -- heartbeats ------------------------------------------------------------------------
 
     def advance(self, name: str, timestamp: Any) -> None:
