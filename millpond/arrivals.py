@@ -1,9 +1,11 @@
 """Pages of sources on their way in: threads read them, the loop takes them in between its steps.
 
 A source delivers when its data is there, however busy the operators are: that is how a backlog
-comes about. Of the sources that always have something (files, say) the one furthest behind is read;
-those that are live (pipes, the wall clock) are all waited for, each in a thread of its own. What
-was read and not taken when a run ends is there for the next one.
+comes about. Of the sources that always have something (files, say) the one furthest behind is
+read, and beside it the next one if it will soon be that; its page is taken when it is, so that
+pages come in the same order however many are read at once. Those that are live (pipes, the wall
+clock) are all waited for, each in a thread of its own. What was read and not taken when a run ends
+is there for the next one.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from millpond.inputs import Inputs, Report, SourceReading
 from millpond.interruption import WholeLock
 from millpond.planning.physical import Graph
 from millpond.reading import Allowance, ReadLimits
+from millpond.schema import BEGINNING
+
+MOST_AT_ONCE = 2
+"""So many of the sources that always have something are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,12 @@ class Arrivals:
         self._inputs, self._graph, self._lock = inputs, graph, lock
         self._read, self._tell, self._has_room = read, tell, has_room
         self._readings: dict[str, SourceReading] = {}
-        self._wanted: queue.SimpleQueue[SourceReading | None] | None = None
+        self._ahead: set[str] = set()
+        """The sources of which a page is or was read before it is their turn."""
+        self._spans: dict[str, int] = {}
+        """How much further each source was after its last page."""
+        self._wanted: queue.SimpleQueue[SourceReading | None] = queue.SimpleQueue()
+        self._threads = 0
         self._is_closed = False
 
     # -- taking ----------------------------------------------------------------------------
@@ -70,15 +81,23 @@ class Arrivals:
         ``is_idle``: nobody has anything to do, so that no room will be made.
         """
         has_news, self.has_news = self.has_news, False
+        has_taken = self._take_what_came(feed, is_idle)
+        has_news = has_news or has_taken
+        self._begin(self._open(feed), feed)
+        while has_taken:  # then it may be the turn of what was read ahead
+            has_taken = self._take_what_came(feed, is_idle=False)
+            self._begin(self._open(feed), feed)
+        return has_news
+
+    def _take_what_came(self, feed: Feed, is_idle: bool) -> bool:
         names = self._open(feed)
         at_hand = self._at_hand(names)
         taken = [name for name in at_hand if self._take_if_room(name, feed)]
-        is_reading = any(n in self._readings and n not in at_hand for n in names)
+        is_reading = any(n in self._readings and not self._readings[n].is_over for n in names)
         if is_idle and not taken and not feed.waits and not is_reading:
             held = [name for name in at_hand if name in self._inputs.held]
             taken = [name for name in held[:1] if self._take(name, feed)]
-        self._begin(self._open(feed), feed)
-        return has_news or bool(taken)
+        return bool(taken)
 
     def _take_if_room(self, name: str, feed: Feed) -> bool:
         source = self._inputs.sources[name][0]
@@ -96,16 +115,16 @@ class Arrivals:
         return [name for name in self._inputs.sources_of(self._graph) if feed.allowance.of(name)]
 
     def _at_hand(self, names: Iterable[str]) -> list[str]:
-        """Those with a page, the one furthest behind first."""
-        found = [n for n in names if n in self._readings and self._readings[n].is_over]
-        return sorted(found, key=self._inputs.reached)
+        """Those with a page whose turn it is, the one furthest behind first."""
+        due = [name for name in names if name in self._readings and name not in self._ahead]
+        return sorted((n for n in due if self._readings[n].is_over), key=self._inputs.reached)
 
     def _take(self, name: str, feed: Feed) -> bool:
         reading, allowance = self._readings[name], feed.allowance
         self._inputs.held.discard(name)
         if allowance is None or self.error is not None:
             return False
-        left, rows = allowance.of(name), reading.rows
+        left, rows, before = allowance.of(name), reading.rows, self._inputs.reached(name)
         if reading.error is not None or not self._inputs.is_current(reading, left):
             del self._readings[name]
             self._inputs.give_up(reading)
@@ -119,6 +138,8 @@ class Arrivals:
                 self._inputs.take(reading, feed.report)
         except InputError as error:
             self.error = error
+        is_known = before >= BEGINNING and name in self._inputs.sources
+        self._spans[name] = self._inputs.reached(name) - before if is_known else 0
         allowance.use(name, int(min(rows, left)))
         return True
 
@@ -128,25 +149,42 @@ class Arrivals:
         is_limited = feed.allowance is not None and feed.allowance.is_limited
         sources = self._inputs.sources
         live = [name for name in names if is_live(sources[name][0])]
-        calm = [name for name in names if name not in live]
-        for name in live + sorted(calm, key=self._inputs.reached)[:1]:
+        calm = sorted((name for name in names if name not in live), key=self._inputs.reached)
+        self._ahead.difference_update(live + calm[:1])
+        ahead = self._soon(calm)
+        self._ahead.update(ahead)
+        for name in live + calm[:1] + ahead:
             if name not in self._readings or not self._inputs.is_of(self._readings[name]):
                 reading = self._readings[name] = self._inputs.reading(name, is_limited)
                 self._start(reading, name in live)
+
+    def _soon(self, calm: list[str]) -> list[str]:
+        """Those to be read beside the one furthest behind, where there is room: it will have
+        overtaken them when it has come as far once more as with its last page."""
+        free = MOST_AT_ONCE - len({*calm[:1], *(n for n in calm if n in self._readings)})
+        if free <= 0 or not calm or calm[0] in self._inputs.held:
+            return []
+        until = self._inputs.reached(calm[0]) + self._spans.get(calm[0], 0)
+        near = [name for name in calm[1:] if self._inputs.reached(name) <= until]
+        new = [name for name in near if name not in self._readings and self._can_wait(name)]
+        return new[:free]
+
+    def _can_wait(self, name: str) -> bool:
+        """Whether a page of a source may be read long before it is taken."""
+        return self._inputs.is_timed(name) and self._has_room(name, False)
 
     def _start(self, reading: SourceReading, is_alone: bool) -> None:
         if is_alone:
             _thread(lambda: self._execute(reading), f"millpond-{reading.name}")
             return
-        if self._wanted is None:
-            wanted = self._wanted = queue.SimpleQueue()
-
-            def work() -> None:
-                while (reading := wanted.get()) is not None:
-                    self._execute(reading)
-
-            _thread(work, "millpond-sources")
+        if self._threads < min(MOST_AT_ONCE, sum(not r.is_over for r in self._readings.values())):
+            self._threads += 1
+            _thread(self._work, f"millpond-sources-{self._threads}")
         self._wanted.put(reading)
+
+    def _work(self) -> None:
+        while (reading := self._wanted.get()) is not None:
+            self._execute(reading)
 
     def _execute(self, reading: SourceReading) -> None:
         try:
@@ -172,7 +210,7 @@ class Arrivals:
     def close(self) -> None:
         """Nothing is taken any more."""
         self._is_closed = True
-        if self._wanted is not None:
+        for _ in range(self._threads):
             self._wanted.put(None)
 
     def raise_error(self) -> None:

@@ -47,7 +47,10 @@ def _limits(engine: Engine, plan: Node) -> Iterator[tuple[int, str]]:
     """The first time at which each input is known, if that is not the beginning, and why."""
     for node in plan.walk():
         if isinstance(node, StreamScan):
-            first = engine.inputs.streams[node.name.lower()].queue.whole_after() + 1
+            queue = engine.inputs.streams[node.name.lower()].queue
+            if queue.pages:
+                _ = engine.runtime  # its operators say what they will read
+            first = queue.whole_after() + 1
             if first > BEGINNING:
                 told = told_time(engine, _streams_of(plan), first - 1)
                 yield first, f"stream {node.name} is no longer there up to {told}"

@@ -149,6 +149,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "on_error": entry.on_error,
                 "epoch": engine.queries.epoch_of(each.name),
                 "member": engine.queries.groups.membership(each.name),
+                "is_late_alone": engine.queries.groups.is_late_alone(each.name),
             }
 
 
@@ -178,6 +179,7 @@ def _queue(queue: Queue) -> Record:
         "kind": "queue",
         "name": queue.name,
         "heartbeat": queue.heartbeat,
+        "freed_until": queue.freed_until,
         "pages": [[page.reference(), floor] for page, floor in queue.placed_pages],
         "base": None if queue.base is None else queue.base.reference(),
         "base_time": queue.base_time,

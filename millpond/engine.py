@@ -393,8 +393,7 @@ class Engine:
     def compact_log(self) -> None:
         """Has the log of the store begin anew, with all there is."""
         with self.lock:
-            _ = self.runtime  # its operators say what they will read
-            self.inputs.free()
+            self.runtime.free()
             self.journal.flush()
             self.journal.begin_anew(checkpoint(self) if self.journal.is_durable else None)
 

@@ -219,9 +219,12 @@ class Groups:
             self._unlifted.setdefault(shapes.outline, {})[query.lower()] = shapes
 
     def alone(self, name: str, epoch: int) -> dict[str, Shapes]:
-        """The queries standing alone, begun then, that would belong to a group."""
-        waiting = self._waiting.get(name, {})
-        return {query: each for query, each in waiting.items() if each.epoch == epoch}
+        """The queries standing alone, begun then, that would belong to a group.
+
+        In the order of their names: which came first is not known after a restart.
+        """
+        waiting = sorted(self._waiting.get(name, {}).items())
+        return {query: each for query, each in waiting if each.epoch == epoch}
 
     # -- joining and leaving ---------------------------------------------------------------
 
@@ -328,6 +331,12 @@ class Groups:
         return name if group is None else some_of(group.queries.values())
 
     # -- after a restart -------------------------------------------------------------------
+
+    def is_late_alone(self, query: str) -> bool | None:
+        """Whether a query that stands alone may belong to a group whose queries began at different
+        times; None if it may belong to no group."""
+        alone = self._alone.get(query.lower())
+        return None if alone is None else alone.is_late
 
     def lifted_for(self, name: str, plan: Node) -> Lifted:
         """The shape of a plan by which a query belonged to a group."""

@@ -541,6 +541,11 @@ class Inputs:
         """How far a source is."""
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
 
+    def is_timed(self, name: str) -> bool:
+        """Whether the times of an input are its own, and not those at which it is read."""
+        intake = self.streams.get(name)
+        return intake is None or intake.entry.timestamp_column is not None
+
     # -- heartbeats ------------------------------------------------------------------------
 
     def advance(self, name: str, timestamp: Any) -> None:
@@ -619,11 +624,6 @@ class Inputs:
         pages = [page for queue in self.queues.values() for page in queue.all_pages]
         late = [name for intake in self.streams.values() for name in intake.late_names]
         return {name for page in pages for name in page.names}.union(late)
-
-    def free(self) -> None:
-        """Lets the pages go that no reader needs."""
-        for queue in self.queues.values():
-            queue.free()
 
     def resume(self, key: str, source: Source) -> None:
         """Goes on with a source behind the rows that an earlier run has taken of it."""

@@ -27,6 +27,7 @@ class LazySpark:
         self._session = given
         self._checked: SparkSession | None = None
         self._starting = threading.Lock()
+        self._importing = threading.Lock()
         self._is_ahead = False
 
     @property
@@ -55,11 +56,12 @@ class LazySpark:
 
     def start_ahead(self, settings: Settings, store: Store) -> None:
         """Has the session started in the background, for it will be needed."""
-        if self._session is not None or self._is_ahead:
-            return
-        self._is_ahead = True
-        import millpond.spark.executors
-        import millpond.spark.session  # noqa: F401 (two threads cannot import PySpark at once)
+        with self._importing:  # two threads cannot import PySpark at once
+            if self._session is not None or self._is_ahead:
+                return
+            self._is_ahead = True
+            import millpond.spark.executors
+            import millpond.spark.session  # noqa: F401
 
         def start() -> None:
             try:

@@ -72,8 +72,12 @@ class Queries:
         declared: Declaration,
         epoch: int | None,
         member: Membership | None,
+        is_late_alone: bool | None,
     ) -> None:
-        """Registers a query of an earlier run as it was; without an epoch it does not run."""
+        """Registers a query of an earlier run as it was; without an epoch it does not run.
+
+        Which groups it may belong to was judged by how far inputs were when it began.
+        """
         self._engine.catalog.add(entry)
         self._engine.memory.declare(declared)
         plans = planned(entry)
@@ -82,7 +86,8 @@ class Queries:
         if epoch is not None and member is not None:
             self._join_again(entry, plans, epoch, member)
         elif epoch is not None:
-            self._stand_alone(entry, plans, self._shapes(plans, epoch))
+            plan = None if is_late_alone is None else plans.optimised
+            self._stand_alone(entry, plans, Shapes(plan, epoch, bool(is_late_alone)))
 
     def remove(self, key: str) -> None:
         """A query was dropped."""

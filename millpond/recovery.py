@@ -47,7 +47,8 @@ def recover(engine: Engine) -> None:
     journal.is_replaying = False
     engine.queries.failures.told()
     engine.memory.recovered()
-    engine.inputs.free()
+    if engine.has_runtime:
+        engine.runtime.free()
     engine.store.run = replay.runs + 1
     engine.opened = journal.note(**replay.opening(keeps))
     for log in engine.deliveries:
@@ -262,15 +263,14 @@ class Replay:
         active: bool,
         epoch: int | None,
         member: Membership | None,
-        on_error: str | None = None,
+        is_late_alone: bool | None,
+        on_error: str,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
-        altered: dict[str, Any] = {"weight": weight, "active": active}
-        if on_error is not None:
-            altered["on_error"] = on_error
+        altered: dict[str, Any] = {"weight": weight, "active": active, "on_error": on_error}
         try:
             entry = entry_again(self._engine, declared, **altered)
-            self._engine.queries.register_again(entry, declared, epoch, member)
+            self._engine.queries.register_again(entry, declared, epoch, member, is_late_alone)
         except StateError:
             raise _planned_otherwise(text) from None
 
@@ -285,13 +285,15 @@ class Replay:
         self,
         name: str,
         heartbeat: int,
+        freed_until: int,
         pages: list[tuple[dict[str, Any], int]],
         base: dict[str, Any] | None,
         base_time: int,
     ) -> None:
         referred = [(self._referred(page), floor) for page, floor in pages]
         base_page = None if base is None else self._referred(base)
-        self._engine.inputs.queues[name].restore(heartbeat, referred, base_page, base_time)
+        queue = self._engine.inputs.queues[name]
+        queue.restore(heartbeat, freed_until, referred, base_page, base_time)
         for relation in self._engine.inputs.relations.values():
             relation.reader.cursor = relation.queue.heartbeat
 

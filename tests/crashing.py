@@ -26,7 +26,8 @@ def die(engine: Engine) -> None:
 class Mortal:
     """An engine on a store that dies now and then, and goes on; it looks like one engine.
 
-    ``dies`` is asked after every call, ``shortens`` then: whether the log begins anew after that.
+    After every call ``shortens`` is asked whether the log begins anew, and ``dies``. After a death
+    ``shortens`` is asked once more: what the log says that began anew is what it said before.
     """
 
     def __init__(self, make, dies, shortens=lambda: False) -> None:
@@ -50,24 +51,46 @@ class Mortal:
             answer = getattr(self._engine, name)(*arguments)
             if name == "execute":
                 self._statements += arguments
-            if name in CALLS and self._dies():
-                self._die()
-                if self._shortens():
-                    before = recovered(self._engine)
-                    self._engine.compact_log()
-                    self._die()
-                    assert recovered(self._engine) == before
-                for statement in self._statements:  # as a script would that is started again
-                    self._engine.execute(statement)
+            if name in CALLS:
+                self._live_on()
             return answer
 
         return call
 
+    def _live_on(self):
+        if self._shortens():
+            self._engine.compact_log()
+        if not self._dies():
+            return
+        self._die()
+        if self._shortens():
+            before = recovered(self._engine)
+            self._engine.compact_log()
+            self._die()
+            after = recovered(self._engine)
+            assert after == before, differing(before, after)
+        for statement in self._statements:  # as a script would that is started again
+            self._engine.execute(statement)
+
     def _die(self):
         self.deaths += 1
+        held = whole_after(self._engine)
         die(self._engine)
         self._engine = self._make()
         validate_open(self._engine)
+        assert not held or whole_after(self._engine) == held
+
+
+def whole_after(engine):
+    """After which time each stream is there, as the operators that run say: for who begins FROM."""
+    if not engine.has_runtime:
+        return {}
+    return {name: intake.queue.whole_after() for name, intake in engine.inputs.streams.items()}
+
+
+def differing(some, others):
+    """The records that only one of two lists of them has."""
+    return [r for r in some if r not in others], [r for r in others if r not in some]
 
 
 def recovered(engine):

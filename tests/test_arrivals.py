@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from millpond import Engine
 from millpond.errors import InputError
+from millpond.inputs import Inputs, Report, SourceReading
 from millpond.spark.operators.running import RunningOperator
 from tests.cluster.standalone import wait_until
 
@@ -119,3 +122,127 @@ def test_what_was_read_ahead_is_there_for_the_next_run(folder: Path) -> None:
         assert engine.inputs.streams["s"].arrived == 12
         engine.finish()
         assert engine.results("q")["a"].to_pylist() == list(range(20))
+
+
+# -- several files at once -----------------------------------------------------------------------
+
+PAIR = "CREATE QUERY pair AS SELECT A.ts, B.ts AS other FROM A [NOW], B [NOW] WHERE A.ts = B.ts;"
+
+
+def declare(engine: Engine, folder: Path, **times: Iterable[int]) -> None:
+    """A stream of each name from a file with these times, and a query over all."""
+    for name, listed in times.items():
+        (folder / f"{name}.csv").write_text("ts\n" + "".join(f"{ts}\n" for ts in listed))
+        engine.execute(
+            f"CREATE STREAM {name} (ts BIGINT) TIMESTAMP BY ts DELAY 3 FROM csv('{name}.csv');"
+            f"CREATE QUERY q{name} AS SELECT ts FROM {name};"
+        )
+
+
+class Watch:
+    """Sees which pages are read, and how many at a time, and in which order they are taken."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read: list[str] = []
+        self.most_at_once = 0
+        self.taken: list[tuple[str, int]] = []
+        self.is_slow = False
+        self.fault: tuple[str, int] | None = None
+        """The source of which a page cannot be read, and which page that is."""
+        self._under_way = 0
+        self._lock = threading.Lock()
+        read, take = SourceReading.read, Inputs.take
+
+        def reads(reading: SourceReading) -> None:
+            with self._lock:
+                self.read.append(reading.name)
+                self._under_way += 1
+                self.most_at_once = max(self.most_at_once, self._under_way)
+                is_torn = (reading.name, self.read.count(reading.name) - 1) == self.fault
+            if self.is_slow:
+                time.sleep(0.05)
+            if is_torn:
+                raise InputError(f"{reading.name} is torn")
+            read(reading)
+            with self._lock:
+                self._under_way -= 1
+
+        def takes(inputs: Inputs, reading: SourceReading, report: Report | None) -> None:
+            self.taken.append((reading.name, reading.rows))
+            take(inputs, reading, report)
+
+        monkeypatch.setattr(SourceReading, "read", reads)
+        monkeypatch.setattr(Inputs, "take", takes)
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    return Watch(monkeypatch)
+
+
+def test_two_files_that_go_together_are_read_at_once(tmp_path: Path, watch: Watch) -> None:
+    watch.is_slow = True
+    with Engine({"page_rows": 4}, directory=tmp_path) as engine:
+        declare(engine, tmp_path, A=range(20), B=range(20), C=range(20))
+        engine.execute(PAIR)
+        engine.finish()
+        assert engine.results("pair")["ts"].to_pylist() == list(range(20))
+    assert watch.most_at_once == 2
+
+
+def test_one_that_is_far_ahead_is_not_read_before_its_time(tmp_path: Path, watch: Watch) -> None:
+    with Engine({"page_rows": 4}, directory=tmp_path) as engine:
+        declare(engine, tmp_path, A=range(40), B=range(0, 4000, 100))
+        engine.run_sources()
+    assert watch.read[:2].count("b") == 1  # nothing is known of either
+    assert watch.read.index("b", 2) >= len(range(40)) // 4
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pages_are_taken_as_if_they_were_read_one_after_the_other(
+    tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng, orders, answers = random.Random(seed), [], []
+    times = {
+        name: sorted(rng.randrange(rng.choice((30, 90))) for _ in range(rng.randint(0, 40)))
+        for name in "ABC"
+    }
+    limits = [rng.choice((None, rng.randint(0, 30))) for _ in range(2)]
+    settings = {"page_rows": rng.randint(1, 9), "budget": rng.choice(("300 B", "1 GB"))}
+    for most in (1, 2, 2, 3):
+        monkeypatch.setattr("millpond.arrivals.MOST_AT_ONCE", most)
+        watch.taken = []
+        with Engine(settings, directory=tmp_path) as engine:
+            declare(engine, tmp_path, **times)
+            engine.execute(PAIR)
+            for rows in limits:
+                engine.run_sources(rows=rows)
+            engine.finish()
+            answers.append([engine.results(q).to_pylist() for q in ("pair", "qA", "qB", "qC")])
+        orders.append(watch.taken)
+    assert orders[1:] == orders[:1] * 3
+    assert answers[1:] == answers[:1] * 3
+
+
+def test_a_fault_in_what_is_read_ahead_is_raised_in_its_turn(tmp_path: Path, watch: Watch) -> None:
+    watch.fault = ("b", 1)
+    with Engine({"page_rows": 4}, directory=tmp_path) as engine:
+        declare(engine, tmp_path, A=range(40), B=range(10, 50))
+        with pytest.raises(InputError, match="torn"):
+            engine.run_sources()
+        assert watch.taken == [("a", 4), ("b", 4), ("a", 4), ("a", 4), ("a", 4)]
+
+
+def test_nothing_is_read_ahead_where_there_is_no_room(
+    tmp_path: Path, watch: Watch, steps: threading.Event
+) -> None:
+    with Engine({"page_rows": 2, "budget": "20 B"}, directory=tmp_path) as engine:
+        declare(engine, tmp_path, A=range(0, 40, 2), B=range(1, 41, 2))
+        ended = run(engine, "start")
+        wait_until(lambda: bool(engine.inputs.held), 30)
+        with engine.lock:
+            waiting = len(watch.read) - len(watch.taken)
+        assert waiting == 1
+        steps.set()
+        ended()
+        assert engine.results("qA").num_rows == engine.results("qB").num_rows == 20

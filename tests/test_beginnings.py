@@ -9,7 +9,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import CqlError
 from millpond.storage.readers import Reader
-from tests.crashing import die
+from tests.crashing import die, validate_open
 
 S = "CREATE STREAM S (ts BIGINT, k INT) TIMESTAMP BY ts"
 KEEP = "CREATE QUERY keep AS SELECT count(*) AS n FROM S [RANGE 1000]"
@@ -146,3 +146,57 @@ def test_it_goes_on_after_a_crash(tmp_path, shortens, runs):
         again.execute(f"CREATE QUERY more {ALERT}")
         feed(again, [8])
         assert times(again, "more") == [8]
+
+
+def pushed(engine, times):
+    for ts in times:
+        engine.push("S", [(ts, 1)])
+        engine.advance("S", ts)
+
+
+LATER = KEEP.replace("keep", "later")
+SHORT = "CREATE QUERY short AS SELECT count(*) AS n FROM S [RANGE 1]"
+HISTORIES = {
+    "kept": ([S, KEEP, feed], True),
+    "kept, and nothing has run": ([S, KEEP, pushed], True),
+    "kept by one that came later": ([S, KEEP, feed, LATER, "DROP QUERY keep"], True),
+    "kept too late": ([S, feed, KEEP], False),
+    "kept too late, and nothing has run": ([S, pushed, KEEP], False),
+    "kept too late by the second one": ([S, SHORT, feed, KEEP], False),
+    "dropped": ([S, KEEP, feed, "DROP QUERY keep", LATER], False),
+    "at rest": ([S, KEEP, feed, "ALTER QUERY keep INACTIVE", "ALTER QUERY keep ACTIVE"], False),
+}
+
+
+@pytest.mark.parametrize("shortens", [False, True])
+@pytest.mark.parametrize("death", [None, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("history", HISTORIES)
+def test_deaths_make_no_history_and_lose_none(tmp_path, history, death, shortens):
+    actions, is_there = HISTORIES[history]
+    engine = Engine(store=tmp_path)
+    for number, action in enumerate(actions, 1):
+        if callable(action):
+            action(engine, range(5))
+        else:
+            engine.execute(action)
+        if number == death:
+            engine = reopened(engine, tmp_path, shortens)
+    if is_there:
+        engine.execute(f"CREATE QUERY q FROM BEGINNING {ALERT}")
+    else:
+        with pytest.raises(CqlError, match="the earliest possible is FROM"):
+            engine.execute(f"CREATE QUERY q FROM BEGINNING {ALERT}")
+    feed(engine, [5])
+    engine = reopened(engine, tmp_path, shortens)
+    feed(engine, [6])
+    assert not is_there or times(engine, "q") == list(range(7))
+    engine.close()
+
+
+def reopened(engine, store, shortens):
+    if shortens:
+        engine.compact_log()
+    die(engine)
+    engine = Engine(store=store)
+    validate_open(engine)
+    return engine

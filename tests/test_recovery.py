@@ -331,3 +331,98 @@ def test_a_relation_is_whole_for_who_came_later_after_a_death(tmp_path, death):
         engine.finish()
         found = [(row["ts"], row["weight"], row["n"]) for row in engine.results("q").to_pylist()]
     assert found == [(None, 1, 1), (28, -1, 1), (28, 1, 2)]
+
+
+# -- which queries run as one ----------------------------------------------------------------
+
+TIMED = "CREATE STREAM T (ts BIGINT, k INT) TIMESTAMP BY ts;"
+CHANGING = "CREATE RELATION C (k INT) FROM push() WITH (changes = true);"
+KEEPS = "CREATE QUERY keep AS SELECT count(*) AS n FROM T [RANGE 1000];"
+
+
+def groups_of(engine):
+    return {group.name: group.queries for group in engine.queries.groups}
+
+
+def feed(engine, *times):
+    for ts in times:
+        engine.push("T", [(ts, 1), (ts, 2)])
+        engine.advance("T", ts)
+        engine.run_until_idle()
+
+
+def beginning_earlier(engine):
+    """A query that nobody can run with, as it sees what others do not; what it puts out soon."""
+    engine.execute(TIMED + KEEPS)
+    feed(engine, 1, 2, 3)
+    engine.execute("CREATE QUERY a FROM 2 AS SELECT ts FROM T WHERE k = 1")
+    return [2, 3]
+
+
+def behind_a_relation(engine):
+    """A query whose relation is further than its stream, until the stream has overtaken it."""
+    engine.execute(TIMED + CHANGING + KEEPS)
+    feed(engine, 1, 2, 3)
+    engine.push_changes("C", [(2, "+", (1,))])
+    engine.advance("C", 8)
+    engine.execute("CREATE QUERY a AS SELECT ts FROM T [NOW], C WHERE T.k = C.k AND T.k < 2")
+    feed(engine, 6)
+    return [6]
+
+
+@pytest.mark.parametrize(
+    ("begin", "other"),
+    [
+        (beginning_earlier, "SELECT ts FROM T WHERE k = 2"),
+        (behind_a_relation, "SELECT ts FROM T [NOW], C WHERE T.k = C.k AND T.k < 3"),
+    ],
+)
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_log_that_began_anew_knows_who_may_run_with_others(reopened, begin, other, dies):
+    engine = reopened()
+    soon = begin(engine)
+    engine.compact_log()
+    if dies:
+        engine = reopened()
+    feed(engine, 9)
+    for name in ("x", "y"):
+        engine.execute(f"CREATE QUERY {name} AS {other}")
+    groups = groups_of(engine)
+    assert [list(queries.values()) for queries in groups.values()] == [["x", "y"]]
+    feed(engine, 10)
+    engine = reopened()
+    assert groups_of(engine) == groups
+    engine.finish()
+    answers = {name: [row["ts"] for row in engine.results(name).to_pylist()] for name in "axy"}
+    assert answers == {"a": [*soon, 9, 10], "x": [10], "y": [10]}
+
+
+def test_queries_that_stood_alone_keep_their_numbers_in_a_group(reopened):
+    engine = reopened()
+    engine.execute(TIMED)
+    for name in ("a", "b"):
+        engine.execute(f"CREATE QUERY {name} AS SELECT k FROM T [ROWS 3]")
+    engine.execute("ALTER QUERY a INACTIVE; ALTER QUERY a ACTIVE")
+    engine.compact_log()
+    engine.execute("CREATE QUERY c AS SELECT k FROM T [ROWS 4]")
+    groups = groups_of(engine)
+    assert [sorted(queries.values()) for queries in groups.values()] == [["a", "b", "c"]]
+    assert groups_of(reopened()) == groups
+
+
+def test_nothing_is_left_of_a_part_that_was_cut_off_and_fused_again(reopened):
+    engine = reopened()
+    engine.execute(TIMED + "CREATE QUERY a AS SELECT count(*) AS n FROM T [RANGE 3] WHERE k = 1")
+    feed(engine, 1, 2)
+    part = next(iter(engine.runtime.cutting.cuts.named("op1")))
+    engine.execute(f"ALTER PLAN QUEUE AFTER {part}")
+    assert part in engine.graph.operators
+    engine.execute(f"ALTER PLAN NO QUEUE AFTER {part}")
+    engine = reopened()
+    before = recovered(engine)
+    assert part not in engine.runtime.queues
+    engine.compact_log()
+    engine = reopened()
+    assert recovered(engine) == before
+    feed(engine, 3)
+    assert engine.results("a")["n"].to_pylist()[-1] == 3

@@ -46,7 +46,7 @@ def reopened(spark, tmp_path):
 
 
 def mortal_engines(spark, rng, **more):
-    """Makes engines that die at a third of all calls, and half of whose logs begin anew then."""
+    """Makes engines that die at a third of all calls, and whose logs begin anew at half of them."""
 
     @contextmanager
     def made(settings):

@@ -44,6 +44,8 @@ class Way:
     """Whether queries that differ in constants only run as one."""
     repeated_rows: int = rides.REPEATED_ROWS
     """From how many rows on all tasks of a ride do what one alone would do first."""
+    shortens: float = 0.0
+    """After which part of the calls a store's log begins anew."""
 
     @staticmethod
     def drawn(seed):
@@ -61,6 +63,7 @@ class Way:
             rng.choice(("1 GB", "1 GB", "300 B")),
             rng.choice(("auto", "on", "off")),
             rng.choice((rides.REPEATED_ROWS, 0)),
+            rng.choice((0.0, 0.3)),
         )
 
     def engines(self, spark, **more):
@@ -83,8 +86,9 @@ class Way:
                 moving_queues(rng, self.moves),
                 switching_places(rng, self.switches),
             ):
-                dies = (lambda: rng.random() < 0.25) if self.store == "dying" else lambda: False
-                engine = make() if directory is None else Mortal(make, dies)
+                death = 0.25 if self.store == "dying" else 0.0
+                chances = (lambda: rng.random() < death), (lambda: rng.random() < self.shortens)
+                engine = make() if directory is None else Mortal(make, *chances)
                 try:
                     with engine as open_engine:
                         yield open_engine

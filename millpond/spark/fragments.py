@@ -260,8 +260,10 @@ class _ReadBranch:
         """Registers it with its queue."""
         queue = self.queue
         content, scans = ALIVE in needs and not queue.is_stream, ALIVE in needs and queue.is_stream
-        kept = retention(queue, self.window, needs)
-        return queue, queue.subscribe(Reader(cursor, kept, needs_content=content, scans=scans))
+        reader = Reader(cursor, retention(queue, self.window, needs), content, scans)
+        if self._since is not None:
+            reader.since = self._since
+        return queue, queue.subscribe(reader)
 
     def spans(self, mode: str, after: int, until: int) -> list[Span]:
         """The parts of the queue's pages that a mode asks for."""

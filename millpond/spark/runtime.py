@@ -257,6 +257,13 @@ class SparkRuntime:
         self.units.unsettled |= read & self.running.keys()
         self._graph_changed()
 
+    def free(self) -> None:
+        """Lets the pages go that no operator will read, and queues of before with all of theirs."""
+        for queue in self.queues.values():
+            queue.free()
+        for identity in list(self.running):
+            self.cutting.let_go(identity)
+
     def _count_backlog(self, queues: Iterable[str]) -> None:
         for name in queues:
             self.backlog.count(self.queues[name])

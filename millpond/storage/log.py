@@ -17,7 +17,7 @@ from typing import Any
 
 from millpond.errors import StateError
 
-FORMAT = 2
+FORMAT = 3
 """Grows whenever records are written that an older reader would misread."""
 
 GROUP = 1_000

@@ -100,13 +100,18 @@ class Queue:
         return [(page, floor) for page, floor in placed if not page.is_free]
 
     def restore(
-        self, heartbeat: int, placed: list[tuple[Page, int]], base: Page | None, base_time: int
+        self,
+        heartbeat: int,
+        freed_until: int,
+        placed: list[tuple[Page, int]],
+        base: Page | None,
+        base_time: int,
     ) -> None:
         """Takes the content that an earlier run has left; the queue was empty."""
         for page, floor in placed:
             self._place(page, floor)
             self._offer(page)
-        self.heartbeat = self.freed_until = heartbeat
+        self.heartbeat, self.freed_until = heartbeat, freed_until
         self.compact(Compaction(base, (), base_time))
 
     def append(self, table: pa.Table, is_sorted: bool = False) -> Page | None:
@@ -291,20 +296,31 @@ class Queue:
         return [reader for kind in self._kinds.values() for reader in kind.readers]
 
     def subscribe(self, reader: Reader) -> Reader:
-        """A new reader, which holds the pages there are."""
+        """A new reader, which holds the pages there are: what it will read, and what others hold.
+
+        What nobody needs is not held again: it would be gone after a restart.
+        """
         key = reader.kind
         kind = self._kinds.get(key)
         if kind is None:
+            held = self._there_for(reader)
             kind = self._kinds[key] = ReaderKind(*key)
-            for page in self.pages:
+            for page in held:
                 kind.hold(page)
             if reader.needs_content:
                 kind.summed(self.base_time)
         elif reader.cursor < kind.least_cursor:
-            kind.hold_again(self.pages, reader.cursor)
+            kind.hold_again(self._there_for(reader), reader.cursor)
         self._unread = [page for page in self._unread if not page.holders]
         kind.add(reader)
         return reader
+
+    def _there_for(self, reader: Reader) -> list[Page]:
+        if not self.is_stream:
+            return self.pages
+        self._unread += self._let_go()
+        begins = max(reader.cursor, reader.since)
+        return [page for page in self.pages if page.holders or page.last > begins]
 
     def remains(self, known: set[Reader]) -> Remains:
         """What is needed of a new page once these readers have passed it; others may need all."""
@@ -334,10 +350,11 @@ class Queue:
         """All that ever came after this time is there, and operators keep it there by themselves:
         who only looks on may leave at any time."""
         kinds = [k for k in self._kinds.values() if k.works or k.through < FOREVER]
+        needed = {id(page) for kind in kinds for page in kind.needed}
         loose = (
             page.last
             for page in self.pages
-            if page.last <= self.heartbeat and not any(kind.needs(page) for kind in kinds)
+            if page.last <= self.heartbeat and id(page) not in needed
         )
         return max(self.freed_until, max(loose, default=self.freed_until))
 
@@ -359,11 +376,13 @@ class Queue:
 
     def free(self) -> None:
         """Drops the pages nobody needs."""
-        loose = self._unread
-        for kind in self._kinds.values():
-            loose += kind.let_go()
+        loose = self._unread + self._let_go()
         self._unread = [page for page in loose if page.last > self.heartbeat]
         self._drop([page for page in loose if page.last <= self.heartbeat])
+
+    def _let_go(self) -> list[Page]:
+        """The pages that were held and that nobody needs any more."""
+        return [page for kind in self._kinds.values() for page in kind.let_go()]
 
     def _drop(self, pages: list[Page]) -> None:
         for page in pages:

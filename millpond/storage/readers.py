@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.planning.window_times import WindowTimes
-from millpond.schema import FOREVER
+from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.pages import Page
 
 
@@ -80,7 +80,7 @@ class Reader:
 
     ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
     pages there are, so few large ones are better. ``works``: what it has not read is backlog.
-    ``through``: it reads nothing that is later.
+    ``through``: it reads nothing that is later. ``since``: of a stream, nothing that is not.
     """
 
     cursor: int
@@ -89,6 +89,7 @@ class Reader:
     scans: bool = False
     works: bool = True
     through: int = FOREVER
+    since: int = BEGINNING - 1
 
     @property
     def kind(self) -> tuple[Retention, bool, bool, bool, int]:
@@ -151,9 +152,11 @@ class ReaderKind:
             if id(page) not in held and self.retention.until(page) > cursor:
                 self.hold(page)
 
-    def needs(self, page: Page) -> bool:
-        """Whether its slowest reader has not yet passed a page of a stream."""
-        return page.first <= self.through and self.retention.until(page) > self.least_cursor
+    @property
+    def needed(self) -> list[Page]:
+        """The pages of a stream that its slowest reader is not yet done with."""
+        cursor = self.least_cursor
+        return [page for until, _, page in self._held if until > cursor]
 
     def summed(self, until: int) -> None:
         """The changes up to a time are summed up: their pages are needed like others' now."""

@@ -71,6 +71,27 @@ def test_files_read_there_give_the_same_tuples_order_and_lateness(spark, files, 
     assert len(frame[1]) == len(here["counts"])
 
 
+def test_two_files_read_there_at_once_give_the_same(spark, files):
+    answers = []
+    for driver_rows in (50_000, 0):
+        settings = {"driver_rows": driver_rows, "page_rows": 64}
+        with Engine(settings, spark, directory=files) as engine:
+            for name, source in (("S", "csv('s.csv')"), ("P", "parquet('s.parquet')")):
+                engine.execute(
+                    f"CREATE STREAM {name} (t BIGINT, a INT, k STRING) TIMESTAMP BY t "
+                    f"DELAY 2 MICROSECONDS FROM {source};"
+                )
+            engine.execute(
+                "CREATE QUERY both AS SELECT S.a, P.a AS b FROM S [RANGE 2], P [RANGE 2] "
+                "WHERE S.k = P.k AND S.a <= P.a;"
+            )
+            engine.finish()
+            late = [engine.late(name).to_pylist() for name in ("S", "P")]
+            answers.append((sorted(map(str, engine.results("both").to_pylist())), late))
+    assert answers[0] == answers[1]
+    assert len(answers[0][0]) > ROWS
+
+
 def test_a_parquet_sink_written_there_holds_the_same(spark, files, tmp_path):
     answers = []
     for name, driver_rows in (("here", 50_000), ("there", 0)):
