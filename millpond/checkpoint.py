@@ -149,6 +149,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "on_error": entry.on_error,
                 "epoch": engine.queries.epoch_of(each.name),
                 "member": engine.queries.groups.membership(each.name),
+                "contained": engine.queries.containments.data(each.name.lower()),
             }
 
 
@@ -190,7 +191,13 @@ def _queue(queue: Queue) -> Record:
 def _operators(engine: Engine) -> Iterator[Record]:
     for identity, running in sorted(engine.runtime.running.items()):
         state = None if running.state is None else running.state.present()
-        yield {"kind": "operator", "name": identity, "cursor": running.cursor, "state": state}
+        yield {
+            "kind": "operator",
+            "name": identity,
+            "cursor": running.cursor,
+            "state": state,
+            "since": running.reads_since,
+        }
 
 
 def _by_hand(engine: Engine) -> dict[str, bool]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millpond.attachments import open_sink_of, open_source_of
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
+from millpond.containments import Data
 from millpond.cql.apply import apply
 from millpond.cql.statements import AlterStream
 from millpond.errors import Position, StateError
@@ -125,7 +126,9 @@ class Replay:
         at: list[int],
         changes_rows: bool,
         form: dict[str, str] | None = None,
+        contained: dict[str, Data] | None = None,
     ) -> None:
+        self._engine.queries.chosen = contained or {}
         if changes_rows:  # its pages follow
             self._engine.memory.count(text)
         else:
@@ -153,7 +156,8 @@ class Replay:
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
 
-    def _restart(self, name: str) -> None:
+    def _restart(self, name: str, contained: dict[str, Data] | None = None) -> None:
+        self._engine.queries.chosen = contained or {}
         self._engine.restart(name)
 
     # -- inputs ----------------------------------------------------------------------------
@@ -263,6 +267,7 @@ class Replay:
         epoch: int | None,
         member: Membership | None,
         on_error: str | None = None,
+        contained: Data | None = None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         altered: dict[str, Any] = {"weight": weight, "active": active}
@@ -270,7 +275,7 @@ class Replay:
             altered["on_error"] = on_error
         try:
             entry = entry_again(self._engine, declared, **altered)
-            self._engine.queries.register_again(entry, declared, epoch, member)
+            self._engine.queries.register_again(entry, declared, epoch, member, contained or [])
         except StateError:
             raise _planned_otherwise(text) from None
 
@@ -295,8 +300,11 @@ class Replay:
         for relation in self._engine.inputs.relations.values():
             relation.reader.cursor = relation.queue.heartbeat
 
-    def _operator(self, name: str, cursor: int, state: Any) -> None:
+    def _operator(
+        self, name: str, cursor: int, state: Any, since: dict[str, int] | None = None
+    ) -> None:
         self._engine.runtime.replay(name, cursor, None, state)
+        self._engine.runtime.running[name].read_since(since or {})
 
     def _queues(self, by_hand: dict[str, bool]) -> None:
         for operator, has_queue in by_hand.items():

@@ -84,6 +84,8 @@ class Fragment:
         gone, new = self._changed(node)
         added = [_ReadBranch(branch, self._around, self._outputs, at) for branch in new]
         subscribed = [branch.subscribe(at, needs) for branch in added]
+        for _, reader in subscribed:
+            reader.began = at
         for index in gone:
             (queue, reader), branch = self.subscriptions[index], self._open[index]
             branch.through = at

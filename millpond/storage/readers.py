@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.planning.window_times import WindowTimes
-from millpond.schema import FOREVER
+from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.pages import Page
 
 
@@ -80,7 +80,8 @@ class Reader:
 
     ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
     pages there are, so few large ones are better. ``works``: what it has not read is backlog.
-    ``through``: it reads nothing that is later.
+    ``through``: it reads nothing that is later. ``began``: what came up to there and is read again
+    it reads elsewhere, so that it holds nothing of it here.
     """
 
     cursor: int
@@ -89,6 +90,7 @@ class Reader:
     scans: bool = False
     works: bool = True
     through: int = FOREVER
+    began: int = BEGINNING - 1
 
     @property
     def kind(self) -> tuple[Retention, bool, bool, bool, int]:
