@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from millpond.cql.algebra import Filter, StreamScan
@@ -21,8 +22,14 @@ from millpond.planning.implication import implies
 from millpond.planning.physical import Graph, LinearOperator, Operator, OutputOperator, QueueRead
 from millpond.planning.predicates import columns_used, conjuncts
 
-MOST_TRIED = 100
+MOST_TRIED = 50
 """So many selections are compared with one of a new query."""
+
+MOST_WEIGHED = 8
+"""Of so many that are implied it is found out how much they let through."""
+
+MOST_ASKED = 3
+"""Of so many queries it is looked up what was measured of a selection."""
 
 MOST_SHARE = 0.5
 """What lets more rows through is not read: whoever is left alone with it does its work too."""
@@ -117,7 +124,8 @@ class Containments:
         implied = (
             each for each in self._candidates(node) if implies(node.predicate, each.predicate)
         )
-        return min((self._weighed(node, by, sharing) for by in implied), key=_rank, default=None)
+        some = (self._weighed(node, by, sharing) for by in islice(implied, MOST_WEIGHED))
+        return min(some, key=_rank, default=None)
 
     def _candidates(self, node: Filter) -> Iterator[Filter]:
         used, tried = columns_used(node.predicate), 0
@@ -144,16 +152,19 @@ class Containments:
     def _runs(self, by: Filter) -> bool:
         """Whether a selection is an operator."""
         operator = _operator(by)
-        if operator is not None and self._graph.has(operator):
-            return True
-        users = self._holders.get(by.input, {}).get(_columns(by), {}).get(by, {})
-        return any(by.predicate in self._uses[query].chosen.values() for query in users)
+        if operator is not None:
+            return self._graph.has(operator)
+        return any(by.predicate in self._uses[each].chosen.values() for each in self._queries(by))
+
+    def _queries(self, by: Filter) -> dict[str, None]:
+        """Those that have a selection, or read it."""
+        return self._holders.get(by.input, {}).get(_columns(by), {}).get(by, {})
 
     def _seen(self, by: Filter) -> Seen | None:
         operator = _operator(by)
         if operator is None:
             return None
-        for query in self._holders.get(by.input, {}).get(_columns(by), {}).get(by, {}):
+        for query in islice(self._queries(by), MOST_ASKED):
             seen = self._measured(query, operator)
             if seen is not None:
                 return seen
