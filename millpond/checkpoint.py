@@ -150,6 +150,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "epoch": engine.queries.epoch_of(each.name),
                 "member": engine.queries.groups.membership(each.name),
                 "is_late_alone": engine.queries.groups.is_late_alone(each.name),
+                "contained": engine.queries.containments.data(each.name.lower()),
             }
 
 
@@ -192,7 +193,13 @@ def _queue(queue: Queue) -> Record:
 def _operators(engine: Engine) -> Iterator[Record]:
     for identity, running in sorted(engine.runtime.running.items()):
         state = None if running.state is None else running.state.present()
-        yield {"kind": "operator", "name": identity, "cursor": running.cursor, "state": state}
+        yield {
+            "kind": "operator",
+            "name": identity,
+            "cursor": running.cursor,
+            "state": state,
+            "since": running.reads_since,
+        }
 
 
 def _by_hand(engine: Engine) -> dict[str, bool]:

@@ -180,8 +180,10 @@ class Engine:
             entry = self.query_entry(name)
             if self.queries.failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
+            if not self.journal.is_replaying:
+                self.queries.chosen = {}
             self.queries.restart(entry)
-            self.journal.note("restart", name=entry.name)
+            self.journal.note("restart", name=entry.name, contained=self.queries.chosen)
             self.journal.flush()
 
     def failures(self) -> list[Failure]:

@@ -12,6 +12,16 @@ from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE, QueryEntry, StreamEntry
 from millpond.connectors.sinks import NamedSink
+from millpond.containments import (
+    LEAST_ROWS,
+    Chosen,
+    Containments,
+    Data,
+    Finding,
+    Seen,
+    chosen_again,
+    is_seen_through,
+)
 from millpond.cql.algebra import StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
@@ -19,8 +29,9 @@ from millpond.failures import Failure, Failures
 from millpond.group_results import GroupLog
 from millpond.groups import Group, Groups, Membership, Shapes
 from millpond.memory import Declaration
+from millpond.planning.containment import contain
 from millpond.planning.convergence import Merge, is_copy, settle
-from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.physical import Graph, LinearOperator, OutputOperator
 from millpond.planning.shapes import Lifted
 from millpond.policy_changes import Succession
 from millpond.query_plans import QueryPlans, planned
@@ -47,6 +58,11 @@ class Queries:
         self.failures = Failures()
         self.groups = Groups()
         """Queries of one shape that run as one."""
+        self.containments = Containments(self.graph, self._seen)
+        """Selections of queries that stand alone, of which one may imply another."""
+        self.chosen: dict[str, Data] = {}
+        """Which selections queries read that the present statement has begun; while what an earlier
+        run did is done again, what they are to read."""
         self.keeps_results = keeps_results
         engine.deliveries.keeping = engine.settings.keep_results
         """Whether results are kept once sinks and subscribers have them."""
@@ -73,6 +89,7 @@ class Queries:
         epoch: int | None,
         member: Membership | None,
         is_late_alone: bool | None,
+        contained: Data,
     ) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run.
 
@@ -86,8 +103,10 @@ class Queries:
         if epoch is not None and member is not None:
             self._join_again(entry, plans, epoch, member)
         elif epoch is not None:
+            chosen = chosen_again(plans.optimised, contained)
             plan = None if is_late_alone is None else plans.optimised
-            self._stand_alone(entry, plans, Shapes(plan, epoch, bool(is_late_alone)))
+            shapes = Shapes(plan, epoch, bool(is_late_alone))
+            self._stand_alone(entry, plans, shapes, chosen)
 
     def remove(self, key: str) -> None:
         """A query was dropped."""
@@ -172,10 +191,38 @@ class Queries:
         shapes = self._shapes(plans, epoch)
         name = self.groups.choose(shapes, self._engine.settings.sharing)
         if name is None:
-            self._stand_alone(entry, plans, shapes)
+            self._stand_alone(entry, plans, shapes, self._choose(entry, plans))
         else:
             self._bring_along(name, epoch)
             self._join_from(entry, plans, name, shapes)
+
+    def _choose(self, entry: QueryEntry, plans: QueryPlans) -> Chosen:
+        """What other selections let through that those of a query read."""
+        key = entry.name.lower()
+        if self._engine.journal.is_replaying:
+            return chosen_again(plans.optimised, self.chosen.get(key, []))
+        findings = self.contained(entry, plans.optimised)
+        return {each.selection: each.by.predicate for each in findings if each.is_read}
+
+    def contained(self, entry: QueryEntry, plan: Node) -> list[Finding]:
+        """What selections of a query that begins now are implied by selections that run.
+
+        What ON ERROR SKIP leaves out is told of the rows that a query reads.
+        """
+        if entry.on_error == "skip" or entry.begins is not None:
+            return []
+        return self.containments.find(plan, self._engine.settings.sharing)
+
+    def _seen(self, query: str, selection: LinearOperator) -> Seen | None:
+        """What was measured of a selection where a query's operators have it."""
+        if self.started is None or query not in self.outputs:
+            return None
+        for identity in self.graph.upstream(self.outputs[query]):
+            if is_seen_through(self.graph.operators[identity], selection):
+                tally = self.started.statistics[identity].tally
+                if tally.rows_taken >= LEAST_ROWS:
+                    return Seen(tally.rows_out / tally.rows_taken, tally.rows_in / tally.steps)
+        return None
 
     def _bring_along(self, name: str, epoch: int) -> None:
         """Has queries that stood alone belong to a group that is about to be founded, where nobody
@@ -187,6 +234,7 @@ class Queries:
             if not self._has_moved(key):
                 output = self.outputs[key]
                 self.groups.leave(key)
+                self.containments.leave(key)
                 self._join_from(entry, planned(entry), name, shapes)
                 self._take_out([output])
 
@@ -205,9 +253,15 @@ class Queries:
             return Shapes(None, epoch)
         return self.groups.shapes(plans.optimised, epoch, self._engine.inputs)
 
-    def _stand_alone(self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes) -> None:
+    def _stand_alone(
+        self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes, chosen: Chosen | None = None
+    ) -> None:
         key, epoch = entry.name.lower(), shapes.epoch
-        self.outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
+        plan, apart = contain(plans.optimised, chosen or {})
+        self.outputs[key] = self.graph.add_query(entry.name, plan, epoch, apart)
+        self.containments.add(key, plans.optimised, chosen or {})
+        if chosen:
+            self.chosen[key] = self.containments.data(key)
         if plans.aside is not None:
             output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
             self.outputs[plans.aside.name.lower()] = output
@@ -263,6 +317,7 @@ class Queries:
 
     def _deactivate(self, key: str) -> None:
         outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
+        self.containments.leave(key)
         group = self.groups.of(key)
         if group is not None:
             self._engine.deliveries.of(key).leave()

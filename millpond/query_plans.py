@@ -10,6 +10,7 @@ from millpond.analysis import analysed
 from millpond.beginnings import refuse_what_is_gone, told_merge, told_start
 from millpond.catalog import ASIDE, QueryEntry
 from millpond.cql.node import Node
+from millpond.planning.containment import contain
 from millpond.planning.convergence import foreseen, settle
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
@@ -52,6 +53,7 @@ def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
     units = engine.runtime.groups() if engine.has_runtime else []
     cuts = engine.runtime.cutting.cuts if engine.has_runtime else Cuts(engine.graph)
     lines = [engine.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
+    lines += [each.told for each in engine.queries.containments.told(entry.name.lower())]
     group = engine.queries.groups.of(entry.name)
     if group is not None:
         constants = group.members.told(group.number_of(entry.name))
@@ -76,7 +78,7 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
     shapes = groups.shapes(plan, epoch, engine.inputs)
     name = groups.choose(shapes, engine.settings.sharing)
     if name is None:
-        return _explained(engine, entry.name, plan, epoch)
+        return _explained_alone(engine, entry, plan, epoch)
     lifted, group = shapes.lifted(name), groups.get(name)
     constants = ", ".join(map(str, lifted.constants))
     if group is None:
@@ -90,12 +92,26 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
     return f"{engine.graph.describe(there, there)}\n{told}"
 
 
+def _explained_alone(engine: Engine, entry: QueryEntry, plan: Node, epoch: int) -> str:
+    """The same of one that stands alone; what its selections could read, and do."""
+    findings = engine.queries.contained(entry, plan)
+    chosen = {each.selection: each.by.predicate for each in findings if each.is_read}
+    contained, apart = contain(plan, chosen)
+    lines = [_explained(engine, entry.name, contained, epoch, apart=apart)]
+    return "\n".join([*lines, *(each.told for each in findings)])
+
+
 def _explained(
-    engine: Engine, name: str, plan: Node, epoch: int, streams: dict[str, int] | None = None
+    engine: Engine,
+    name: str,
+    plan: Node,
+    epoch: int,
+    streams: dict[str, int] | None = None,
+    apart: frozenset[Node] = frozenset(),
 ) -> str:
     """What adding a query would run, which parts of it run already, and which will be shared."""
     trial, running = engine.graph.copy(), set(engine.graph.operators)
-    output = trial.add_query(name, plan, epoch)
+    output = trial.add_query(name, plan, epoch, apart)
     lines = [trial.describe(trial.upstream(output), running)]
     if engine.settings.sharing == "off":
         return lines[0]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millpond.attachments import open_sink_of, open_source_of
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
+from millpond.containments import Data
 from millpond.cql.apply import apply
 from millpond.cql.statements import AlterStream
 from millpond.errors import Position, StateError
@@ -126,7 +127,9 @@ class Replay:
         at: list[int],
         changes_rows: bool,
         form: dict[str, str] | None = None,
+        contained: dict[str, Data] | None = None,
     ) -> None:
+        self._engine.queries.chosen = contained or {}
         if changes_rows:  # its pages follow
             self._engine.memory.count(text)
         else:
@@ -154,7 +157,8 @@ class Replay:
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
 
-    def _restart(self, name: str) -> None:
+    def _restart(self, name: str, contained: dict[str, Data] | None = None) -> None:
+        self._engine.queries.chosen = contained or {}
         self._engine.restart(name)
 
     # -- inputs ----------------------------------------------------------------------------
@@ -265,12 +269,15 @@ class Replay:
         member: Membership | None,
         is_late_alone: bool | None,
         on_error: str,
+        contained: Data,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         altered: dict[str, Any] = {"weight": weight, "active": active, "on_error": on_error}
         try:
             entry = entry_again(self._engine, declared, **altered)
-            self._engine.queries.register_again(entry, declared, epoch, member, is_late_alone)
+            self._engine.queries.register_again(
+                entry, declared, epoch, member, is_late_alone, contained
+            )
         except StateError:
             raise _planned_otherwise(text) from None
 
@@ -297,8 +304,11 @@ class Replay:
         for relation in self._engine.inputs.relations.values():
             relation.reader.cursor = relation.queue.heartbeat
 
-    def _operator(self, name: str, cursor: int, state: Any) -> None:
+    def _operator(
+        self, name: str, cursor: int, state: Any, since: dict[str, int] | None = None
+    ) -> None:
         self._engine.runtime.replay(name, cursor, None, state)
+        self._engine.runtime.running[name].read_since(since or {})
 
     def _queues(self, by_hand: dict[str, bool]) -> None:
         for operator, has_queue in by_hand.items():

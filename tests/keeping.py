@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from millpond.kernels.ordered import merged_members
+from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.storage.bucketed import PairedState
 
 
@@ -23,6 +24,8 @@ def numbers_in(running, inputs):
     state = running.state
     if state is None:
         return []
+    if isinstance(running, RunningSnapshots):
+        return state.everything()[running._kernel.columns[-1]].to_pylist()
     if not isinstance(state, PairedState):
         return state.everything()[running.kernel.keys[-1]].to_pylist()
     if len(inputs) == 1:

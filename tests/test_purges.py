@@ -26,6 +26,12 @@ TEXTS = {
     "join": "SELECT S.k, v FROM S [UNBOUNDED], T [UNBOUNDED] WHERE S.k = T.k AND v > {0}",
     "join of rows": "SELECT S.k, v FROM S [ROWS 9 WHERE v > {0}], T [ROWS 3 WHERE k > {0}] "
     "WHERE S.k = T.k",
+    "rstream": "SELECT RSTREAM k, v FROM S [ROWS 50] WHERE v > {0}",
+    "rstream of counts": "SELECT RSTREAM k, count(*) AS n FROM S [UNBOUNDED] WHERE v > {0} "
+    "GROUP BY k",
+    "rstream of slides": "SELECT RSTREAM k, v FROM S [RANGE 6 SLIDE 3] WHERE v > {0}",
+    "above an rstream": "SELECT k, max(n) AS n FROM (SELECT RSTREAM k, count(*) AS n FROM S "
+    "[UNBOUNDED] WHERE v > {0} GROUP BY k) x [UNBOUNDED] GROUP BY k",
     "difference": "SELECT k FROM S [UNBOUNDED] WHERE v > {0} EXCEPT SELECT k FROM T [UNBOUNDED] "
     "WHERE k > {0}",
 }
@@ -114,9 +120,10 @@ def test_a_large_group_looks_for_what_is_gone_now_and_then():
     assert numbers == [41] * 9 + [32] * 3
 
 
-def test_on_the_executors(spark):
+@pytest.mark.parametrize("name", ["extremes", "rstream of counts"])
+def test_on_the_executors(spark, name):
     with Engine({"driver_rows": 0}, spark) as engine:
-        begun(engine, TEXTS["extremes"], queries=4)
+        begun(engine, TEXTS[name], queries=4)
         fed(engine, 0, 2)
         assert len(kept_by_query(engine)) == 4
         engine.execute("DROP QUERY q1")
@@ -125,6 +132,6 @@ def test_on_the_executors(spark):
         assert len(kept_by_query(engine)) == 3
         found = sorted(map(str, engine.results("q2").to_pylist()))
     with Engine({"sharing": "off"}) as engine:
-        begun(engine, TEXTS["extremes"], queries=4)
+        begun(engine, TEXTS[name], queries=4)
         fed(engine, 0, 4)
         assert found == sorted(map(str, engine.results("q2").to_pylist()))

@@ -18,7 +18,7 @@ from millpond.schema import FOREVER
 
 def can_evaluate(branch: Branch, outputs: Outputs) -> bool:
     """Whether all of the branch's expressions have the same bits here as on Spark."""
-    return all(map(can_lower, [*conjuncts(branch.predicate), *_wanted(branch, outputs)]))
+    return all(map(can_lower, [*branch.conditions, *_wanted(branch, outputs)]))
 
 
 def _wanted(branch: Branch, outputs: Outputs) -> list[Expression]:
@@ -32,12 +32,13 @@ class ArrowBranch:
         self._branch = branch
         self._of_stream = len(outputs.names) == 2
         self._names = [*outputs.names, *(name for _, name in outputs.expressions)]
-        conditions, wanted = conjuncts(branch.predicate), _wanted(branch, outputs)
-        self._used = sorted(set[int]().union(*map(columns_used, [*conditions, *wanted])))
+        wanted = _wanted(branch, outputs)
+        self._used = sorted(set[int]().union(*map(columns_used, [*branch.conditions, *wanted])))
         if branch.sample is not None:  # which looks at whole tuples
             self._used = list(range(len(branch.leaf.schema)))
         at = {position: number for number, position in enumerate(self._used)}
-        self._condition = Condition([remap(part, at) for part in conditions])
+        self._below = Condition([remap(part, at) for part in conjuncts(branch.below)])
+        self._condition = Condition([remap(part, at) for part in conjuncts(branch.predicate)])
         self._values = Program([remap(part, at) for part in wanted])
         self._hash = hash_of_stream(seed, branch.leaf.queue)
 
@@ -68,18 +69,27 @@ class ArrowBranch:
     def _kept(self, rows: pa.Table, weights: Ints) -> Bools | None:
         """Where the predicate holds, the sample keeps the tuple, and it is ever in the window."""
         branch = self._branch
-        kept = self._condition.holds(self._data(rows), rows.num_rows)
-        if branch.sample is not None:
-            sampled = weights > 0
-            if branch.leaf.is_base:
-                numbers = integers(rows["_seq"])
-                sampled = is_sampled(branch.sample, hash_longs(numbers, self._hash))
-            kept = sampled if kept is None else kept & sampled
+        if branch.sample is None:
+            kept = self._condition.holds(self._data(rows), rows.num_rows)
+        else:
+            kept = self._drawn(rows, weights, branch.sample)
+            drawn = rows.filter(pa.array(kept))
+            held = self._condition.holds(self._data(drawn), drawn.num_rows)
+            if held is not None:
+                kept[kept] = held
         if branch.window is not None and branch.window.slide is not None:
             times = integers(rows["_ts"])
             inside = branch.window.enter(times) < branch.window.leave(times)
             kept = inside if kept is None else kept & inside
         return kept
+
+    def _drawn(self, rows: pa.Table, weights: Ints, sample: Sample) -> Bools:
+        """What the sample keeps of what it draws from."""
+        sampled: Bools = weights > 0
+        if self._branch.leaf.is_base:
+            sampled = is_sampled(sample, hash_longs(integers(rows["_seq"]), self._hash))
+        below = self._below.holds(self._data(rows), rows.num_rows)
+        return sampled if below is None else sampled & below
 
     def _weights(self, rows: pa.Table) -> Ints:
         leaf, sample = self._branch.leaf, self._branch.sample

@@ -22,7 +22,11 @@ ELEMENT = ("_ts", "_te", "_w")
 
 @dataclass(frozen=True)
 class Branch:
-    """One way from a queue to the top of a fragment; expressions see the queue's columns."""
+    """One way from a queue to the top of a fragment; expressions see the queue's columns.
+
+    ``below`` is what a sample draws from, ``predicate`` what is selected from what it has drawn, or
+    from all if there is none: it is not asked of other rows, on which it might fail.
+    """
 
     leaf: QueueRead
     expressions: tuple[Expression, ...]
@@ -30,6 +34,12 @@ class Branch:
     window: WindowTimes | None = None
     sample: Sample | None = None
     sign: int = 1
+    below: Expression | None = None
+
+    @property
+    def conditions(self) -> list[Expression]:
+        """All that is asked of rows."""
+        return [*conjuncts(self.below), *conjuncts(self.predicate)]
 
 
 def branches(node: Node) -> list[Branch]:
@@ -40,7 +50,10 @@ def branches(node: Node) -> list[Branch]:
         case RangeWindow():
             return [replace(b, window=WindowTimes.of(node)) for b in branches(node.input)]
         case Sample():
-            return [replace(b, sample=node) for b in branches(node.input)]
+            return [
+                replace(b, sample=node, below=conjoin(b.conditions), predicate=None)
+                for b in branches(node.input)
+            ]
         case Combine():
             right = [replace(b, sign=b.sign * node.sign) for b in branches(node.right)]
             return branches(node.left) + right

@@ -434,12 +434,15 @@ class Graph:
         if settled is not None and counting is not None:  # else it is as they began
             self.settled, self.counting = dict(settled), dict(counting)
 
-    def add_query(self, name: str, plan: Node, epoch: int = 0) -> str:
+    def add_query(
+        self, name: str, plan: Node, epoch: int = 0, apart: frozenset[Node] = frozenset()
+    ) -> str:
         """Adds the operators of an optimised plan; the id of its output operator.
 
         The plan may be that of a group of queries of one shape, and the name the group's.
+        Selections that are ``apart`` are operators of their own.
         """
-        build = _Build(self, epoch, plan, name)
+        build = _Build(self, epoch, plan, name, apart)
         if isinstance(plan, Arrivals):
             output = OutputOperator(build.fragment(plan.input), name, "arrivals")
         elif isinstance(plan, Moments):
@@ -480,6 +483,10 @@ class Graph:
         self.pairs -= bool(twins)
         if not twins:
             del self._twins[operator]
+
+    def has(self, operator: Operator) -> bool:
+        """Whether there is such an operator, whenever it began."""
+        return operator in self._twins
 
     # -- operators that become one -----------------------------------------------------------
 
@@ -676,8 +683,11 @@ def _path(node: Node) -> list[Node]:
 class _Build:
     """Cuts one plan into operators and the fragments between them, each node once."""
 
-    def __init__(self, graph: Graph, epoch: int, plan: Node, name: str) -> None:
+    def __init__(
+        self, graph: Graph, epoch: int, plan: Node, name: str, apart: frozenset[Node]
+    ) -> None:
         self._graph = graph
+        self._apart = apart
         self._epoch = epoch
         self._name = name
         self._parents: dict[Node, set[Node]] = {}
@@ -731,6 +741,8 @@ class _Build:
 
     def _stands_alone(self, node: Node) -> bool:
         """Whether a selection or a projection is an operator of its own."""
+        if node in self._apart:
+            return True
         if self._graph.linear == "fused" or node in self._sampled:
             return False
         if self._graph.linear == "apart":

@@ -18,6 +18,14 @@ from millpond.spark.expressions import lower
 from millpond.spark.window_columns import enter_column, leave_column
 
 
+def _all_of(parts: Sequence[SparkColumn]) -> SparkColumn | None:
+    """The conjunction, if there is any part."""
+    condition = None
+    for part in parts:
+        condition = part if condition is None else condition & part
+    return condition
+
+
 class BranchColumns:
     """What one operator wants of a branch, over the columns of the branch's queue."""
 
@@ -67,18 +75,25 @@ class BranchColumns:
 
     def _condition(self, inputs: Sequence[SparkColumn]) -> SparkColumn | None:
         """The branch's predicate, its sampling, and for slides that the tuple is ever inside."""
-        parts = [lower(part, inputs) for part in conjuncts(self._branch.predicate)]
-        sample = self._branch.sample
-        if sample is not None and self._branch.leaf.is_base:
-            parts.append(self._is_sampled(sample, F.col("_seq")))
-        elif sample is not None:
-            parts.append(self._weight() > 0)
+        selected = _all_of([lower(part, inputs) for part in conjuncts(self._branch.predicate)])
+        drawn = self._drawn(inputs)
+        if drawn is not None and selected is not None:  # AND might ask it of other rows too
+            selected = F.when(drawn, selected).otherwise(F.lit(False))
+        parts = [drawn if selected is None else selected]
         if self._window is not None and self._window.slide is not None:
             parts.append(enter_column(self._window) < leave_column(self._window))
-        condition = None
-        for part in parts:
-            condition = part if condition is None else condition & part
-        return condition
+        return _all_of([part for part in parts if part is not None])
+
+    def _drawn(self, inputs: Sequence[SparkColumn]) -> SparkColumn | None:
+        """Which rows the sample keeps of those that it draws from."""
+        sample = self._branch.sample
+        if sample is None:
+            return None
+        parts = [lower(part, inputs) for part in conjuncts(self._branch.below)]
+        is_base = self._branch.leaf.is_base
+        return _all_of(
+            [*parts, self._is_sampled(sample, F.col("_seq")) if is_base else self._weight() > 0]
+        )
 
     def _is_sampled(self, sample: Sample, *identity: SparkColumn) -> SparkColumn:
         """By a hash of the tuple's identity, so that no cut and no schedule matters."""

@@ -99,7 +99,13 @@ class Converging:
             return
         wanted = [r for reader in readers for q, r in reader.subscriptions if q.name == later]
         is_same = not queue.is_stream or all(r.retention.over(at) >= settled for r in wanted)
-        is_served = is_same and all(queue.serves(reader, at) for reader in wanted)
+        there = [
+            reader
+            for each in self._readers(first)
+            for read, reader in each.subscriptions
+            if read is queue
+        ]
+        is_served = is_same and all(queue.serves(reader, at, there) for reader in wanted)
         if not is_served or not self._can_move(concerned, later):
             return
         if any(each.claimed < at for each in concerned):

@@ -239,6 +239,7 @@ class _ReadBranch:
         columns = BranchColumns(branch, outputs, self._seed)
         self._selections = {ended: Selection(partial(columns.of, ended)) for ended in (False, True)}
         expressions = [
+            branch.below,
             branch.predicate,
             *(substitute(e, branch.expressions) for e, _ in outputs.expressions),
         ]

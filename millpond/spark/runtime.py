@@ -25,7 +25,6 @@ from millpond.planning.parts import Cut, owner_of
 from millpond.planning.physical import (
     Graph,
     OutputOperator,
-    SnapshotsOperator,
     name_of,
     number_of,
 )
@@ -282,11 +281,7 @@ class SparkRuntime:
 
         Each does when it is not at work.
         """
-        found = self._graph.of_group(output)
-        operators = [self._graph.operators[each] for each in found]
-        if any(isinstance(operator, SnapshotsOperator) for operator in operators):
-            return  # it would go on telling of rows that nobody takes back
-        for identity, inputs in found.items():
+        for identity, inputs in self._graph.of_group(output).items():
             if self.running[identity].state is not None:
                 self._purges[identity] = living, inputs
         self._purge()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 
@@ -337,12 +338,14 @@ class Queue:
             del self._kinds[reader.kind]
             self._unread += kind.let_go_all()
 
-    def serves(self, reader: Reader, at: int) -> bool:
+    def serves(self, reader: Reader, at: int, there: Iterable[Reader]) -> bool:
         """Whether a reader of a queue with the same content could go on here at a time: what it
-        will read again is there, as somebody who reads it again too is not further."""
-        kind = self._kinds.get(reader.kind)
-        if kind is not None and kind.least_cursor <= at:
-            return True
+        will read again is there, as one of those who are there reads it again too, is not further,
+        and has read here since before."""
+        over = reader.retention.over(at) if self.is_stream else BEGINNING - 1
+        for each in there:
+            if each.kind == reader.kind and each.cursor <= at and each.since <= over:
+                return True
         is_over = reader.retention.remains is Remains.NOTHING
         return is_over and not reader.needs_content and not reader.scans
 

@@ -80,7 +80,8 @@ class Reader:
 
     ``needs_content``: it reads the whole relation as it is. ``scans``: every step of it reads all
     pages there are, so few large ones are better. ``works``: what it has not read is backlog.
-    ``through``: it reads nothing that is later. ``since``: of a stream, nothing that is not.
+    ``through``: it reads nothing that is later. ``since``: what came up to there and is read again
+    it reads elsewhere or not at all, so that it holds nothing of it here.
     """
 
     cursor: int

@@ -74,6 +74,7 @@ def branches(kind: str) -> Iterator[Branch]:
         if kind != "relation":
             yield Branch(read, COLUMNS[:2], None, window, Sample(read, 30.0))
             yield Branch(read, tuple(shares), some, window, Sample(read, 70.0))
+            yield Branch(read, COLUMNS, other, window, Sample(read, 50.0), below=some)
 
 
 def outputs(branch: Branch, kind: str) -> Iterator[Outputs]:

@@ -365,3 +365,15 @@ def test_a_bounded_reader_holds_nothing_later(queue: Queue) -> None:
     queue.free()
     assert queue.pages == []
     assert not queue.is_held_by(bounded)
+
+
+def test_a_queue_serves_who_reads_again_what_somebody_there_holds(store: Store) -> None:
+    queue = Queue("s", SCHEMA, store, is_stream=True)
+    kept = Retention(WindowTimes(10, None), comes_back=True)
+    wanted, there = Reader(50, kept), queue.subscribe(Reader(40, kept))
+    assert queue.serves(wanted, 50, [there])
+    assert not queue.serves(wanted, 30, [there])
+    there.since = 45  # what it reads again from before it reads elsewhere
+    assert not queue.serves(wanted, 50, [there])
+    assert queue.serves(wanted, 60, [there])
+    assert queue.serves(Reader(50), 50, [])

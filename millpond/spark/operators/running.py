@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import Outputs
 from millpond.planning.keys import key_positions
 from millpond.planning.physical import Operator, queues_in
-from millpond.schema import Schema
+from millpond.schema import BEGINNING, Schema
 from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
 from millpond.spark.frames import Plans, union
@@ -143,7 +143,18 @@ class RunningOperator:
         self._read()
         for queue, reader in left:
             queue.unsubscribe(reader)
+        self.read_since({queue.name: reader.since for queue, reader in left})
         self.__dict__.pop("is_local", None)
+
+    @property
+    def reads_since(self) -> dict[str, int]:
+        """After which times it reads its queues, where what came before is read elsewhere."""
+        return {q.name: r.since for q, r in self.subscriptions if r.since >= BEGINNING}
+
+    def read_since(self, times: Mapping[str, int]) -> None:
+        """It is known to read queues after times only."""
+        for queue, reader in self.subscriptions:
+            reader.since = times.get(queue.name, reader.since)
 
     def let_go(self) -> list[str]:
         """Forgets the queues of before that nothing is needed of any more; their names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from millpond.cql.node import Node
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
+from millpond.kernels.living import Living, LivingRows
 from millpond.kernels.snapshots import SnapshotsKernel, limit, slide_instants, slide_limit
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import SnapshotsOperator
@@ -80,7 +82,7 @@ class RunningSnapshots(RunningStreamOf):
         if step.place == EXECUTORS:
             return self._run_on_executors(step)
         instants, until = self._instants(step)
-        rows = self.rows(step, (STARTED,), self.elements)
+        rows = self.living_of(self.rows(step, (STARTED,), self.elements))
         known = self.state.everything() if len(instants) else self.state.known(rows)
         start, end = _spans(known, rows)
         until = limit(start, end, instants, until, MOST_ROWS) if len(instants) else until
@@ -144,7 +146,16 @@ class RunningSnapshots(RunningStreamOf):
     def _bucket_lines(self, step: Step, work: Work) -> list[Line]:
         parts, keys = [(step.readings[0], (STARTED,))], self._kernel.columns
         buckets = len(self.state.version.buckets)
+        work = self.living_in(work)
         return self.lines(Job(parts, work, keys, buckets, self.written, is_for_all=True))
+
+    # -- queries that are gone -------------------------------------------------------------
+
+    def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
+        """Above a match the last column is the number of the query; what moves has none."""
+        tag = self._kernel.columns[-1]
+        self.living = LivingRows((tag,), living)
+        return self.state.without(lambda _, rows: living.gone(rows[tag]), self.cursor)
 
 
 def moments(elements: pa.Table, after: int, until: int) -> Ints:

@@ -1,0 +1,262 @@
+"""Which selections of queries that stand alone run, and which of them others read from.
+
+A query whose selection is implied by one that runs reads what that one lets through. Where the
+other one is fused into whatever reads it there is nothing to read yet: it becomes an operator if it
+was seen to let few rows of large steps through, or with ``SET sharing = 'on'``. What is chosen when
+a query begins stays; the log says what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from millpond.cql.algebra import Filter, StreamScan
+from millpond.cql.expression_data import from_data, to_data
+from millpond.cql.expressions import Expression
+from millpond.cql.node import Node
+from millpond.planning.containment import selections
+from millpond.planning.implication import implies
+from millpond.planning.physical import Graph, LinearOperator, Operator, OutputOperator, QueueRead
+from millpond.planning.predicates import columns_used, conjuncts
+
+MOST_TRIED = 50
+"""So many selections are compared with one of a new query."""
+
+MOST_WEIGHED = 8
+"""Of so many that are implied it is found out how much they let through."""
+
+MOST_ASKED = 3
+"""Of so many queries it is looked up what was measured of a selection."""
+
+MOST_SHARE = 0.5
+"""What lets more rows through is not read: whoever is left alone with it does its work too."""
+
+SMALL_SHARE = 1 / 8
+"""What is fused and lets more rows through stays fused."""
+
+LARGE_STEP = 20_000
+"""So are selections from steps with fewer rows: the step of one operator more takes longer."""
+
+LEAST_ROWS = 1_000
+"""What was seen of fewer rows is not known."""
+
+Chosen = dict[Filter, Expression]
+"""By which predicates the operators select that selections of a plan read."""
+
+Data = list[list[Any]]
+"""The same as plain data: by the digests of the selections."""
+
+
+class Seen(NamedTuple):
+    """What was measured of a selection."""
+
+    share: float
+    """Which part of the rows it lets through."""
+    rows_a_step: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A selection of a query that is implied by one that runs."""
+
+    selection: Filter
+    by: Filter
+    runs: bool
+    """Whether the other one is an operator already."""
+    seen: Seen | None
+    is_read: bool
+
+    @property
+    def told(self) -> str:
+        """For EXPLAIN."""
+        few = "not measured" if self.seen is None else f"{self.seen.share:.1%} of the rows pass"
+        known = f"{self.selection.predicate} implies {self.by.predicate} ({few})"
+        if not self.is_read:
+            where = "what that lets through" if self.runs else "a queue behind that"
+            return f"{known}: reading {where} would save little"
+        where = "runs already" if self.runs else "becomes an operator"
+        return f"{known}: reads what that selection lets through, which {where}"
+
+
+@dataclass(frozen=True)
+class _Use:
+    """The selections of a query's plan, what reads them, and what was chosen."""
+
+    readers: Mapping[Filter, tuple[Node, ...]]
+    chosen: Chosen
+
+
+class Containments:
+    """The selections of the queries that stand alone."""
+
+    def __init__(
+        self, graph: Graph, measured: Callable[[str, LinearOperator], Seen | None]
+    ) -> None:
+        self._graph = graph
+        self._measured = measured
+        """What was seen of the operators of a query that contain a selection."""
+        self._uses: dict[str, _Use] = {}
+        self._holders: dict[Node, dict[frozenset[int], dict[Filter, dict[str, None]]]] = {}
+        """By what is selected from and the columns that are looked at, who has which selections."""
+        self._read: dict[Node, dict[str, Expression | None]] = {}
+        """What those have chosen whose plans have a reader of a selection."""
+
+    # -- what is chosen --------------------------------------------------------------------
+
+    def find(self, plan: Node, sharing: str) -> list[Finding]:
+        """What of a plan is implied by selections that run, the best one for each selection."""
+        if sharing == "off" or self._graph.linear == "fused":
+            return []
+        found = (self._find(node, above, sharing) for node, above in selections(plan).items())
+        return [finding for finding in found if finding is not None]
+
+    def _find(self, node: Filter, above: tuple[Node, ...], sharing: str) -> Finding | None:
+        """Where what reads it runs already it reads what that reads, so that both are one."""
+        for reader in above:
+            for weaker in self._read.get(reader, {}).values():
+                if weaker is None:
+                    return None
+                by = Filter(node.input, weaker)
+                return Finding(node, by, True, self._seen(by), True)
+        implied = (
+            each for each in self._candidates(node) if implies(node.predicate, each.predicate)
+        )
+        some = (self._weighed(node, by, sharing) for by in islice(implied, MOST_WEIGHED))
+        return min(some, key=_rank, default=None)
+
+    def _candidates(self, node: Filter) -> Iterator[Filter]:
+        used, tried = columns_used(node.predicate), 0
+        for columns, holders in self._holders.get(node.input, {}).items():
+            if columns <= used:
+                for each in holders:
+                    yield each
+                    tried += 1
+                    if tried == MOST_TRIED:
+                        return
+
+    def _weighed(self, node: Filter, by: Filter, sharing: str) -> Finding:
+        runs, seen = self._runs(by), self._seen(by)
+        if seen is not None and seen.share > MOST_SHARE:
+            is_read = False
+        elif runs or sharing == "on":
+            is_read = True
+        else:
+            is_read = (
+                seen is not None and seen.share <= SMALL_SHARE and seen.rows_a_step >= LARGE_STEP
+            )
+        return Finding(node, by, runs, seen, is_read)
+
+    def _runs(self, by: Filter) -> bool:
+        """Whether a selection is an operator."""
+        operator = _operator(by)
+        if operator is not None:
+            return self._graph.has(operator)
+        return any(by.predicate in self._uses[each].chosen.values() for each in self._queries(by))
+
+    def _queries(self, by: Filter) -> dict[str, None]:
+        """Those that have a selection, or read it."""
+        return self._holders.get(by.input, {}).get(_columns(by), {}).get(by, {})
+
+    def _seen(self, by: Filter) -> Seen | None:
+        operator = _operator(by)
+        if operator is None:
+            return None
+        for query in islice(self._queries(by), MOST_ASKED):
+            seen = self._measured(query, operator)
+            if seen is not None:
+                return seen
+        return None
+
+    # -- who has what ----------------------------------------------------------------------
+
+    def add(self, query: str, plan: Node, chosen: Chosen) -> None:
+        """A query stands alone from now on."""
+        use = self._uses[query] = _Use(selections(plan), chosen)
+        for node in _held(use):
+            of_input = self._holders.setdefault(node.input, {})
+            of_input.setdefault(_columns(node), {}).setdefault(node, {})[query] = None
+        for node, above in use.readers.items():
+            for reader in above:
+                self._read.setdefault(reader, {})[query] = chosen.get(node)
+
+    def leave(self, query: str) -> None:
+        """A query stands alone no more, or not at all."""
+        use = self._uses.pop(query, None)
+        if use is None:
+            return
+        for node in _held(use):
+            of_input = self._holders[node.input]
+            of_input[_columns(node)][node].pop(query, None)
+            _prune(of_input[_columns(node)], node)
+            _prune(of_input, _columns(node))
+            _prune(self._holders, node.input)
+        for above in use.readers.values():
+            for reader in above:
+                self._read.get(reader, {}).pop(query, None)
+                _prune(self._read, reader)
+
+    def told(self, query: str) -> list[Finding]:
+        """What a query that runs reads."""
+        use = self._uses.get(query)
+        chosen = {} if use is None else use.chosen
+        return [
+            Finding(node, by := Filter(node.input, weaker), True, self._seen(by), True)
+            for node, weaker in chosen.items()
+        ]
+
+    # -- in the log ------------------------------------------------------------------------
+
+    def data(self, query: str) -> Data:
+        """What was chosen for a query, as plain data."""
+        use = self._uses.get(query)
+        chosen = {} if use is None else use.chosen
+        return [[node.digest, to_data(weaker)] for node, weaker in chosen.items()]
+
+
+def chosen_again(plan: Node, data: Data) -> Chosen:
+    """What was chosen for the selections of a plan, from plain data."""
+    weaker = {digest: from_data(each) for digest, each in data}
+    return {node: weaker[node.digest] for node in selections(plan) if node.digest in weaker}
+
+
+def _rank(finding: Finding) -> tuple[bool, bool, float, int, str]:
+    """Those that are read first, then those that run, then those that let the fewest through."""
+    share = 1.0 if finding.seen is None else finding.seen.share
+    tests = len(conjuncts(finding.by.predicate))
+    return not finding.is_read, not finding.runs, share, -tests, finding.by.digest
+
+
+def _columns(node: Filter) -> frozenset[int]:
+    return frozenset(columns_used(node.predicate))
+
+
+def _held(use: _Use) -> set[Filter]:
+    """The selections of a query, and those that it reads."""
+    return {*use.readers, *(Filter(node.input, by) for node, by in use.chosen.items())}
+
+
+def _operator(by: Filter) -> LinearOperator | None:
+    """What a selection from a stream of the catalog is as an operator."""
+    if not isinstance(by.input, StreamScan):
+        return None
+    read = QueueRead(f"stream:{by.input.name.lower()}", by.input.schema, True, True)
+    return LinearOperator(Filter(read, by.predicate))
+
+
+def _prune(holders: dict[Any, Any], key: Any) -> None:
+    if key in holders and not holders[key]:
+        del holders[key]
+
+
+def is_seen_through(operator: Operator, selection: LinearOperator) -> bool:
+    """Whether what an operator puts out for what it reads tells what a selection in it does."""
+    if operator == selection:
+        return True
+    if not isinstance(operator, OutputOperator) or operator.mode not in ("arrivals", "stream"):
+        return False
+    nodes = list(operator.input.walk())
+    filters = [node for node in nodes if isinstance(node, Filter)]
+    return filters == [selection.input] and all(len(node.inputs) < 2 for node in nodes)
