@@ -51,15 +51,17 @@ class Room:
         full: list[Members] = []
         has_room: list[tuple[Members, int]] = []
         for members, number in [*there, *((shape, 1) for shape in shapes)]:
-            fits = (i for i, (_, n) in enumerate(has_room) if n + number <= MOST_SHAPES)
-            at = next(fits, None)
-            if at is not None:
-                others, more = has_room.pop(at)
-                members, number = others + members, number + more
-            if number < MOST_SHAPES:
-                has_room.insert(len(has_room) if at is None else at, (members, number))
+            fits = (each for each in has_room if each[1] + number <= MOST_SHAPES)
+            others = next(fits, None)
+            if others is None:
+                has_room.append((members, number))
+                continue
+            together = others[0] + members, others[1] + number
+            if together[1] < MOST_SHAPES:
+                has_room[has_room.index(others)] = together
             else:
-                full.append(members)
+                has_room.remove(others)
+                full.append(together[0])
         self._open[inputs] = has_room
         return full + [members for members, _ in has_room]
 
