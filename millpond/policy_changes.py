@@ -14,8 +14,8 @@ from millpond.catalog import QueryEntry
 from millpond.cql.algebra import Filter, Project, RangeWindow, Sample, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
+from millpond.planned import QueryPlans, planned
 from millpond.planning.nodes import Arrivals, Combine, Moments
-from millpond.query_plans import QueryPlans, planned
 from millpond.schema import BEGINNING
 
 if TYPE_CHECKING:

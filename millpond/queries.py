@@ -17,16 +17,17 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
 from millpond.group_results import GroupLog
-from millpond.groups import Group, Groups, Membership, Shapes
+from millpond.groups import Group, Groups, Membership, Shapes, is_of_late
 from millpond.memory import Declaration
+from millpond.planned import QueryPlans, planned
 from millpond.planning.convergence import Merge, is_copy, settle
 from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.shapes import Lifted
 from millpond.policy_changes import Succession
-from millpond.query_plans import QueryPlans, planned
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
+from millpond.templates import Templates
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -47,6 +48,8 @@ class Queries:
         self.failures = Failures()
         self.groups = Groups()
         """Queries of one shape that run as one."""
+        self.templates = Templates()
+        """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
         engine.deliveries.keeping = engine.settings.keep_results
         """Whether results are kept once sinks and subscribers have them."""
@@ -76,7 +79,7 @@ class Queries:
         """Registers a query of an earlier run as it was; without an epoch it does not run."""
         self._engine.catalog.add(entry)
         self._engine.memory.declare(declared)
-        plans = planned(entry)
+        plans = planned(entry, self.templates)
         self.add(replace(entry, active=False), plans, None)
         self._engine.deliveries.of(entry.name).entry = entry
         if epoch is not None and member is not None:
@@ -95,7 +98,7 @@ class Queries:
         """Runs a query that has failed again, from now on."""
         self.failures.forget(entry.name)
         self._engine.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate(entry, planned(entry), self._engine.inputs.epoch())
+        self._activate(entry, planned(entry, self.templates), self._engine.inputs.epoch())
 
     def alter(self, entry: QueryEntry, changed: QueryEntry, restarts: bool) -> None:
         """ALTER has made one entry of another; ``restarts``: it was to run, also if it failed."""
@@ -111,7 +114,7 @@ class Queries:
         elif restarts and self.failures.of(changed.name) is not None:
             self.restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, planned(changed), self._engine.inputs.epoch())
+            self._activate(changed, planned(changed, self.templates), self._engine.inputs.epoch())
 
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """ALTER has given a query another policy: it goes on in this way."""
@@ -182,7 +185,7 @@ class Queries:
             if not self._has_moved(key):
                 output = self.outputs[key]
                 self.groups.leave(key)
-                self._join_from(entry, planned(entry), name, shapes)
+                self._join_from(entry, planned(entry, self.templates), name, shapes)
                 self._take_out([output])
 
     def _has_moved(self, key: str) -> bool:
@@ -198,12 +201,12 @@ class Queries:
         """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
         if plans.aside is not None:
             return Shapes(None, epoch)
-        return self.groups.shapes(plans.optimised, epoch, self._engine.inputs)
+        return self.groups.shapes(plans, epoch, self._engine.inputs)
 
     def _stand_alone(self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes) -> None:
         key, epoch = entry.name.lower(), shapes.epoch
         self.outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
-        if plans.aside is not None:
+        if plans.aside is not None and plans.optimised_aside is not None:
             output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
             self.outputs[plans.aside.name.lower()] = output
         self.groups.stands_alone(key, shapes)
@@ -234,6 +237,7 @@ class Queries:
     ) -> Group:
         group = self.groups.get(name)
         if group is None:
+            lifted = self.groups.lifted_for(name, plans)  # told in its own words
             told = replace(entry, name=name, plan=lifted.plan, sink=None, text="")
             log = GroupLog(**vars(self._log_of(told, None)))
             self._engine.deliveries.add(log)
@@ -250,10 +254,10 @@ class Queries:
     def _join_again(
         self, entry: QueryEntry, plans: QueryPlans, epoch: int, member: Membership
     ) -> None:
-        lifted = self.groups.lifted_for(member["group"], plans.optimised)
-        group = self._join(
-            entry, plans, member["group"], lifted, epoch, member["since"], member["number"]
-        )
+        name = member["group"]
+        known = plans.shaped and (plans.shaped.late if is_of_late(name) else plans.shaped.usual)
+        lifted = known or self.groups.lifted_for(name, plans)
+        group = self._join(entry, plans, name, lifted, epoch, member["since"], member["number"])
         group.next_number = member["next"]
 
     def _deactivate(self, key: str) -> None:

@@ -32,8 +32,9 @@ from millpond.display import Plan
 from millpond.errors import CqlError, MillpondError, Position
 from millpond.function_registry import functions_of
 from millpond.memory import noted
+from millpond.planned import planned
 from millpond.policy_changes import succession
-from millpond.query_plans import plan_text, planned
+from millpond.query_plans import plan_text
 from millpond.recovery import form_of
 from millpond.relation_changes import changed_rows
 from millpond.setting_changes import set_option
@@ -174,8 +175,8 @@ class Statements:
                 apply(action, engine.catalog)
                 self._add_relation(entry, source)
             case QueryEntry():
-                plans = planned(entry)
-                if not engine.journal.is_replaying:
+                plans = planned(entry, engine.queries.templates)
+                if entry.begins is not None and not engine.journal.is_replaying:
                     refuse_what_is_gone(engine, entry, plans.optimised)
                 sink = None if engine.journal.is_replaying else open_sink_of(engine, entry)
                 apply(action, engine.catalog)
