@@ -149,6 +149,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "on_error": entry.on_error,
                 "epoch": engine.queries.epoch_of(each.name),
                 "member": engine.queries.groups.membership(each.name),
+                "begins": engine.queries.begins.get(each.name.lower()),
             }
 
 

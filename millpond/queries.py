@@ -27,7 +27,9 @@ from millpond.policy_changes import Succession
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
+from millpond.storage.pages import Page
 from millpond.templates import Templates
+from millpond.window_changes import Renewal, taken_back
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -43,6 +45,8 @@ class Queries:
         self.graph = Graph(linear=engine.settings.linear)
         self.outputs: dict[str, str] = {}
         """The operator that puts each running query out, by the query's name in lower case."""
+        self.begins: dict[str, int] = {}
+        """When the changes of queries begin that had others before."""
         self.begun: list[str] = []
         """The operators that the present statement has added."""
         self.failures = Failures()
@@ -75,8 +79,11 @@ class Queries:
         declared: Declaration,
         epoch: int | None,
         member: Membership | None,
+        begins: int | None,
     ) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run."""
+        if begins is not None:
+            self.begins[entry.name.lower()] = begins
         self._engine.catalog.add(entry)
         self._engine.memory.declare(declared)
         plans = planned(entry, self.templates)
@@ -128,6 +135,48 @@ class Queries:
                 self._stand_alone(changed, way.plans, Shapes(None, inputs.epoch_after(way.since)))
             elif way.has_others and epoch is not None:
                 self._activate(changed, way.plans, epoch)
+
+    def begin_anew(self, changed: QueryEntry, anew: Renewal) -> None:
+        """ALTER has given a query a window of another length: it ends, and begins anew."""
+        key, inputs = changed.name.lower(), self._engine.inputs
+        begun = self.begins.get(key, BEGINNING - 1)
+        with inputs.holding(anew.since):
+            self._deactivate(key)
+            self._engine.deliveries.remove_aside(key)
+            self._add_aside(anew.plans)
+            if anew.epoch is not None and begun < BEGINNING:
+                self._activate(changed, anew.plans, anew.epoch)
+            else:
+                self._begin_at(changed, anew, max(begun, anew.answered))
+
+    def _begin_at(self, changed: QueryEntry, anew: Renewal, at: int) -> None:
+        """Has a query begin anew whose answer up to a time is known."""
+        key, inputs = changed.name.lower(), self._engine.inputs
+        is_now, is_stream = anew.is_now(self._engine), changed.plan.is_stream
+        if not is_stream:
+            self._take_back(key, at)
+        epoch = inputs.epoch() if is_now else inputs.epoch_after(anew.since)
+        shapes = self._shapes(anew.plans, epoch)
+        name = self.groups.choose(shapes, self._engine.settings.sharing) if is_now else None
+        if name is not None and is_of_late(name):  # nothing is there before it begins
+            self._bring_along(name, epoch)
+            self._join_from(changed, anew.plans, name, shapes)
+            return
+        if not is_stream:
+            self.begins[key] = at
+        self._stand_alone(changed, anew.plans, Shapes(None, epoch))
+
+    def _take_back(self, key: str, at: int) -> None:
+        """Takes out what the answer of a query holds that is about to begin anew."""
+        engine = self._engine
+        if engine.journal.is_replaying:
+            return  # the log says what it was
+        table = taken_back(engine.deliveries.of(key), at)
+        if table is not None:
+            page = Page.of(engine.store, table)
+            if engine.journal.is_durable:
+                engine.journal.note("taken_back", query=key, page=page.reference(), at=at)
+            engine.deliveries.put_out(key, page, at)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:
         """Has queries stand still, for one reason."""
@@ -205,7 +254,8 @@ class Queries:
 
     def _stand_alone(self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes) -> None:
         key, epoch = entry.name.lower(), shapes.epoch
-        self.outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch)
+        begins = self.begins.get(key)
+        self.outputs[key] = self.graph.add_query(entry.name, plans.optimised, epoch, begins)
         if plans.aside is not None and plans.optimised_aside is not None:
             output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
             self.outputs[plans.aside.name.lower()] = output
@@ -262,6 +312,7 @@ class Queries:
 
     def _deactivate(self, key: str) -> None:
         outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
+        self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is not None:
             self._engine.deliveries.of(key).leave()

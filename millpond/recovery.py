@@ -238,6 +238,9 @@ class Replay:
     def _came(self, query: str, elements: int) -> None:
         self._engine.deliveries.of(query).came = elements
 
+    def _taken_back(self, query: str, page: dict[str, Any], at: int) -> None:
+        self._engine.deliveries.put_out(query, self._referred(page), at)
+
     def _pushed(self, keys: list[str]) -> None:
         self._engine.inputs.restore_keys(keys)
 
@@ -263,6 +266,7 @@ class Replay:
         epoch: int | None,
         member: Membership | None,
         on_error: str | None = None,
+        begins: int | None = None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         altered: dict[str, Any] = {"weight": weight, "active": active}
@@ -270,7 +274,7 @@ class Replay:
             altered["on_error"] = on_error
         try:
             entry = entry_again(self._engine, declared, **altered)
-            self._engine.queries.register_again(entry, declared, epoch, member)
+            self._engine.queries.register_again(entry, declared, epoch, member, begins)
         except StateError:
             raise _planned_otherwise(text) from None
 

@@ -38,6 +38,7 @@ from millpond.query_plans import plan_text
 from millpond.recovery import form_of
 from millpond.relation_changes import changed_rows
 from millpond.setting_changes import set_option
+from millpond.window_changes import renewal
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -157,6 +158,13 @@ class Statements:
     def _alter(self, action: AlterQuery) -> None:
         engine, catalog = self._engine, self._engine.catalog
         entry, changed = engine.query_entry(action.name), altered(action, catalog)
+        if action.plan is not None:
+            anew = renewal(engine, entry, changed)
+            apply(action, catalog)
+            engine.queries.alter(entry, changed, restarts=False)
+            if anew is not None:
+                engine.queries.begin_anew(changed, anew)
+            return
         way = succession(engine, entry, changed) if entry.on_error != changed.on_error else None
         apply(action, catalog)
         engine.queries.alter(entry, changed, restarts=action.active is True)

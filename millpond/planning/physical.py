@@ -302,6 +302,8 @@ class OutputOperator(Operator):
     query: str
     mode: str
     is_net: bool = False
+    begins: int | None = field(default=None, compare=False)
+    """What was there before this time is put out then: the query has answered otherwise before."""
 
     @property
     def is_stream(self) -> bool:
@@ -434,10 +436,11 @@ class Graph:
         if settled is not None and counting is not None:  # else it is as they began
             self.settled, self.counting = dict(settled), dict(counting)
 
-    def add_query(self, name: str, plan: Node, epoch: int = 0) -> str:
+    def add_query(self, name: str, plan: Node, epoch: int = 0, begins: int | None = None) -> str:
         """Adds the operators of an optimised plan; the id of its output operator.
 
         The plan may be that of a group of queries of one shape, and the name the group's.
+        ``begins``: when the changes of a relation begin that had others before.
         """
         build = _Build(self, epoch, plan, name)
         if isinstance(plan, Arrivals):
@@ -446,7 +449,7 @@ class Graph:
             output = OutputOperator(build.fragment(plan.input), name, "moments")
         else:
             mode = "stream" if plan.is_stream else "changes"
-            output = OutputOperator(build.fragment(plan), name, mode, is_net(plan))
+            output = OutputOperator(build.fragment(plan), name, mode, is_net(plan), begins)
         return self.add(output, epoch)
 
     def remove(self, identity: str) -> list[str]:
