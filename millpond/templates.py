@@ -2,7 +2,7 @@
 
 Of the first query with a skeleton nothing is kept but that there was one. With the second a
 template is made: the plan is rewritten with two other sets of constants. Where all have one shape,
-and the constants of the shape are those of the plan in the same places, a third query has its shape
+and the constants of the shape are those of the plan in the same places, further queries have theirs
 without being rewritten. Where they differ, nobody with that skeleton has.
 """
 
@@ -123,9 +123,9 @@ def template(checked: Node, bones: Skeleton) -> _Template | None:
         found = shaped(optimise(plan))
         if made is None:
             made = _template(own.plan, found, others)
-        if made is None or not _are_alike(made.filled(others), found):
+        if made is None or not are_alike(made.filled(others), found):
             return None
-    return made if made is not None and _are_alike(made.filled(bones.constants), own) else None
+    return made if made is not None and are_alike(made.filled(bones.constants), own) else None
 
 
 def _rising(literal: Literal, place: int) -> Literal:
@@ -165,7 +165,8 @@ def _recipe(lifted: Lifted | None, place: dict[Literal, int]) -> _Recipe | None:
     return _Recipe(lifted, tuple(places))
 
 
-def _are_alike(one: Shaped, other: Shaped) -> bool:
+def are_alike(one: Shaped, other: Shaped) -> bool:
+    """Whether what is known of two plans is the same."""
     shapes = ((one.usual, other.usual), (one.late, other.late))
     return one.outline == other.outline and all(_is_same(*each) for each in shapes)
 

@@ -11,7 +11,7 @@ from millpond import Engine
 from millpond.cql.check.statements import check_statement
 from millpond.errors import MillpondError, Position
 from millpond.planning.optimise import optimise
-from millpond.templates import MOST_TEMPLATES, Templates, _are_alike, shaped
+from millpond.templates import MOST_TEMPLATES, Templates, are_alike, shaped
 from tests.generator import random_case
 from tests.siblings import CONSTANT, declared, plain_query, with_other_constants
 
@@ -52,7 +52,7 @@ def compare(templates, catalog, texts):
         except MillpondError:
             continue
         found = templates.shaped(plan)
-        assert found is None or _are_alike(found, expected), text
+        assert found is None or are_alike(found, expected), text
         known += found is not None
     return known
 
