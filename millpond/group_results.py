@@ -279,6 +279,11 @@ class Part:
         """What is kept of it."""
         return self.log.parts(self.number)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is kept."""
+        return self.rows == sum(map(self.rows_in, self.log.kept))
+
     def rows_in(self, page: Page) -> int:
         """How many rows of one of the group's pages are the query's."""
         return _count_of(self.log.tags_of(page), self.number)

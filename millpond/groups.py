@@ -24,6 +24,7 @@ from millpond.group_results import GroupLog, Part
 from millpond.inputs import Inputs
 from millpond.kernels.expressions import can_lower
 from millpond.kernels.living import Living
+from millpond.planned import QueryPlans
 from millpond.planning.shapes import Lifted, lift, outline
 from millpond.schema import BEGINNING
 from millpond.storage.members import Members
@@ -93,7 +94,7 @@ class Membership(TypedDict):
 class Shapes:
     """The shapes of a query that begins at a time, if it has any; found when they are asked for."""
 
-    plan: Node | None
+    plans: QueryPlans | None
     """What may be shared of it: nothing if there is none."""
     epoch: int
     is_late: bool = False
@@ -102,19 +103,28 @@ class Shapes:
     @cached_property
     def outline(self) -> int:
         """What only few other plans have in common with it."""
-        return 0 if self.plan is None else outline(self.plan)
+        if self.plans is None:
+            return 0
+        known = self.plans.shaped
+        return outline(self.plans.optimised) if known is None else known.outline
 
     @cached_property
     def usual(self) -> Lifted | None:
         """Its shape among queries that begin when it does."""
-        return None if self.plan is None else lift(self.plan, can_lower)
+        if self.plans is None:
+            return None
+        known = self.plans.shaped
+        return lift(self.plans.optimised, can_lower) if known is None else known.usual
 
     @cached_property
     def late(self) -> Lifted | None:
         """Its shape among queries that begin at any time."""
-        if self.plan is None or not self.is_late:
+        if self.plans is None or not self.is_late:
             return None
-        return lift(self.plan, can_lower, is_late=True)
+        known = self.plans.shaped
+        if known is None:
+            return lift(self.plans.optimised, can_lower, is_late=True)
+        return known.late
 
     @property
     def whole(self) -> tuple[Node | None, int]:
@@ -122,7 +132,8 @@ class Shapes:
 
         Those that begin later have operators of their own until they hold the same.
         """
-        return self.plan, 0 if self.plan is None or _passes(self.plan) else self.epoch
+        plan = None if self.plans is None else self.plans.optimised
+        return plan, 0 if plan is None or _passes(plan) else self.epoch
 
     @property
     def is_of_windows(self) -> bool:
@@ -185,10 +196,11 @@ class Groups:
 
     # -- where a query belongs -------------------------------------------------------------
 
-    def shapes(self, plan: Node, epoch: int, inputs: Inputs) -> Shapes:
+    def shapes(self, plans: QueryPlans, epoch: int, inputs: Inputs) -> Shapes:
         """The shapes of a plan for a query that begins now."""
+        plan = plans.optimised if plans.shaped is None else plans.shaped.plan
         is_late = epoch > 0 and _has_relations_behind(plan, inputs.since_of(epoch), inputs)
-        return Shapes(plan, epoch, is_late)
+        return Shapes(plans, epoch, is_late)
 
     def choose(self, shapes: Shapes, sharing: str) -> str | None:
         """The group for a query, there already or to be founded; None: it stands alone.
@@ -212,7 +224,7 @@ class Groups:
 
     def stands_alone(self, query: str, shapes: Shapes) -> None:
         """A query runs by itself; another one of its shape founds a group."""
-        if shapes.plan is not None:
+        if shapes.plans is not None:
             self._alone[query.lower()] = shapes
             self._plans[shapes.whole] += 1
             self._outlines[shapes.outline] += 1
@@ -241,7 +253,7 @@ class Groups:
         self, name: str, plan: Node, lifted: Lifted, epoch: int, log: GroupLog, add: AddOperators
     ) -> Group:
         """A new group of queries like one with this plan; its operators are told of its members."""
-        is_late = name.endswith(LATE)
+        is_late = is_of_late(name)
         self.members[name] = Members(lifted.constants, lifted.streams if is_late else ())
         group = Group(name, outline(plan), epoch, is_late, self.members[name], log, add())
         self._groups[name] = group
@@ -338,9 +350,9 @@ class Groups:
         alone = self._alone.get(query.lower())
         return None if alone is None else alone.is_late
 
-    def lifted_for(self, name: str, plan: Node) -> Lifted:
-        """The shape of a plan by which a query belonged to a group."""
-        lifted = lift(plan, can_lower, is_late=name.endswith(LATE))
+    def lifted_for(self, name: str, plans: QueryPlans) -> Lifted:
+        """The shape of a plan by which a query belongs to a group, with its own words."""
+        lifted = lift(plans.optimised, can_lower, is_late=is_of_late(name))
         if lifted is None:
             raise StateError(f"internal: a query does not belong to {name}")
         return lifted
@@ -357,6 +369,11 @@ class Groups:
             "next": group.next_number,
             "since": group.since.get(number, {}),
         }
+
+
+def is_of_late(group: str) -> bool:
+    """Whether the queries of a group began at different times, by its name."""
+    return group.endswith(LATE)
 
 
 def some_of(queries: Collection[str]) -> str:

@@ -8,11 +8,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millpond.catalog import kind_of
-from millpond.cql.statements import Action, Create, Delete, Insert, SetOption, Statement, Update
+from millpond.cql.statements import (
+    Action,
+    AlterQuery,
+    Create,
+    Delete,
+    Insert,
+    SetOption,
+    Statement,
+    Update,
+)
 from millpond.errors import Position, StateError
 from millpond.storage.journal import Journal
 from millpond.storage.log import Record
@@ -77,6 +86,8 @@ class StatementMemory:
             case Create(entry):
                 text, position = statement.text, statement.position
                 self.declare(Declaration(entry.name, kind_of(entry), text, position))
+            case AlterQuery() as action if action.plan is not None:
+                self._say(action)
             case SetOption(key):
                 self.settings[key.lower()] = statement.text, statement.position
 
@@ -92,6 +103,14 @@ class StatementMemory:
     def _append(self, declaration: Declaration) -> None:
         self._declared[self._next] = declaration
         self._next += 1
+
+    def _say(self, action: AlterQuery) -> None:
+        """A query says something else from now on."""
+        number = self._in_force.get(action.name.lower())
+        if number is not None:
+            declared = self._declared[number]
+            text = declared.text.replace(action.old_text, action.text, 1)
+            self._declared[number] = replace(declared, text=text)
 
     def forget(self, name: str) -> None:
         """A name was dropped: it may be declared anew."""

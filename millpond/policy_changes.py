@@ -8,14 +8,15 @@ only a query that keeps nothing goes on while it runs; any other is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.catalog import QueryEntry
 from millpond.cql.algebra import Filter, Project, RangeWindow, Sample, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
+from millpond.planned import QueryPlans, planned
 from millpond.planning.nodes import Arrivals, Combine, Moments
-from millpond.query_plans import QueryPlans, planned
 from millpond.schema import BEGINNING
 
 if TYPE_CHECKING:
@@ -40,16 +41,20 @@ def succession(engine: Engine, entry: QueryEntry, changed: QueryEntry) -> Succes
         return Succession(plans)  # it stands still
     if plans.optimised == before.optimised and plans.aside is None and before.aside is None:
         return Succession(plans)  # nothing in it can fail
-    if epoch == engine.inputs.next_epoch and not _has_answered(engine, entry.name):
+    if epoch == engine.inputs.next_epoch and not has_answered(engine, entry.name):
         return Succession(plans, has_others=True)  # nothing has come since it began
     for plan in (before.optimised, plans.optimised):
         node = what_remembers(plan)
         if node is not None:
             raise _refusal(changed, f"{node.label()} keeps what came before, judged by the old one")
-    return Succession(plans, has_others=True, since=_since(engine, changed, epoch))
+    since, _ = read_until(engine, changed, epoch)
+    if since is None:
+        raise _refusal(changed, "its operators have not come equally far; wait until they have")
+    return Succession(plans, has_others=True, since=since)
 
 
-def _has_answered(engine: Engine, name: str) -> bool:
+def has_answered(engine: Engine, name: str) -> bool:
+    """Whether a query that runs has put anything out."""
     started, output = engine.queries.started, engine.queries.outputs[name.lower()]
     has_come_far = started is not None and started.running[output].cursor >= BEGINNING
     return has_come_far and engine.deliveries.of(name).rows > 0
@@ -70,20 +75,24 @@ def _forgets(node: Node, passes: bool) -> bool:
     return isinstance(node, kinds)
 
 
-def _since(engine: Engine, entry: QueryEntry, epoch: int) -> dict[str, int]:
-    """How far a query has read its streams, by their queues."""
+def read_until(engine: Engine, entry: QueryEntry, epoch: int) -> tuple[dict[str, int] | None, int]:
+    """How far a query has read its streams, by their queues, and to which time it has answered.
+
+    None if its operators have not come equally far.
+    """
     queries, answered = engine.queries, BEGINNING - 1
     if queries.started is not None:
-        operators = engine.graph.upstream(queries.outputs[entry.name.lower()])
-        cursors = {queries.started.running[each].cursor for each in operators}
-        if len(cursors) > 1:
-            raise _refusal(entry, "its operators have not come equally far; wait until they have")
-        answered = cursors.pop()
+        output, running = queries.outputs[entry.name.lower()], queries.started.running
+        answered = running[output].cursor
+        upstream = (running[each] for each in engine.graph.upstream(output))
+        if any(each.cursor != answered for each in upstream if _reads_stream(each.inputs)):
+            return None, answered
     member = queries.groups.membership(entry.name)
     since = engine.inputs.since_of(epoch) | (member["since"] if member else {})
     nodes = entry.plan.walk_into_subqueries()
     scans = {f"stream:{node.name.lower()}" for node in nodes if isinstance(node, StreamScan)}
-    return {queue: max(answered, since.get(queue, answered)) for queue in sorted(scans)}
+    read = {queue: max(answered, since.get(queue, answered)) for queue in sorted(scans)}
+    return read, answered
 
 
 def _refusal(entry: QueryEntry, reason: str) -> StateError:
@@ -93,3 +102,7 @@ def _refusal(entry: QueryEntry, reason: str) -> StateError:
         f"then on, ALTER QUERY {name} DEACTIVATE, then ON ERROR {policy}, then ACTIVATE, or DROP "
         "and CREATE it"
     )
+
+
+def _reads_stream(queues: Iterable[str]) -> bool:
+    return any(name.startswith("stream:") for name in queues)

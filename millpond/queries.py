@@ -27,17 +27,20 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
 from millpond.group_results import GroupLog
-from millpond.groups import Group, Groups, Membership, Shapes
+from millpond.groups import Group, Groups, Membership, Shapes, is_of_late
 from millpond.memory import Declaration
+from millpond.planned import QueryPlans, planned
 from millpond.planning.containment import contain
 from millpond.planning.convergence import Merge, is_copy, settle
 from millpond.planning.physical import Graph, LinearOperator, OutputOperator
 from millpond.planning.shapes import Lifted
 from millpond.policy_changes import Succession
-from millpond.query_plans import QueryPlans, planned
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
+from millpond.storage.pages import Page
+from millpond.templates import Templates
+from millpond.window_changes import Renewal, taken_back
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -53,6 +56,8 @@ class Queries:
         self.graph = Graph(linear=engine.settings.linear)
         self.outputs: dict[str, str] = {}
         """The operator that puts each running query out, by the query's name in lower case."""
+        self.begins: dict[str, int] = {}
+        """When the changes of queries begin that had others before."""
         self.begun: list[str] = []
         """The operators that the present statement has added."""
         self.failures = Failures()
@@ -63,6 +68,8 @@ class Queries:
         self.chosen: dict[str, Data] = {}
         """Which selections queries read that the present statement has begun; while what an earlier
         run did is done again, what they are to read."""
+        self.templates = Templates()
+        """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
         engine.deliveries.keeping = engine.settings.keep_results
         """Whether results are kept once sinks and subscribers have them."""
@@ -90,22 +97,25 @@ class Queries:
         member: Membership | None,
         is_late_alone: bool | None,
         contained: Data,
+        begins: int | None,
     ) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run.
 
         Which groups it may belong to was judged by how far inputs were when it began.
         """
+        if begins is not None:
+            self.begins[entry.name.lower()] = begins
         self._engine.catalog.add(entry)
         self._engine.memory.declare(declared)
-        plans = planned(entry)
+        plans = planned(entry, self.templates)
         self.add(replace(entry, active=False), plans, None)
         self._engine.deliveries.of(entry.name).entry = entry
         if epoch is not None and member is not None:
             self._join_again(entry, plans, epoch, member)
         elif epoch is not None:
             chosen = chosen_again(plans.optimised, contained)
-            plan = None if is_late_alone is None else plans.optimised
-            shapes = Shapes(plan, epoch, bool(is_late_alone))
+            known = None if is_late_alone is None else plans
+            shapes = Shapes(known, epoch, bool(is_late_alone))
             self._stand_alone(entry, plans, shapes, chosen)
 
     def remove(self, key: str) -> None:
@@ -119,7 +129,7 @@ class Queries:
         """Runs a query that has failed again, from now on."""
         self.failures.forget(entry.name)
         self._engine.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate(entry, planned(entry), self._engine.inputs.epoch())
+        self._activate(entry, planned(entry, self.templates), self._engine.inputs.epoch())
 
     def alter(self, entry: QueryEntry, changed: QueryEntry, restarts: bool) -> None:
         """ALTER has made one entry of another; ``restarts``: it was to run, also if it failed."""
@@ -135,7 +145,7 @@ class Queries:
         elif restarts and self.failures.of(changed.name) is not None:
             self.restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, planned(changed), self._engine.inputs.epoch())
+            self._activate(changed, planned(changed, self.templates), self._engine.inputs.epoch())
 
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """ALTER has given a query another policy: it goes on in this way."""
@@ -149,6 +159,48 @@ class Queries:
                 self._stand_alone(changed, way.plans, Shapes(None, inputs.epoch_after(way.since)))
             elif way.has_others and epoch is not None:
                 self._activate(changed, way.plans, epoch)
+
+    def begin_anew(self, changed: QueryEntry, anew: Renewal) -> None:
+        """ALTER has given a query a window of another length: it ends, and begins anew."""
+        key, inputs = changed.name.lower(), self._engine.inputs
+        begun = self.begins.get(key, BEGINNING - 1)
+        with inputs.holding(anew.since):
+            self._deactivate(key)
+            self._engine.deliveries.remove_aside(key)
+            self._add_aside(anew.plans)
+            if anew.epoch is not None and begun < BEGINNING:
+                self._activate(changed, anew.plans, anew.epoch)
+            else:
+                self._begin_at(changed, anew, max(begun, anew.answered))
+
+    def _begin_at(self, changed: QueryEntry, anew: Renewal, at: int) -> None:
+        """Has a query begin anew whose answer up to a time is known."""
+        key, inputs = changed.name.lower(), self._engine.inputs
+        is_now, is_stream = anew.is_now(self._engine), changed.plan.is_stream
+        if not is_stream:
+            self._take_back(key, at)
+        epoch = inputs.epoch() if is_now else inputs.epoch_after(anew.since)
+        shapes = self._shapes(anew.plans, epoch)
+        name = self.groups.choose(shapes, self._engine.settings.sharing) if is_now else None
+        if name is not None and is_of_late(name):  # nothing is there before it begins
+            self._bring_along(name, epoch)
+            self._join_from(changed, anew.plans, name, shapes)
+            return
+        if not is_stream:
+            self.begins[key] = at
+        self._stand_alone(changed, anew.plans, Shapes(None, epoch))
+
+    def _take_back(self, key: str, at: int) -> None:
+        """Takes out what the answer of a query holds that is about to begin anew."""
+        engine = self._engine
+        if engine.journal.is_replaying:
+            return  # the log says what it was
+        table = taken_back(engine.deliveries.of(key), at)
+        if table is not None:
+            page = Page.of(engine.store, table)
+            if engine.journal.is_durable:
+                engine.journal.note("taken_back", query=key, page=page.reference(), at=at)
+            engine.deliveries.put_out(key, page, at)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:
         """Has queries stand still, for one reason."""
@@ -235,7 +287,7 @@ class Queries:
                 output = self.outputs[key]
                 self.groups.leave(key)
                 self.containments.leave(key)
-                self._join_from(entry, planned(entry), name, shapes)
+                self._join_from(entry, planned(entry, self.templates), name, shapes)
                 self._take_out([output])
 
     def _has_moved(self, key: str) -> bool:
@@ -251,18 +303,20 @@ class Queries:
         """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
         if plans.aside is not None:
             return Shapes(None, epoch)
-        return self.groups.shapes(plans.optimised, epoch, self._engine.inputs)
+        return self.groups.shapes(plans, epoch, self._engine.inputs)
 
     def _stand_alone(
         self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes, chosen: Chosen | None = None
     ) -> None:
         key, epoch = entry.name.lower(), shapes.epoch
         plan, apart = contain(plans.optimised, chosen or {})
-        self.outputs[key] = self.graph.add_query(entry.name, plan, epoch, apart)
+        begins = self.begins.get(key)
+        output = self.graph.add_query(entry.name, plan, epoch, apart=apart, begins=begins)
+        self.outputs[key] = output
         self.containments.add(key, plans.optimised, chosen or {})
         if chosen:
             self.chosen[key] = self.containments.data(key)
-        if plans.aside is not None:
+        if plans.aside is not None and plans.optimised_aside is not None:
             output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
             self.outputs[plans.aside.name.lower()] = output
         self.groups.stands_alone(key, shapes)
@@ -293,6 +347,7 @@ class Queries:
     ) -> Group:
         group = self.groups.get(name)
         if group is None:
+            lifted = self.groups.lifted_for(name, plans)  # told in its own words
             told = replace(entry, name=name, plan=lifted.plan, sink=None, text="")
             log = GroupLog(**vars(self._log_of(told, None)))
             self._engine.deliveries.add(log)
@@ -309,15 +364,16 @@ class Queries:
     def _join_again(
         self, entry: QueryEntry, plans: QueryPlans, epoch: int, member: Membership
     ) -> None:
-        lifted = self.groups.lifted_for(member["group"], plans.optimised)
-        group = self._join(
-            entry, plans, member["group"], lifted, epoch, member["since"], member["number"]
-        )
+        name = member["group"]
+        known = plans.shaped and (plans.shaped.late if is_of_late(name) else plans.shaped.usual)
+        lifted = known or self.groups.lifted_for(name, plans)
+        group = self._join(entry, plans, name, lifted, epoch, member["since"], member["number"])
         group.next_number = member["next"]
 
     def _deactivate(self, key: str) -> None:
         outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
         self.containments.leave(key)
+        self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is not None:
             self._engine.deliveries.of(key).leave()

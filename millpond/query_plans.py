@@ -1,42 +1,23 @@
-"""What is planned of a query: what it puts out, and beside it what ON ERROR SKIP leaves out."""
+"""The plans of queries as EXPLAIN shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from millpond.analysis import analysed
 from millpond.beginnings import refuse_what_is_gone, told_merge, told_start
-from millpond.catalog import ASIDE, QueryEntry
+from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
+from millpond.planned import QueryPlans
 from millpond.planning.containment import contain
 from millpond.planning.convergence import foreseen, settle
-from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
 from millpond.planning.physical import number_of
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
-
-
-class QueryPlans(NamedTuple):
-    """The plan of a query, and with ON ERROR SKIP the query of what it leaves out."""
-
-    optimised: Node
-    aside: QueryEntry | None
-    optimised_aside: Node
-
-
-def planned(entry: QueryEntry) -> QueryPlans:
-    """The plans of a query; what it leaves out is a query beside it that nobody sees."""
-    optimised = optimise(entry.plan, entry.on_error)
-    left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
-    if left is None:
-        return QueryPlans(optimised, None, optimised)
-    aside = replace(entry, name=entry.name + ASIDE, plan=left, sink=None)
-    return QueryPlans(optimised, aside, optimise(left))
 
 
 def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
@@ -75,7 +56,7 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
         return f"{_explained(engine, entry.name, plan, epoch + 1, streams)}\n{told}"
     if entry.on_error == "skip":
         return _explained(engine, entry.name, plan, epoch)
-    shapes = groups.shapes(plan, epoch, engine.inputs)
+    shapes = groups.shapes(QueryPlans(entry), epoch, engine.inputs)
     name = groups.choose(shapes, engine.settings.sharing)
     if name is None:
         return _explained_alone(engine, entry, plan, epoch)
@@ -111,7 +92,7 @@ def _explained(
 ) -> str:
     """What adding a query would run, which parts of it run already, and which will be shared."""
     trial, running = engine.graph.copy(), set(engine.graph.operators)
-    output = trial.add_query(name, plan, epoch, apart)
+    output = trial.add_query(name, plan, epoch, apart=apart)
     lines = [trial.describe(trial.upstream(output), running)]
     if engine.settings.sharing == "off":
         return lines[0]

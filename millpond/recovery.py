@@ -243,6 +243,9 @@ class Replay:
     def _came(self, query: str, elements: int) -> None:
         self._engine.deliveries.of(query).came = elements
 
+    def _taken_back(self, query: str, page: dict[str, Any], at: int) -> None:
+        self._engine.deliveries.put_out(query, self._referred(page), at)
+
     def _pushed(self, keys: list[str]) -> None:
         self._engine.inputs.restore_keys(keys)
 
@@ -270,13 +273,14 @@ class Replay:
         is_late_alone: bool | None,
         on_error: str,
         contained: Data,
+        begins: int | None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         altered: dict[str, Any] = {"weight": weight, "active": active, "on_error": on_error}
         try:
             entry = entry_again(self._engine, declared, **altered)
             self._engine.queries.register_again(
-                entry, declared, epoch, member, is_late_alone, contained
+                entry, declared, epoch, member, is_late_alone, contained, begins
             )
         except StateError:
             raise _planned_otherwise(text) from None

@@ -53,6 +53,11 @@ class Share(Protocol):
         ...
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all of them are kept."""
+        ...
+
+    @property
     def latency(self) -> LatencyRecord:
         """How long the results of the group took."""
         ...
@@ -134,6 +139,12 @@ class ResultLog:
     def latency(self) -> LatencyRecord:
         """How long results took; those of a group are measured together."""
         return self.own_latency if self.share is None else self.share.latency
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was put out is kept."""
+        is_all = self.own_rows == self._kept_rows
+        return is_all and (self.share is None or self.share.is_whole)
 
     def add(self, page: Page | None, until: int) -> None:
         """Takes what one step put out: complete up to a time."""

@@ -32,11 +32,13 @@ from millpond.display import Plan
 from millpond.errors import CqlError, MillpondError, Position
 from millpond.function_registry import functions_of
 from millpond.memory import noted
+from millpond.planned import planned
 from millpond.policy_changes import succession
-from millpond.query_plans import plan_text, planned
+from millpond.query_plans import plan_text
 from millpond.recovery import form_of
 from millpond.relation_changes import changed_rows
 from millpond.setting_changes import set_option
+from millpond.window_changes import renewal
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -157,6 +159,13 @@ class Statements:
     def _alter(self, action: AlterQuery) -> None:
         engine, catalog = self._engine, self._engine.catalog
         entry, changed = engine.query_entry(action.name), altered(action, catalog)
+        if action.plan is not None:
+            anew = renewal(engine, entry, changed)
+            apply(action, catalog)
+            engine.queries.alter(entry, changed, restarts=False)
+            if anew is not None:
+                engine.queries.begin_anew(changed, anew)
+            return
         way = succession(engine, entry, changed) if entry.on_error != changed.on_error else None
         apply(action, catalog)
         engine.queries.alter(entry, changed, restarts=action.active is True)
@@ -175,8 +184,8 @@ class Statements:
                 apply(action, engine.catalog)
                 self._add_relation(entry, source)
             case QueryEntry():
-                plans = planned(entry)
-                if not engine.journal.is_replaying:
+                plans = planned(entry, engine.queries.templates)
+                if entry.begins is not None and not engine.journal.is_replaying:
                     refuse_what_is_gone(engine, entry, plans.optimised)
                 sink = None if engine.journal.is_replaying else open_sink_of(engine, entry)
                 apply(action, engine.catalog)

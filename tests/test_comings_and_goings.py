@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millpond import Engine
+from millpond.planning.placement import MOST_SHAPES
 from tests.crashing import die
 
 STREAM = "CREATE STREAM S (ts BIGINT, k INT, v INT) TIMESTAMP BY ts;"
@@ -102,3 +103,34 @@ def test_plans_that_are_gone_are_forgotten():
         for i in range(3):
             engine.execute(f"DROP QUERY q{i}")
         assert not engine.queries.groups._plans
+
+
+def shapes_one_by_one(engine, number):
+    """So many shapes of two queries each, a page of data after every one of these."""
+    page(engine, 0)
+    for shape in range(number):
+        for i in range(2):
+            text = f"SELECT v{' - k' * shape} AS n FROM S WHERE k = {i}"
+            engine.execute(f"CREATE QUERY q{shape}_{i} AS {text}")
+            page(engine, 2 * shape + i + 1)
+
+
+def units_of_shapes(engine):
+    """How many shapes the units have that match queries."""
+    outputs = {group.output for group in engine.queries.groups}
+    found = [len(outputs & unit.identities) for unit in engine.runtime.units]
+    return sorted(number for number in found if number)
+
+
+def test_shapes_that_come_one_by_one_while_data_flows_are_one_unit():
+    with Engine() as engine:
+        engine.execute(STREAM + "CREATE QUERY first AS SELECT k FROM S [RANGE 5];")
+        shapes_one_by_one(engine, MOST_SHAPES + 3)
+        engine.runtime.move_queues()
+        assert len(list(engine.queries.groups)) == MOST_SHAPES + 3
+        assert units_of_shapes(engine) == [3, MOST_SHAPES]
+        for shape in range(5):
+            engine.execute(f"DROP QUERY q{shape}_0; DROP QUERY q{shape}_1;")
+        page(engine, 1_000)
+        engine.runtime.move_queues()
+        assert units_of_shapes(engine) == [MOST_SHAPES - 2]

@@ -93,6 +93,8 @@ def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
         weight=entry.weight if action.weight is None else action.weight,
         active=entry.active if action.active is None else action.active,
         on_error=entry.on_error if action.on_error is None else action.on_error,
+        plan=entry.plan if action.plan is None else action.plan,
+        text=entry.text if action.plan is None else action.text,
     )
 
 

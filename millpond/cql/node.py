@@ -187,6 +187,13 @@ def _canonical_fields(value: Any) -> str:
     return f"{kind.__name__}({','.join(parts)})"
 
 
+def own_text(node: Node, text: Callable[[Any], str]) -> str:
+    """The name of a node's kind, and a text of each of its parts that compare but its inputs."""
+    values = [getattr(node, name) for name in _compared(type(node)) or ()]
+    parts = [text(value) for value in values if not isinstance(value, Node)]
+    return f"{type(node).__name__}({','.join(parts)})"
+
+
 _NAMES: dict[Any, tuple[str, ...]] = {}
 
 

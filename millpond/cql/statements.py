@@ -7,6 +7,7 @@ from typing import Any, Union
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.expressions import Expression
+from millpond.cql.node import Node
 from millpond.errors import Position
 
 
@@ -52,12 +53,17 @@ class Update:
 
 @dataclass(frozen=True)
 class AlterQuery:
-    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP."""
+    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP | SET WINDOW OF …"""
 
     name: str
     weight: float | None = None
     active: bool | None = None
     on_error: str | None = None
+    plan: Node | None = None
+    """With another length of a window."""
+    text: str = ""
+    """What the query says then, and said before."""
+    old_text: str = ""
 
 
 @dataclass(frozen=True)

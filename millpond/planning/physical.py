@@ -302,6 +302,8 @@ class OutputOperator(Operator):
     query: str
     mode: str
     is_net: bool = False
+    begins: int | None = field(default=None, compare=False)
+    """What was there before this time is put out then: the query has answered otherwise before."""
 
     @property
     def is_stream(self) -> bool:
@@ -435,12 +437,19 @@ class Graph:
             self.settled, self.counting = dict(settled), dict(counting)
 
     def add_query(
-        self, name: str, plan: Node, epoch: int = 0, apart: frozenset[Node] = frozenset()
+        self,
+        name: str,
+        plan: Node,
+        epoch: int = 0,
+        *,
+        apart: frozenset[Node] = frozenset(),
+        begins: int | None = None,
     ) -> str:
         """Adds the operators of an optimised plan; the id of its output operator.
 
         The plan may be that of a group of queries of one shape, and the name the group's.
-        Selections that are ``apart`` are operators of their own.
+        Selections that are ``apart`` are operators of their own. ``begins``: when the changes of a
+        relation begin that had others before.
         """
         build = _Build(self, epoch, plan, name, apart)
         if isinstance(plan, Arrivals):
@@ -449,7 +458,7 @@ class Graph:
             output = OutputOperator(build.fragment(plan.input), name, "moments")
         else:
             mode = "stream" if plan.is_stream else "changes"
-            output = OutputOperator(build.fragment(plan), name, mode, is_net(plan))
+            output = OutputOperator(build.fragment(plan), name, mode, is_net(plan), begins)
         return self.add(output, epoch)
 
     def remove(self, identity: str) -> list[str]:

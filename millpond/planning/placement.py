@@ -9,7 +9,7 @@ Shapes of queries that are matched with the same pages are one virtual operator,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.planning.keys import stays_divided
@@ -29,6 +29,47 @@ Members = tuple[str, ...]
 
 MOST_SHAPES = 32
 """So many shapes are worked on together: they wait for one another."""
+
+
+class Room:
+    """The virtual operators of shapes that have room for more, by what they read.
+
+    A shape that comes later finds its place by them, whatever else there is.
+    """
+
+    def __init__(self) -> None:
+        self.is_there: Callable[[Members], bool] = lambda members: True
+        """Whether a virtual operator is to be as it was put together."""
+        self._open: dict[frozenset[str], list[tuple[Members, int]]] = {}
+        """Each with its number of shapes."""
+
+    def put_together(self, inputs: frozenset[str], shapes: Iterable[Members]) -> list[Members]:
+        """Virtual operators of some shapes with the same inputs and of those that had room."""
+        if inputs not in self._open:
+            self._forget()
+        there = [each for each in self._open.pop(inputs, ()) if self.is_there(each[0])]
+        full: list[Members] = []
+        has_room: list[tuple[Members, int]] = []
+        for members, number in [*there, *((shape, 1) for shape in shapes)]:
+            fits = (each for each in has_room if each[1] + number <= MOST_SHAPES)
+            others = next(fits, None)
+            if others is None:
+                has_room.append((members, number))
+                continue
+            together = others[0] + members, others[1] + number
+            if together[1] < MOST_SHAPES:
+                has_room[has_room.index(others)] = together
+            else:
+                has_room.remove(others)
+                full.append(together[0])
+        self._open[inputs] = has_room
+        return full + [members for members, _ in has_room]
+
+    def _forget(self) -> None:
+        """Lets go of what is not there any more and nobody has asked for."""
+        for inputs, units in list(self._open.items()):
+            if not any(self.is_there(members) for members, _ in units):
+                del self._open[inputs]
 
 
 @dataclass(frozen=True)
@@ -61,7 +102,7 @@ class QueuePlacement:
         apart = {name for name, _ in self.by_hand.items() ^ other.by_hand.items()}
         return apart | {edge[0] for edge, _ in self.chosen.items() ^ other.chosen.items()}
 
-    def beside(self, graph: Graph, groups: Iterable[Members]) -> list[Members]:
+    def beside(self, graph: Graph, groups: Iterable[Members], room: Room) -> list[Members]:
         """Some virtual operators, those of shapes with the same inputs put together.
 
         What they read and pass on they read and pass on once. A strategy that has chosen where
@@ -75,9 +116,8 @@ class QueuePlacement:
                 found.append(group)
             else:
                 by_inputs.setdefault(inputs, []).append(group)
-        for shapes in by_inputs.values():
-            parts = (shapes[i : i + MOST_SHAPES] for i in range(0, len(shapes), MOST_SHAPES))
-            found += [tuple(each for group in part for each in group) for part in parts]
+        for inputs, shapes in by_inputs.items():
+            found += room.put_together(inputs, shapes)
         return found
 
     def _has_queue(self, graph: Graph, edge: Edge) -> bool:

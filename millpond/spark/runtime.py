@@ -28,7 +28,7 @@ from millpond.planning.physical import (
     name_of,
     number_of,
 )
-from millpond.planning.placement import QueuePlacement
+from millpond.planning.placement import QueuePlacement, Room
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
@@ -157,6 +157,7 @@ class SparkRuntime:
         self._lock = lock
         self._changed_now = lock.condition()
         self._placement = QueuePlacement()
+        self._room = Room()
         self._is_regrouped = True
         """Whether the units that are wanted are those of the present graph and placement."""
         self._under_way: dict[str, deque[UnitStep]] = {}
@@ -363,6 +364,8 @@ class SparkRuntime:
     def placement(self, placement: QueuePlacement) -> None:
         with self._lock:
             concerned = self._placement.differing(placement) & self.running.keys()
+            if bool(placement.chosen) != bool(self._placement.chosen):
+                concerned |= self.running.keys()  # shapes are one or apart, new ones too
             self.units.unsettled |= concerned
             self._placement = placement
             self._is_regrouped = False
@@ -371,14 +374,22 @@ class SparkRuntime:
     def groups(self, among: Collection[str] | None = None) -> list[tuple[str, ...]]:
         """The operators that are to be virtual operators, upstream first in each.
 
-        Or those ``among`` some that no other reads or is read by.
+        Or those ``among`` some that no other reads or is read by, with the shapes beside them.
         """
         plan = self.picture.shape(self.running if among is None else among)
         edges = self._placement.queues(self._graph, among)
         queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         named = [tuple(map(name_of, sorted(group))) for group in found]
-        return self._placement.beside(self._graph, named)
+        return self._placement.beside(self._graph, named, self._room_beside(among))
+
+    def _room_beside(self, among: Collection[str] | None) -> Room:
+        """The units of shapes that those ``among`` some may be put to."""
+        if among is None:
+            return Room()
+        wants, regrouped = self.units.wants, set(among)
+        self._room.is_there = lambda unit: wants(unit) and regrouped.isdisjoint(unit)
+        return self._room
 
     def move_queues(self) -> None:
         """Puts queues where they are wanted, as far as nobody concerned is at work."""

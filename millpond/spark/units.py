@@ -195,6 +195,11 @@ class Units:
         wanted = {each.identity for each in self._wanted.get(identity, ())}
         return (wanted & self.of.keys()) | self.of[identity].identities
 
+    def wants(self, members: tuple[str, ...]) -> bool:
+        """Whether these operators are to be a unit, and no others with them."""
+        wanted = self._wanted.get(members[0], ())
+        return members == tuple(each.identity for each in wanted)
+
     def is_held(self, unit: Unit) -> bool:
         """Whether a unit is to change, and so begins nothing new."""
         return not self._awaited.isdisjoint(unit.identities)

@@ -17,6 +17,7 @@ from millpond.spark.picture import Picture
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;
+CREATE RELATION R (k INT);
 CREATE VIEW counted AS SELECT k, count(*) AS n, sum(v) AS s FROM S [RANGE 3] GROUP BY k;
 """
 QUERIES = (
@@ -27,6 +28,12 @@ QUERIES = (
     "SELECT k, v FROM S WHERE v % 2 = 0",
     "SELECT n, count(*) AS c FROM (SELECT k, n FROM counted WHERE n < 9) AS few GROUP BY n",
     "SELECT v, count(*) AS n FROM S [ROWS 4] GROUP BY v",
+)
+SHAPES = (
+    "SELECT k, v FROM S WHERE v > {}",
+    "SELECT t FROM S WHERE k = {}",
+    "SELECT k, count(*) AS n FROM S [RANGE 3] WHERE v > {} GROUP BY k",
+    "SELECT S.t, R.k FROM S [RANGE 3], R WHERE S.k = R.k AND S.v > {}",
 )
 
 
@@ -42,7 +49,8 @@ def change(engine: Engine, chance: random.Random, number: int) -> None:
     kind = chance.randrange(6)
     runtime, running = engine.runtime, list(engine.queries.outputs)
     if kind == 0 or not running:
-        engine.execute(f"CREATE QUERY q{number} AS {chance.choice(QUERIES)};")
+        query = chance.choice((*QUERIES, *SHAPES, *SHAPES)).format(number)
+        engine.execute(f"CREATE QUERY q{number} AS {query};")
     elif kind == 1:
         engine.execute(f"DROP QUERY {chance.choice(running)};")
     elif kind == 2:
@@ -58,10 +66,11 @@ def change(engine: Engine, chance: random.Random, number: int) -> None:
         engine.run_until_idle()
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_units_are_those_of_the_whole_graph(seed: int) -> None:
+@pytest.mark.parametrize("sharing", ["off", "auto", "on"])
+@pytest.mark.parametrize("seed", range(15))
+def test_units_are_those_of_the_whole_graph(seed: int, sharing: str) -> None:
     chance = random.Random(seed)
-    with Engine({"sharing": "off"}) as engine:
+    with Engine({"sharing": sharing}) as engine:
         engine.execute(SCRIPT)
         for number in range(30):
             change(engine, chance, number)

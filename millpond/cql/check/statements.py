@@ -11,6 +11,7 @@ from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
 from millpond.cql.check.queries import QueryAnalyser
+from millpond.cql.check.window_lengths import with_length
 from millpond.cql.coercion import temporal_literal
 from millpond.cql.statements import (
     Action,
@@ -172,6 +173,9 @@ def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -
     entry = _query_named(syntax.name, catalog)
     if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
+    if syntax.window is not None:
+        plan, words = with_length(entry, syntax.window, catalog)
+        return AlterQuery(entry.name, plan=plan, text=words, old_text=entry.text)
     return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
 
 

@@ -312,4 +312,6 @@ class FromParser(Parser):
         ):
             unit = self._name()
         amount = exp.Neg(this=number) if negative else number
-        return Length(this=amount, unit=unit).update_positions(token)
+        length = Length(this=amount, unit=unit).update_positions(token)
+        length.meta["text"] = (token.start, self._prev.end + 1)
+        return length

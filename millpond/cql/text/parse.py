@@ -29,6 +29,7 @@ from millpond.cql.text.syntax import (
     Start,
     StatementSyntax,
     UpdateStatement,
+    WindowLength,
     tree,
 )
 from millpond.cql.text.tokens import tokenize
@@ -291,11 +292,25 @@ def _alter_query(cursor: Cursor) -> AlterQueryStatement:
     is_set = cursor.accept("SET")
     if is_set and cursor.accept("WEIGHT"):
         return AlterQueryStatement(name, weight=float(cursor.number("a weight")))
+    if is_set and cursor.accept("WINDOW"):
+        return AlterQueryStatement(name, window=_window_length(cursor))
     if cursor.accept("ON"):
         return AlterQueryStatement(name, on_error=_policy(cursor))
-    wanted = "SET WEIGHT, ACTIVATE, DEACTIVATE or ON ERROR"
+    wanted = "SET WEIGHT, SET WINDOW, ACTIVATE, DEACTIVATE or ON ERROR"
     word = cursor.choice(wanted, "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE")
     return AlterQueryStatement(name, active=word in ("ACTIVATE", "ACTIVE"))
+
+
+def _window_length(cursor: Cursor) -> WindowLength:
+    """What comes behind SET WINDOW."""
+    cursor.expect("OF")
+    source = cursor.name("the name or alias of a stream in FROM")
+    cursor.expect("=")
+    kind = cursor.choice("RANGE or ROWS", "RANGE", "ROWS")
+    offset = cursor.offset
+    length = cursor.duration("a length")
+    unit = "" if length.unit is None else f" {length.unit.text}"
+    return WindowLength(source, kind, f"{length.number}{unit}", offset)
 
 
 def _show(cursor: Cursor) -> ShowStatement:

@@ -156,6 +156,17 @@ class UpdateStatement:
 
 
 @dataclass(frozen=True)
+class WindowLength:
+    """WINDOW OF name-or-alias = RANGE | ROWS length."""
+
+    source: Name
+    kind: str
+    length: str
+    offset: int
+    """Where the length stands."""
+
+
+@dataclass(frozen=True)
 class AlterQueryStatement:
     """ALTER QUERY."""
 
@@ -163,6 +174,7 @@ class AlterQueryStatement:
     weight: float | None = None
     active: bool | None = None
     on_error: str | None = None
+    window: WindowLength | None = None
 
 
 @dataclass(frozen=True)

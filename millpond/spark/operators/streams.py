@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.aggregate import element_schema
@@ -77,6 +78,19 @@ class Momentary:
     def __call__(self, rows: pa.Table) -> pa.Table:
         started = rows.filter(pa.array(integers(rows["_ts"]) > BEGINNING))
         return summed(started.select(["_ts", "_w", *self.columns]))
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Changes of which those before a time happen then."""
+
+    changes: NetChange | Changed
+    begins: int
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        table = self.changes(rows)
+        times = np.maximum(integers(table["_ts"]), self.begins)
+        return table.set_column(0, table.schema.field(0), pa.array(times))
 
 
 class RunningStreamOf(RunningOperator):
@@ -177,6 +191,7 @@ class RunningOutput(RunningStreamOf):
     ) -> None:
         self._mode = operator.mode
         self._is_summed = operator.is_summed
+        self._begins = operator.begins
         super().__init__(identity, operator, around, cursor)
 
     def needs_of(self, index: int) -> frozenset[str]:
@@ -208,7 +223,8 @@ class RunningOutput(RunningStreamOf):
             case "moments":
                 return Momentary(self.columns)
         changes = NetChange if self._is_summed else Changed
-        return changes(self.columns, step.until)
+        shaping = changes(self.columns, step.until)
+        return shaping if self._begins is None else Begun(shaping, self._begins)
 
     def outputs(self, index: int) -> Outputs:
         """The row; a computed stream also keeps its weight."""

@@ -1,0 +1,78 @@
+"""ALTER QUERY … SET WINDOW OF: a query's text with another length of one of its windows."""
+
+from __future__ import annotations
+
+from millpond.catalog import Catalog, QueryEntry
+from millpond.cql.check.queries import QueryAnalyser
+from millpond.cql.node import Node
+from millpond.cql.text.from_clause import FromItem, Window
+from millpond.cql.text.parse import parse_statement
+from millpond.cql.text.places import StatementError, StatementText
+from millpond.cql.text.syntax import CreateQueryStatement, WindowLength
+from millpond.errors import Position
+
+ANEW = "DROP the query and CREATE it anew"
+
+
+def with_length(entry: QueryEntry, change: WindowLength, catalog: Catalog) -> tuple[Node, str]:
+    """The plan and the text of a query with another length of one window.
+
+    The text is checked as if it were registered now, so views must be what they were.
+    """
+    if not entry.text or _checked(entry.text, catalog) != entry.plan:
+        raise StatementError(
+            f'query "{entry.name}" reads a view that was dropped since: {ANEW}',
+            change.source.offset,
+        )
+    first, last = _place(entry, change)
+    text = entry.text[:first] + change.length + entry.text[last:]
+    try:
+        return _checked(text, catalog), text
+    except StatementError as error:
+        raise StatementError(error.message, change.offset) from None
+
+
+def _syntax(text: str) -> CreateQueryStatement:
+    syntax = parse_statement(text)
+    if not isinstance(syntax, CreateQueryStatement):
+        raise StatementError("this is no query", 0)
+    return syntax
+
+
+def _checked(text: str, catalog: Catalog) -> Node:
+    analyser = QueryAnalyser(catalog, StatementText(text, Position(1, 1)))
+    return analyser.whole(_syntax(text).query)
+
+
+def _place(entry: QueryEntry, change: WindowLength) -> tuple[int, int]:
+    """Where the length of the window stands in the text of a query."""
+    items = [node for node in _syntax(entry.text).query.walk() if isinstance(node, FromItem)]
+    windows = [(_name(item), item.args.get("window")) for item in items]
+    name, place = change.source.text, change.source.offset
+    found = [window for each, window in windows if each.lower() == name.lower()]
+    if not found:
+        known = ", ".join(sorted({each for each, window in windows if window})) or "none"
+        message = f'no "{name}" in the FROM of query "{entry.name}"; it has windows of: {known}'
+        raise StatementError(message, place)
+    if len(found) > 1:
+        message = f'"{name}" stands {len(found)} times in the FROM of query "{entry.name}"'
+        raise StatementError(f"{message}: {ANEW}, with an alias for each", place)
+    return _length_of(found[0], entry, change)
+
+
+def _length_of(window: Window | None, entry: QueryEntry, change: WindowLength) -> tuple[int, int]:
+    kind = "UNBOUNDED" if window is None else str(window.args["kind"])
+    if window is None or kind != change.kind:
+        raise StatementError(
+            f'the window of "{change.source.text}" in query "{entry.name}" is {kind}; only the '
+            f"length of a window can be changed: {ANEW}",
+            change.source.offset,
+        )
+    first, last = window.args["length"].meta["text"]
+    return int(first), int(last)
+
+
+def _name(item: FromItem) -> str:
+    """What an item of FROM is called in its query."""
+    alias = item.args.get("alias")
+    return str((item.this if alias is None else alias).name)

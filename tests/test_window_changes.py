@@ -1,0 +1,273 @@
+"""ALTER QUERY … SET WINDOW OF: the old query's answer up to a time, the new one's from then on."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+
+from millpond import Engine
+from millpond.errors import CqlError, MillpondError
+from tests.crashing import die, validate_open
+
+DDL = """
+CREATE STREAM S (ts BIGINT, k INT, v INT) TIMESTAMP BY ts;
+CREATE STREAM T (ts BIGINT, k INT) TIMESTAMP BY ts;
+CREATE RELATION R (k INT PRIMARY KEY, name STRING);
+INSERT INTO R VALUES (0, 'a'), (1, 'b');
+"""
+OTHERS = "CREATE QUERY from_s AS SELECT ts FROM S; CREATE QUERY from_t AS SELECT ts FROM T;"
+"""So that data flows."""
+SHAPES = (
+    "SELECT count(*) AS n FROM S [RANGE {w}] WHERE v > {c}",
+    "SELECT count(*) AS n, sum(v) AS s FROM S [RANGE {w}]",
+    "SELECT k, count(*) AS n FROM S [RANGE {w}] WHERE v > {c} GROUP BY k",
+    "SELECT k, max(v) AS top FROM S [ROWS {w}] WHERE v <> {c} GROUP BY k",
+    "SELECT k, v FROM S [ROWS {w} WHERE v > {c}]",
+    "SELECT DSTREAM k FROM S [RANGE {w}] WHERE v = {c}",
+    "SELECT v FROM S [PARTITION BY k ROWS {w}] WHERE v > {c}",
+    "SELECT RSTREAM k, v FROM S [RANGE {w}] WHERE v = {c}",
+    "SELECT DISTINCT k FROM S [RANGE {w} SLIDE 2] WHERE v > {c}",
+    "SELECT DISTINCT S.k, name FROM S [RANGE {w}], R WHERE S.k = R.k AND v > {c}",
+    "SELECT S.k, sum(v) AS n FROM S [RANGE {w}], T [ROWS 3] WHERE S.k = T.k AND v > {c} GROUP BY 1",
+    "SELECT k FROM R UNION SELECT k FROM S [RANGE {w}] WHERE v > {c}",
+    "SELECT name FROM R WHERE k NOT IN (SELECT k FROM S [RANGE {w}] WHERE v > {c})",
+)
+
+
+class Told:
+    """What happens to engines: pages, and what is registered and altered between them."""
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.pages = [self._page(ts) for ts in range(self.rng.randint(6, 14))]
+        shapes = self.rng.sample(SHAPES, self.rng.randint(1, 4))
+        self.lives = [self._life(self.rng.choice(shapes)) for _ in range(self.rng.randint(2, 9))]
+        self.changes_relation = self.rng.random() < 0.4
+
+    def _page(self, ts):
+        rng = self.rng
+        rows = [(ts, rng.randrange(4), rng.randrange(5)) for _ in range(rng.randrange(7))]
+        return rows, [(ts, rng.randrange(4)) for _ in range(rng.randrange(4))]
+
+    def _life(self, shape):
+        """The texts of a query and the pages before which it has them."""
+        constant, count = self.rng.randrange(4), self.rng.randint(1, 3)
+        moments = sorted(self.rng.choices(range(len(self.pages)), k=count))
+        if self.rng.random() < 0.5:
+            moments[0] = 0
+        windows = [self.rng.randint(1, 5) for _ in moments]
+        return [(at, shape.format(c=constant, w=w)) for at, w in zip(moments, windows, strict=True)]
+
+    def feed(self, engine, at):
+        """Hands one page over."""
+        for name, rows in zip("ST", self.pages[at], strict=True):
+            engine.push(name, rows)
+            engine.advance(name, at)
+        if self.changes_relation and at % 4 == 2:
+            engine.execute_anew(f"DELETE FROM R WHERE k = {at % 3}")
+            engine.execute_anew(f"INSERT INTO R VALUES ({at % 3}, 'x{at}')")
+        engine.run_until_idle()
+
+
+def altered(text):
+    """What follows SET in the statement that gives a query the window of a text."""
+    kind, length = re.search(r"\b(RANGE|ROWS) (\d+)", text).groups()
+    return f"WINDOW OF S = {kind} {length}"
+
+
+def sums(engine, name):
+    """The net changes of a query."""
+    found = Counter()
+    for row in engine.results(name).to_pylist():
+        ts, weight, *values = row.values()
+        found[(-1 if ts is None else ts, *values)] += weight
+    return Counter({key: weight for key, weight in found.items() if weight})
+
+
+def alone(told, text, first, last):
+    """What a query alone answers that is registered before a page, until before another one."""
+    with Engine({"sharing": "off"}) as engine:
+        engine.execute(DDL + OTHERS)
+        for at, _ in enumerate(told.pages[:last]):
+            if at == first:
+                engine.execute(f"CREATE QUERY q AS {text}")
+            told.feed(engine, at)
+        if last == len(told.pages):
+            engine.finish()
+        return sums(engine, "q"), engine.query_entry("q").plan.is_stream
+
+
+def expected(told, life):
+    """The old answer, taken out at the time of the alteration, and the new one from there on."""
+    whole, begun = Counter(), False
+    ends = [at for at, _ in life[1:]] + [len(told.pages)]
+    for (first, text), last in zip(life, ends, strict=True):
+        if first == last:
+            continue  # it is another one before anything comes
+        found, is_stream = alone(told, text, first, last)
+        for (ts, *row), weight in found.items():
+            whole[(max(ts, first - 1) if begun else ts, *row)] += weight
+            if last < len(told.pages) and not is_stream:
+                whole[(last - 1, *row)] -= weight
+        begun = True
+    return Counter({key: weight for key, weight in whole.items() if weight})
+
+
+def run(told, engine, between=lambda engine, at: engine):
+    """Has an engine do all that is told; each query's answer."""
+    engine.execute(DDL + OTHERS)
+    for at, _ in enumerate(told.pages):
+        for number, life in enumerate(told.lives):
+            for place, (moment, text) in enumerate(life):
+                if moment == at and place == 0:
+                    engine.execute(f"CREATE QUERY q{number} AS {text}")
+                elif moment == at:
+                    engine.execute_anew(f"ALTER QUERY q{number} SET {altered(text)}")
+        engine = between(engine, at)
+        told.feed(engine, at)
+    engine.finish()
+    return [sums(engine, f"q{number}") for number in range(len(told.lives))]
+
+
+def check(seed, sharing):
+    told = Told(seed)
+    with Engine({"sharing": sharing}) as engine:
+        found = run(told, engine)
+    for life, answer in zip(told.lives, found, strict=True):
+        assert answer == expected(told, life), (seed, life)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_answers_are_those_of_each_query_alone(seed):
+    check(seed, ("auto", "on", "off")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_crash_changes_nothing(seed, tmp_path):
+    told, rng = Told(1_000 + seed), random.Random(seed)
+    engines = [Engine(store=tmp_path)]
+
+    def between(engine, at):
+        if rng.random() < 0.5:
+            return engine
+        if rng.random() < 0.5:
+            engine.compact_log()
+        die(engines.pop())
+        engines.append(Engine(store=tmp_path))
+        validate_open(engines[-1])
+        return engines[-1]
+
+    found = run(told, engines[0], between)
+    engines[-1].close()
+    for life, answer in zip(told.lives, found, strict=True):
+        assert answer == expected(told, life), (seed, life)
+
+
+@pytest.fixture
+def engine():
+    with Engine() as engine:
+        engine.execute(DDL)
+        yield engine
+
+
+def page(engine, ts, *values):
+    engine.push("S", [(ts, 0, value) for value in values])
+    engine.run_until_idle()
+
+
+def test_what_waits_is_seen_by_the_new_query_and_nothing_twice(engine):
+    engine.execute("CREATE QUERY q AS SELECT sum(v) AS s FROM S [RANGE 9]")
+    page(engine, 1, 5)
+    page(engine, 2, 7)  # now it has answered up to 1
+    engine.push("S", [(3, 0, 100)])
+    engine.push("S", [(4, 0, 1000)])
+    engine.execute("ALTER QUERY q SET WINDOW OF S = RANGE 0")
+    engine.finish()
+    rows = [(row["ts"], row["s"]) for row in engine.results("q").to_pylist() if row["weight"] > 0]
+    assert rows == [(None, None), (2, 7), (3, 100), (4, 1000), (5, None)]
+
+
+def test_name_weight_sink_and_subscribers_stay(engine, tmp_path):
+    seen = []
+    path = tmp_path / "out.csv"
+    engine.execute(
+        f"CREATE QUERY q WEIGHT 3 AS SELECT count(*) AS n FROM S [ROWS 3] INTO csv('{path}')"
+    )
+    engine.subscribe("q", lambda table: seen.extend(table.to_pylist()))
+    page(engine, 1, 5, 6)
+    engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 1")
+    page(engine, 2, 7, 8)
+    engine.finish()
+    entry = engine.query_entry("q")
+    assert (entry.weight, entry.text) == (3.0, "SELECT count(*) AS n FROM S [ROWS 1]")
+    told = Counter()
+    for row in seen:
+        told[-1 if row["ts"] is None else row["ts"], row["n"]] += row["weight"]
+    assert {key: weight for key, weight in told.items() if weight} == sums(engine, "q")
+    assert len(path.read_text().splitlines()) == len(seen) + 1
+
+
+def test_one_that_does_not_run_has_it_when_it_runs(engine):
+    engine.execute("CREATE QUERY q INACTIVE AS SELECT count(*) AS n FROM S [ROWS 3]")
+    engine.execute("ALTER QUERY q SET WINDOW OF s = ROWS 1; ALTER QUERY q ACTIVATE")
+    page(engine, 1, 5, 6, 7)
+    engine.finish()
+    assert engine.results("q").to_pylist()[-1]["n"] == 1
+
+
+def test_one_that_has_answered_nothing_begins_where_it_began(engine):
+    for i in range(3):
+        engine.execute(f"CREATE QUERY q{i} AS SELECT k FROM S [ROWS 3 WHERE v > {i}]")
+    engine.execute("ALTER QUERY q1 SET WINDOW OF S = ROWS 2")
+    assert engine.queries.groups.of("q1") is engine.queries.groups.of("q2") is not None
+    page(engine, 1, 5, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("query", "change", "complaint"),
+    [
+        ("SELECT k FROM S [RANGE 3]", "T = RANGE 4", r'column 29: no "T".*windows of: S'),
+        ("SELECT k FROM S [RANGE 3]", "S = ROWS 4", r"column 29: .*is RANGE; only the length"),
+        ("SELECT k FROM S", "S = RANGE 4", r"column 29: .*is UNBOUNDED; only the length"),
+        ("SELECT k FROM S [RANGE 3]", "S = RANGE -4", r"column 39: the length of a window"),
+        ("SELECT k FROM S [ROWS 3]", "S = ROWS 1.5", r"column 38: "),
+        ("SELECT k FROM S [ROWS 3]", "S = ROWS", r"expected a length"),
+        ("SELECT k FROM S [ROWS 3]", "S = 4", r"expected RANGE or ROWS"),
+        ("SELECT k FROM S [ROWS 3] x", "S = ROWS 4", r'no "S" .*windows of: x'),
+        (
+            "SELECT k FROM S [ROWS 3] UNION SELECT k FROM S [ROWS 2]",
+            "S = ROWS 4",
+            r'"S" stands 2 times in the FROM of query "q".*with an alias',
+        ),
+        ("SELECT k FROM V", "S = ROWS 4", r'no "S" .*windows of: none'),
+    ],
+)
+def test_what_cannot_be_is_refused_at_its_place(engine, query, change, complaint):
+    engine.execute("CREATE VIEW V AS SELECT k FROM S [ROWS 3]")
+    engine.execute(f"CREATE QUERY q AS {query}")
+    before = engine.query_entry("q")
+    with pytest.raises(CqlError, match=complaint):
+        engine.execute(f"ALTER QUERY q SET WINDOW OF {change}")
+    assert engine.query_entry("q") is before
+
+
+def test_a_view_that_is_another_one_is_told(engine):
+    engine.execute("CREATE VIEW V AS SELECT k FROM R")
+    engine.execute("CREATE QUERY q AS SELECT S.k FROM S [ROWS 3], V WHERE S.k = V.k")
+    engine.execute("DROP VIEW V; CREATE VIEW V AS SELECT k FROM R WHERE k > 1")
+    with pytest.raises(CqlError, match="reads a view that was dropped since"):
+        engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
+
+
+def test_an_answer_that_is_not_kept_is_not_taken_back(engine):
+    engine.execute("SET keep_results = none")
+    engine.execute("CREATE QUERY q AS SELECT count(*) AS n FROM S [ROWS 3]")
+    engine.execute("CREATE QUERY z AS SELECT k FROM S [ROWS 3]")
+    page(engine, 1, 5)
+    page(engine, 2, 5)
+    with pytest.raises(MillpondError, match="no longer known"):
+        engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
+    engine.execute("ALTER QUERY z SET WINDOW OF S = ROWS 4")
