@@ -95,7 +95,8 @@ def check(engine_factory, case):
     try:
         with engine_factory({"strategy": case.strategy}) as engine:
             results, late = drive(engine, case)
-            aside = {name: aside_of(engine.left_out(name)) for name in told_aside(case)}
+            told = [name for name in told_aside(case) if name in results]  # others were refused
+            aside = {name: aside_of(engine.left_out(name)) for name in told}
     except Exception:  # noqa: BLE001 (whatever the engine raises is a failure of the case)
         return [Failure(case, ", ".join(case.queries), error=traceback.format_exc())]
     failures = []
