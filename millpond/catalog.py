@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from millpond.errors import StateError
+from millpond.errors import Position, StateError
 from millpond.schema import Schema
 from millpond.user_function import UserFunction
 
@@ -89,6 +89,8 @@ class QueryEntry:
     on_error: str = "stop"
     begins: int | None = None
     """The first time of which it sees its streams, where its statement says FROM."""
+    position: Position = field(default=Position(1, 1), compare=False)
+    """Where its text begins."""
 
 
 Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]

@@ -101,8 +101,8 @@ class Containments:
         self._uses: dict[str, _Use] = {}
         self._holders: dict[Node, dict[frozenset[int], dict[Filter, dict[str, None]]]] = {}
         """By what is selected from and the columns that are looked at, who has which selections."""
-        self._read: dict[Node, dict[str, Expression | None]] = {}
-        """What those have chosen whose plans have a reader of a selection."""
+        self._read: dict[Node, dict[str, dict[Filter, Expression | None]]] = {}
+        """What those have chosen whose plans have a reader of selections, for each of these."""
 
     # -- what is chosen --------------------------------------------------------------------
 
@@ -116,7 +116,10 @@ class Containments:
     def _find(self, node: Filter, above: tuple[Node, ...], sharing: str) -> Finding | None:
         """Where what reads it runs already it reads what that reads, so that both are one."""
         for reader in above:
-            for weaker in self._read.get(reader, {}).values():
+            for choices in self._read.get(reader, {}).values():
+                if node not in choices:
+                    continue
+                weaker = choices[node]
                 if weaker is None:
                     return None
                 by = Filter(node.input, weaker)
@@ -180,7 +183,8 @@ class Containments:
             of_input.setdefault(_columns(node), {}).setdefault(node, {})[query] = None
         for node, above in use.readers.items():
             for reader in above:
-                self._read.setdefault(reader, {})[query] = chosen.get(node)
+                of_reader = self._read.setdefault(reader, {}).setdefault(query, {})
+                of_reader[node] = chosen.get(node)
 
     def leave(self, query: str) -> None:
         """A query stands alone no more, or not at all."""

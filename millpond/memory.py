@@ -22,6 +22,7 @@ from millpond.cql.statements import (
     Statement,
     Update,
 )
+from millpond.cql.text.places import offset_at
 from millpond.errors import Position, StateError
 from millpond.storage.journal import Journal
 from millpond.storage.log import Record
@@ -109,8 +110,9 @@ class StatementMemory:
         number = self._in_force.get(action.name.lower())
         if number is not None:
             declared = self._declared[number]
-            text = declared.text.replace(action.old_text, action.text, 1)
-            self._declared[number] = replace(declared, text=text)
+            first = offset_at(declared.text, declared.position, action.position)
+            before, behind = declared.text[:first], declared.text[first + len(action.old_text) :]
+            self._declared[number] = replace(declared, text=before + action.text + behind)
 
     def forget(self, name: str) -> None:
         """A name was dropped: it may be declared anew."""

@@ -150,13 +150,18 @@ class Queries:
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """ALTER has given a query another policy: it goes on in this way."""
         key, epoch, inputs = changed.name.lower(), self.epoch_of(changed.name), self._engine.inputs
+        begun = self.begins.get(key)
         with inputs.holding(way.since or {}):
             if way.has_others:
                 self._deactivate(key)
             self._engine.deliveries.remove_aside(key)
             self._add_aside(way.plans)
+            if begun is not None:
+                self.begins[key] = begun
             if way.since is not None:
                 self._stand_alone(changed, way.plans, Shapes(None, inputs.epoch_after(way.since)))
+            elif way.has_others and epoch is not None and begun is not None:
+                self._stand_alone(changed, way.plans, Shapes(None, epoch))
             elif way.has_others and epoch is not None:
                 self._activate(changed, way.plans, epoch)
 

@@ -76,7 +76,7 @@ def telling(rng, case, stream, wide):
     """A query that the reference answers in time; None if no draw is one."""
     catalog = declared(case)
     for _ in range(6):
-        text = query(rng, case, stream, narrowed(rng, stream, wide))
+        text = query(rng, case, stream, narrowed(rng, stream, wide), narrowed(rng, stream, wide))
         try:
             check_statement(f"CREATE QUERY q AS {text}", Position(1, 1), catalog)
             reference.evaluate(text, *case.reference_arguments(), most_work=MOST_WORK)
@@ -86,8 +86,8 @@ def telling(rng, case, stream, wide):
     return None
 
 
-def query(rng, case, stream, where):
-    """Something over a selection: rows, counts, extremes, joins, what a window holds."""
+def query(rng, case, stream, where, where_else):
+    """Something over a selection or two: rows, counts, extremes, joins, what a window holds."""
     (a, _), (b, b_type) = rng.choice(stream.schema), rng.choice(stream.schema)
     window, name = rng.choice(WINDOWS), stream.name
     inside = where.replace("s.", "")
@@ -109,6 +109,11 @@ def query(rng, case, stream, where):
             (
                 f"SELECT d.x FROM (SELECT ISTREAM s.{a} AS x, s.{b} AS y FROM {name} s [RANGE 2] "
                 f"WHERE {where}) d [RANGE 3]"
+            ),
+            (
+                f"SELECT e.x, count(*) AS n FROM (SELECT s.{a} AS x, s.{b} AS y FROM {name} s "
+                f"[RANGE 4] WHERE {where} {rng.choice(('UNION', 'EXCEPT'))} SELECT s.{a}, s.{b} "
+                f"FROM {name} s [RANGE 4] WHERE {where_else}) e GROUP BY e.x"
             ),
             (
                 f"SELECT s.{a}, o.{column} FROM {name} s [RANGE 4], {other} o {short} "

@@ -230,3 +230,20 @@ def way_of(seed):
     linear = ("functions", "functions", "apart")[seed // 2 % 3]
     moves = min(way.moves, 0.3)
     return replace(way, sharing="auto", driver_rows=10**9, switches=0.0, linear=linear, moves=moves)
+
+
+@pytest.mark.parametrize("on_top", ["k", "v"])
+def test_each_of_several_selections_below_one_reader_has_its_own(on_top):
+    both = "(SELECT k, v FROM S [RANGE 4] WHERE k = 1 UNION SELECT k, v FROM S [RANGE 4] {})"
+    body = both.format("WHERE v > 95")
+    answers = []
+    for sharing in ("off", "auto"):
+        with Engine({"sharing": sharing}) as engine:
+            begun(engine, FEW)
+            engine.execute(f"CREATE QUERY u AS SELECT k, count(*) AS n FROM {body} GROUP BY k")
+            engine.execute(
+                f"CREATE QUERY w AS SELECT {on_top}, max(v) AS n FROM {body} GROUP BY {on_top}"
+            )
+            page(engine, 2)
+            answers.append([engine.results(name).to_pylist() for name in "uw"])
+    assert answers[0] == answers[1]

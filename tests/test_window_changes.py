@@ -271,3 +271,47 @@ def test_an_answer_that_is_not_kept_is_not_taken_back(engine):
     with pytest.raises(MillpondError, match="no longer known"):
         engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
     engine.execute("ALTER QUERY z SET WINDOW OF S = ROWS 4")
+
+
+FAILING = "SELECT count(*) AS n FROM S [RANGE 5] WHERE 9223372036854775000 + v > 7"
+
+
+LINES = f"SELECT k, v\n FROM S [RANGE 5]\n WHERE {2**62} * v > 1"
+
+
+@pytest.mark.parametrize(
+    ("around", "text"),
+    [
+        ("CREATE QUERY q ON ERROR SKIP AS {}", FAILING),
+        ("CREATE QUERY q\n  ON ERROR SKIP\nAS {}", LINES),
+        (f"CREATE QUERY q ON ERROR SKIP /* was {FAILING} */ AS {{}}", FAILING),
+    ],
+)
+def test_a_store_with_an_altered_query_opens_after_its_log_is_shortened(tmp_path, around, text):
+    with Engine(store=tmp_path) as engine:
+        engine.execute(DDL + OTHERS + around.format(text))
+        engine.push("S", [(1, 1, 3), (2, 1, 10**9)])
+        engine.run_until_idle()
+        engine.execute("ALTER QUERY q SET WINDOW OF S = RANGE 1")
+        engine.compact_log()
+    with Engine(store=tmp_path) as engine:
+        (again,) = [each for each in engine.memory.living() if each.name == "q"]
+        assert again.text == around.format(text.replace("[RANGE 5]", "[RANGE 1]")).rstrip()
+        engine.push("S", [(3, 1, 3), (4, 1, 10**9)])
+        engine.finish()
+        assert engine.left_out("q")
+
+
+def test_another_policy_right_after_another_window_begins_where_that_did():
+    with Engine() as engine:
+        engine.execute(DDL + OTHERS + f"CREATE QUERY q AS {FAILING}")
+        engine.push("S", [(1, 1, 1), (2, 1, 1)])
+        engine.run_until_idle()
+        engine.advance("S", 2)
+        engine.run_until_idle()
+        engine.execute("ALTER QUERY q SET WINDOW OF S = RANGE 1; ALTER QUERY q ON ERROR SKIP")
+        engine.push("S", [(3, 1, 1)])
+        engine.finish()
+        found = [tuple(row.values()) for row in engine.results("q").to_pylist()]
+    assert found[:3] == [(None, 1, 0), (1, -1, 0), (1, 1, 1)]
+    assert found[3:] == [(2, -1, 1), (2, 1, 0), (3, -1, 0), (3, 1, 1), (5, -1, 1), (5, 1, 0)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Union
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
@@ -64,6 +64,8 @@ class AlterQuery:
     text: str = ""
     """What the query says then, and said before."""
     old_text: str = ""
+    position: Position = field(default=Position(1, 1))
+    """Where that stands."""
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
         syntax.text,
         syntax.on_error or "stop",
         _begins(syntax, catalog),
+        text.position(syntax.offset),
     )
 
 
@@ -175,7 +176,9 @@ def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
     if syntax.window is not None:
         plan, words = with_length(entry, syntax.window, catalog)
-        return AlterQuery(entry.name, plan=plan, text=words, old_text=entry.text)
+        return AlterQuery(
+            entry.name, plan=plan, text=words, old_text=entry.text, position=entry.position
+        )
     return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
 
 

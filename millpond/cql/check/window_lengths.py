@@ -9,7 +9,6 @@ from millpond.cql.text.from_clause import FromItem, Window
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.text.syntax import CreateQueryStatement, WindowLength
-from millpond.errors import Position
 
 ANEW = "DROP the query and CREATE it anew"
 
@@ -19,7 +18,7 @@ def with_length(entry: QueryEntry, change: WindowLength, catalog: Catalog) -> tu
 
     The text is checked as if it were registered now, so views must be what they were.
     """
-    if not entry.text or _checked(entry.text, catalog) != entry.plan:
+    if not entry.text or _checked(entry.text, entry, catalog) != entry.plan:
         raise StatementError(
             f'query "{entry.name}" reads a view that was dropped since: {ANEW}',
             change.source.offset,
@@ -27,7 +26,7 @@ def with_length(entry: QueryEntry, change: WindowLength, catalog: Catalog) -> tu
     first, last = _place(entry, change)
     text = entry.text[:first] + change.length + entry.text[last:]
     try:
-        return _checked(text, catalog), text
+        return _checked(text, entry, catalog), text
     except StatementError as error:
         raise StatementError(error.message, change.offset) from None
 
@@ -39,8 +38,9 @@ def _syntax(text: str) -> CreateQueryStatement:
     return syntax
 
 
-def _checked(text: str, catalog: Catalog) -> Node:
-    analyser = QueryAnalyser(catalog, StatementText(text, Position(1, 1)))
+def _checked(text: str, entry: QueryEntry, catalog: Catalog) -> Node:
+    """The plan of a text that stands where that of the query does: faults name their places."""
+    analyser = QueryAnalyser(catalog, StatementText(text, entry.position))
     return analyser.whole(_syntax(text).query)
 
 

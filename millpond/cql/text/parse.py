@@ -66,9 +66,10 @@ def _begins_query(cursor: Cursor) -> bool:
 
 
 def _bare_query(cursor: Cursor) -> CreateQueryStatement:
+    offset = cursor.offset
     query, text = cursor.query()
     sink = cursor.connector("the name of a sink") if cursor.accept("INTO") else None
-    return CreateQueryStatement(None, query, text, sink=sink)
+    return CreateQueryStatement(None, query, text, offset, sink=sink)
 
 
 def _create(cursor: Cursor) -> StatementSyntax:

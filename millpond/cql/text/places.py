@@ -54,6 +54,18 @@ def offset_of(node: exp.Expr) -> int | None:
     return None
 
 
+def offset_at(text: str, start: Position, position: Position) -> int:
+    """The offset in ``text``, which itself begins at ``start``, of a position.
+
+    >>> offset_at("SELECT *\\nFROM x", Position(3, 5), Position(4, 6))
+    14
+    """
+    lines = position.line - start.line
+    if lines == 0:
+        return position.column - start.column
+    return sum(map(len, text.splitlines(keepends=True)[:lines])) + position.column - 1
+
+
 def position_at(text: str, start: Position, offset: int) -> Position:
     """The position of ``offset`` in ``text``, which itself begins at ``start``.
 

@@ -99,6 +99,8 @@ class CreateQueryStatement:
     name: Name | None
     query: exp.Expr
     text: str
+    offset: int
+    """Where its text begins."""
     weight: float = 1.0
     active: bool = True
     sink: ConnectorCall | None = None
