@@ -17,7 +17,9 @@ def die(engine: Engine) -> None:
     if engine.has_runtime:
         engine.runtime.cancel()
         engine.runtime._processors.close()
-    engine.journal._log = None
+    log, engine.journal._log = engine.journal._log, None
+    if log is not None:
+        os.close(log._file)
     lock, engine.store._lock = engine.store._lock, None
     if lock is not None:
         os.close(lock)

@@ -147,7 +147,9 @@ class _Counted(io.RawIOBase):
         """Whether a pipe goes on, and does not pause."""
         if not self._is_live:
             return True
-        return bool(select.select([self._raw.fileno()], [], [], PAUSE_SECONDS)[0])
+        waiting = select.poll()  # which takes files of any number, unlike select
+        waiting.register(self._raw.fileno(), select.POLLIN | select.POLLHUP)
+        return bool(waiting.poll(1000 * PAUSE_SECONDS))
 
 
 def is_pipe(file: Path) -> bool:
