@@ -284,6 +284,7 @@ LINES = f"SELECT k, v\n FROM S [RANGE 5]\n WHERE {2**62} * v > 1"
     [
         ("CREATE QUERY q ON ERROR SKIP AS {}", FAILING),
         ("CREATE QUERY q\n  ON ERROR SKIP\nAS {}", LINES),
+        ("CREATE QUERY q /* a\u2028b\fc */\n  ON ERROR SKIP\nAS {}", LINES),
         (f"CREATE QUERY q ON ERROR SKIP /* was {FAILING} */ AS {{}}", FAILING),
     ],
 )

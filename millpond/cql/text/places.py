@@ -63,7 +63,7 @@ def offset_at(text: str, start: Position, position: Position) -> int:
     lines = position.line - start.line
     if lines == 0:
         return position.column - start.column
-    return sum(map(len, text.splitlines(keepends=True)[:lines])) + position.column - 1
+    return sum(len(line) + 1 for line in text.split("\n")[:lines]) + position.column - 1
 
 
 def position_at(text: str, start: Position, offset: int) -> Position:
