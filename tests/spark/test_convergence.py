@@ -17,7 +17,7 @@ from tests.ways import Way
 
 pytestmark = pytest.mark.spark
 
-TESTS, CASES = 6, 8
+TESTS, CASES = 10, 8
 ON_EXECUTORS_EVERY = 20
 
 
