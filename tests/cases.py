@@ -6,6 +6,7 @@ keeps it consistent. ``str(case)`` is a Python script that repeats it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -227,6 +228,29 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Alter:
+    """A window of a query gets another length, when the query has answered all it can.
+
+    An engine whose operators have not come equally far may refuse it.
+    """
+
+    query: str
+    change: str
+    """What follows WINDOW OF."""
+    text: str
+    """The query as it is then."""
+
+    def call(self, case):
+        """The call on the engine, which has nothing to do just then."""
+        return "execute", (f"ALTER QUERY {self.query} SET WINDOW OF {self.change}",)
+
+    def happen(self, history):
+        """What it does."""
+        history.run()
+        history.alter(self.query, self.text)
+
+
+@dataclass(frozen=True)
 class Case:
     """One database, its queries, and one schedule."""
 
@@ -264,6 +288,11 @@ class Case:
         return [action.query for action in self.schedule if isinstance(action, Register)]
 
     @property
+    def altered(self):
+        """The queries that are altered while data flows."""
+        return [action.query for action in self.schedule if isinstance(action, Alter)]
+
+    @property
     def dropped(self):
         """The queries that are dropped while data flows."""
         return [action.query for action in self.schedule if isinstance(action, Drop)]
@@ -289,18 +318,32 @@ class Case:
     def expected(self, query):
         """What the reference evaluator says a query's output is, if it is never dropped."""
         policy = "skip" if query in self.skipping else "stop"
-        return reference.evaluate(self.queries[query], *self.reference_arguments(query), policy)
+        lives = self.history.lives_of(query)
+        return reference.evaluate_lives(
+            [(since, text, self._arguments(missed)) for since, text, missed in lives], policy
+        )
 
     def left_out(self, query):
         """What the reference evaluator says a query with ON ERROR SKIP leaves out."""
         return reference.left_out(self.queries[query], *self.reference_arguments(query))
 
     def reference_arguments(self, query=None):
-        """The arguments of ``reference.evaluate`` after the text."""
-        elements, changes = self.history.seen_by(query)
+        """The arguments of ``reference.evaluate`` after the text, as it is at last."""
+        return self._arguments(self.history.missed_by(query))
+
+    def _arguments(self, missed):
+        """The same for a query for which some is over."""
+        elements, changes = self.history.seen_without(missed)
         streams = {s.name: (s.schema, elements[s.name]) for s in self.streams}
         relations = {r.name: (r.schema, changes[r.name]) for r in self.relations}
         return streams, relations, self.views, self.tick_microseconds
+
+    def inputs_of(self, text):
+        """The streams and relations that a query reads, itself or by views."""
+        words = set(re.findall(r"\w+", text))
+        inside = (self.inputs_of(each) for name, each in self.views.items() if name in words)
+        named = {each.name for each in self.streams + self.relations} & words
+        return named.union(*inside)
 
     def changes(self, relation):
         """The changes of a relation as (ts or None, +1 or -1, row)."""
@@ -331,6 +374,8 @@ class Case:
         statements = self.ddl().splitlines() + self.query_ddl()
         lines += ['    e.execute("""', *("        " + s for s in statements), '    """)']
         for action in self.schedule:
+            if isinstance(action, Alter):
+                lines.append("    e.run_until_idle()")
             if isinstance(action, Drop):
                 lines.append(f"    print(e.results({action.query!r}).to_pylist())")
             method, arguments = action.call(self)

@@ -37,6 +37,8 @@ class History:
         self.last_change = dict.fromkeys(self.changes, BEGINNING)
         self.missed = {}
         """For each late-comer what had been promised when it was registered."""
+        self.ended, self.latest = {}, {}
+        """For each altered query its texts of before and the present one, as ``lives_of`` says."""
         for action in case.schedule:
             action.happen(self)
 
@@ -98,14 +100,36 @@ class History:
             last = NOTHING if start == "BEGINNING" else int(start) - 1
             self.missed[query] |= dict.fromkeys(self.arrivals, last)
 
+    def alter(self, query, text):
+        """A query that has answered all it can goes on as another one from that time on."""
+        answered = min(self.promised[name] for name in self.case.inputs_of(text))
+        (since, before), missed = self.begun(query), self.missed_by(query)
+        if answered >= BEGINNING:
+            self.ended.setdefault(query, []).append((since, before, missed))
+            since = answered
+        self.latest[query] = since, text
+        over = {name: max(missed[name], answered) for name in self.arrivals}
+        self.missed[query] = self.promised | over
+
     # What a query sees.
 
-    def seen_by(self, query):
+    def missed_by(self, query):
+        """What is over for a query: what had been promised when it began."""
+        return self.missed.get(query, dict.fromkeys(self.promised, NOTHING))
+
+    def lives_of(self, query):
+        """[(since when, text, what it has missed)] of a query, in order of time."""
+        return [*self.ended.get(query, ()), (*self.begun(query), self.missed_by(query))]
+
+    def begun(self, query):
+        """(since when, text) of a query as it is now."""
+        return self.latest.get(query, (None, self.case.queries[query]))
+
+    def seen_without(self, missed):
         """({stream: elements}, {relation: changes}): late-comers see what is not promised yet.
 
         What relations hold by then, holds for them from the beginning.
         """
-        missed = self.missed.get(query, dict.fromkeys(self.promised, NOTHING))
         streams = {
             stream.name: [e for e in self.admitted(stream)[0] if e[0] > missed[stream.name]]
             for stream in self.case.streams

@@ -11,7 +11,7 @@ from tests import reference
 from tests.cases import Drop, Register, Run
 from tests.generator import MOST_WORK, random_case
 from tests.reference_values import AggregateOverflowError
-from tests.siblings import declared, drawn_start, keeping, with_other_constants
+from tests.siblings import declared, drawn_start, keeping, with_alterations, with_other_constants
 
 WINDOWS = ("[NOW]", "[RANGE 1]", "[RANGE 3]", "[RANGE 3]", "[ROWS 1]", "[ROWS 3]")
 RARE = ("[UNBOUNDED]", "[RANGE 4 SLIDE 2]", "[ROWS 4 SLIDE 2]", "[PARTITION BY {key} ROWS 2]")
@@ -23,7 +23,8 @@ def late_case(seed, most=6):
     case = random_case(rng, rng.randint(1, 2), title=f"late-comers, seed {seed}")
     passing = {f"p{i}": telling(rng, case) for i in range(rng.randint(1, 2))}
     case = replace(case, queries=case.queries | {k: t for k, t in passing.items() if t})
-    return with_repetitions(rng, case, rng.randint(1, most))
+    case = with_repetitions(rng, case, rng.randint(1, most))
+    return with_alterations(rng, case) if rng.random() < 0.5 else case
 
 
 def with_repetitions(rng, case, count):

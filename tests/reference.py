@@ -50,6 +50,24 @@ def evaluate(
     return listed(output)
 
 
+def evaluate_lives(lives, on_error="stop"):
+    """The output of a query whose text changed: [(since, text, the arguments after it)].
+
+    Up to the time since which a text is the query's the answer is that of the one before. What that
+    held is taken out then, and what the new one holds by then is put in.
+    """
+    output = Counter()
+    ends = [since for since, _, _ in lives[1:]] + [math.inf]
+    for (since, text, arguments), end in zip(lives, ends, strict=True):
+        is_kept = end == math.inf or Database(*arguments, "skip").top_level(text).is_stream
+        for ts, weight, row in evaluate(text, *arguments, on_error):
+            at = max(BEGINNING if each is None else each for each in (since, ts))
+            if at <= end:
+                output[at, row] += weight
+                output[end, row] -= 0 if is_kept else weight
+    return listed({key: weight for key, weight in output.items() if weight})
+
+
 def left_out(
     query_text, streams, relations=None, views=None, tick_microseconds=1, most_work=math.inf
 ):

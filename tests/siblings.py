@@ -12,7 +12,7 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.text.split import split_statements
 from millpond.errors import MillpondError, Position
 from tests import reference
-from tests.cases import Drop, Push, Register, literal
+from tests.cases import Alter, Drop, Push, Register, Run, literal
 from tests.generator import MOST_WORK, random_case
 from tests.history import ticks
 from tests.query_generator import DATES, STRINGS, TIMESTAMPS
@@ -28,6 +28,11 @@ PATTERNS = ("%", "a%", "_b", "%b%", "", "a", "\\%")
 WINDOWS = ("", "[UNBOUNDED]", "[NOW]", "[RANGE 4]", "[RANGE 1]", "[RANGE 9 SLIDE 2]", "[ROWS 3]")
 WINDOW = re.compile(r"\[[^\]]*\]")
 LENGTH = re.compile(r"\b(RANGE|ROWS) \d+")
+ALTERABLE = re.compile(
+    r"(?P<name>\w+) \[(?:PARTITION BY [^\]]*? )?"
+    r"(?P<kind>RANGE|ROWS) (?P<length>\d+)(?=\]| SLIDE| WHERE)"
+)
+"""A window whose length can be another one, with what stands before it in FROM."""
 
 SAMPLED = re.compile(r"\bFROM S\d s\b( \[[^\]]*\])?")
 RATES = (0.001, 20, 40, 40.5, 60, 100)
@@ -42,7 +47,8 @@ def sharing_case(seed, most=50, plain=0.5):
     case = random_case(rng, rng.randint(1, 4), title=f"sharing, seed {seed}")
     if rng.random() < plain:
         case = with_plain_queries(rng, case)
-    return with_siblings(rng, case, min(most, rng.choice([1, 3, 6, 6, 12, most])))
+    case = with_siblings(rng, case, min(most, rng.choice([1, 3, 6, 6, 12, most])))
+    return with_alterations(rng, case)
 
 
 def with_plain_queries(rng, case):
@@ -156,6 +162,54 @@ def with_siblings(rng, case, count):
         if rng.random() < 0.3:
             schedule.insert(rng.randint(first + 1, len(schedule) + 1), Drop(name))
     return replace(case, queries=case.queries | texts, schedule=tuple(schedule))
+
+
+def with_alterations(rng, case, share=0.25):
+    """The case with other lengths for windows of some of its queries, at any time."""
+    texts, schedule = dict(case.queries), list(case.schedule)
+    for name in case.queries:
+        while rng.random() < share:
+            change = drawn_change(rng, case, texts[name], name in case.skipping)
+            if change is None:
+                break
+            first = place_of(schedule, Register, name, -1) + 1
+            first = max(first, 1 + place_of(schedule, Alter, name, -1))
+            last = place_of(schedule, Drop, name, len(schedule))
+            if last < len(schedule):
+                schedule.insert(last, Run())  # so that what it begins with is put out
+            texts[name] = change[1]
+            schedule.insert(rng.randint(first, max(first, last)), Alter(name, *change))
+    return case.with_schedule(schedule)
+
+
+def place_of(schedule, kind, query, otherwise):
+    """Where in a schedule something of this kind happens to a query last."""
+    places = [
+        place
+        for place, action in enumerate(schedule)
+        if isinstance(action, kind) and action.query == query
+    ]
+    return places[-1] if places else otherwise
+
+
+def drawn_change(rng, case, text, skips):
+    """(what follows WINDOW OF, the text with it); None if no draw makes sense."""
+    catalog, found = declared(case), list(ALTERABLE.finditer(text))
+    if not found:
+        return None
+    window = rng.choice(found)
+    length = str(rng.randint(0 if window["kind"] == "RANGE" else 1, 6))
+    other = text[: window.start("length")] + length + text[window.end("length") :]
+    change = f"{window['name']} = {window['kind']} {length}"
+    try:
+        create = check_statement(f"CREATE QUERY altered AS {text}", Position(1, 1), catalog)
+        apply(create.action, catalog)
+        check_statement(f"ALTER QUERY altered SET WINDOW OF {change}", Position(1, 1), catalog)
+        policy = "skip" if skips else "stop"
+        reference.evaluate(other, *case.reference_arguments(), policy, MOST_WORK)
+    except (MillpondError, reference.TooMuchWorkError, AggregateOverflowError, ValueError):
+        return None
+    return change, other
 
 
 def keeping(case):

@@ -43,7 +43,7 @@ def run_group(spark, names, answers):
         skipping=frozenset(f"q{name}" for name in names if FIXTURES[name].case.skipping),
     )
     with Engine(spark=spark, settings={"strategy": case.strategy}) as engine:
-        results, late = drive(engine, case)
+        results, late, _ = drive(engine, case)
         for name in names:
             columns = tuple(engine.results(f"q{name}").column_names[2:])
             aside = aside_of(engine.left_out(f"q{name}"))

@@ -110,10 +110,10 @@ def test_other_queries_do_not_matter(spark, seed):
     """The reference knows one query at a time; alone, each gives what it gave in company."""
     case = seeded_case(seed, 4)
     with Engine(spark=spark) as engine:
-        together, _ = drive(engine, case)
+        together, _, _ = drive(engine, case)
     for name in case.queries:
         with Engine(spark=spark) as engine:
-            alone, _ = drive(engine, case.only(name))
+            alone, _, _ = drive(engine, case.only(name))
         assert not difference(together[name], alone[name]), str(case.only(name))
 
 

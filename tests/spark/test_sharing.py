@@ -59,10 +59,10 @@ def sampled_alike(spark, seed, driver_rows):
     case = with_samples(random.Random(seed), replace(case, strategy="fifo"))
     way = replace(Way(seed), driver_rows=driver_rows)
     with replace(way, sharing="off").engines(spark)({}) as engine:
-        wanted, _ = drive(engine, case)
+        wanted, _, _ = drive(engine, case)
     way = replace(way, store=("memory", "dying")[seed % 2], sharing=("on", "auto")[seed // 2 % 2])
     with way.engines(spark)({}) as engine:
-        found, _ = drive(engine, case)
+        found, _, _ = drive(engine, case)
         labels = [operator.label() for operator in engine.graph.operators.values()]
     for name, answer in wanted.items():
         assert not difference(answer, found[name]), f"{name} of {case}"
