@@ -4,7 +4,8 @@ Operators with an edge between them that has no queue are one virtual operator. 
 before a strategy's. Where nobody has said anything there is a queue where work divides: none behind
 selections and projections, which are quicker done with whatever reads them, and none in a chain of
 operators that divide their rows by the same keys, nor before the output of what has one reader.
-Shapes of queries that are matched with the same pages are one virtual operator, some tens of them.
+Shapes of queries that are matched with the same pages are one virtual operator, some tens of them,
+and so is what the executors do with the same pages: a job costs much whatever is done in it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MOST_SHAPES = 32
 
 
 class Room:
-    """The virtual operators of shapes that have room for more, by what they read.
+    """The virtual operators that have room for more shapes, by what they read.
 
     A shape that comes later finds its place by them, whatever else there is.
     """
@@ -102,16 +103,24 @@ class QueuePlacement:
         apart = {name for name, _ in self.by_hand.items() ^ other.by_hand.items()}
         return apart | {edge[0] for edge, _ in self.chosen.items() ^ other.chosen.items()}
 
-    def beside(self, graph: Graph, groups: Iterable[Members], room: Room) -> list[Members]:
+    def beside(
+        self,
+        graph: Graph,
+        groups: Iterable[Members],
+        room: Room,
+        is_quick: Callable[[str], bool] = lambda operator: False,
+    ) -> list[Members]:
         """Some virtual operators, those of shapes with the same inputs put together.
 
-        What they read and pass on they read and pass on once. A strategy that has chosen where
-        queues stand has chosen which operators wait for one another.
+        And those with a first operator that is known to be done quickly on the executors. What they
+        read and pass on they read and pass on once. A strategy that has chosen where queues stand
+        has chosen which operators wait for one another.
         """
         found: list[Members] = []
         by_inputs: dict[frozenset[str], list[Members]] = {}
         for group in groups:
-            inputs = None if self.chosen else _inputs_of_shape(graph, group)
+            is_one = isinstance(graph.operators[group[0]], MatchOperator) or is_quick(group[0])
+            inputs = None if self.chosen or not is_one else _inputs_of(graph, group)
             if inputs is None:
                 found.append(group)
             else:
@@ -138,11 +147,8 @@ def _are_one(graph: Graph, edge: Edge) -> bool:
     return not others and (isinstance(reader, OutputOperator) or stays_divided(producer, reader))
 
 
-def _inputs_of_shape(graph: Graph, group: Members) -> frozenset[str] | None:
-    """The streams and relations that a virtual operator matches with constants, and reads beside;
-    None if it does not, or reads other operators."""
-    if not isinstance(graph.operators[group[0]], MatchOperator):
-        return None
+def _inputs_of(graph: Graph, group: Members) -> frozenset[str] | None:
+    """The streams and relations that a virtual operator reads; None if it reads other operators."""
     queues = {queue for each in group for queue in graph.queues_of(each)} - set(group)
     return None if queues & graph.operators.keys() else frozenset(queues)
 

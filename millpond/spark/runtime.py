@@ -44,7 +44,7 @@ from millpond.spark.pools import pool_of
 from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
-from millpond.spark.steps import Step
+from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.spark.units import Unit, Units, UnitStep
 from millpond.storage.backlog import Backlog
@@ -68,6 +68,10 @@ AT_ONCE_SECONDS = 0.02
 
 AT_ONCE = "at once"
 """The tag of such a step, which starts no jobs."""
+
+QUICK_SECONDS = 0.25
+"""What takes the executors less is done in one job with others that read the same pages: most of it
+is the job itself. What takes longer holds nobody up."""
 
 STATISTICS_SECONDS, TELLING_SHARE = 1.0, 0.005
 """How often strategies are told the measured costs and selectivities: but seldom enough for them to
@@ -158,6 +162,8 @@ class SparkRuntime:
         self._changed_now = lock.condition()
         self._placement = QueuePlacement()
         self._room = Room()
+        self._quick: set[str] = set()
+        """The operators that the executors were seen to do quickly: a job does several."""
         self._is_regrouped = True
         """Whether the units that are wanted are those of the present graph and placement."""
         self._under_way: dict[str, deque[UnitStep]] = {}
@@ -249,6 +255,7 @@ class SparkRuntime:
             self.queues.pop(identity).close()
             self.backlog.forget(identity)
             del self.statistics[identity]
+            self._quick.discard(identity)
             self._changed.discard(identity)
         self.cutting.forget()
         for name in read & self.queues.keys():
@@ -381,7 +388,8 @@ class SparkRuntime:
         queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         named = [tuple(map(name_of, sorted(group))) for group in found]
-        return self._placement.beside(self._graph, named, self._room_beside(among))
+        room = self._room_beside(among)
+        return self._placement.beside(self._graph, named, room, self._quick.__contains__)
 
     def _room_beside(self, among: Collection[str] | None) -> Room:
         """The units of shapes that those ``among`` some may be put to."""
@@ -674,12 +682,22 @@ class SparkRuntime:
         if outcome.output is not None and outcome.output is not step.published:
             outcome.output.free()
         self.statistics[identity].record(step.rows, outcome)
+        self._notice_if_quick(identity, outcome)
         self.tally.record(step.rows, self.statistics[identity].input_bytes, outcome)
         now = time.monotonic()
         if now - self._told > max(STATISTICS_SECONDS, self._telling_seconds / TELLING_SHARE):
             self._told = now
             self._version += 1
         self._touch(identity)
+
+    def _notice_if_quick(self, identity: str, outcome: Outcome) -> None:
+        """An operator that the executors do quickly, but for the first time, may join others."""
+        steps = self.statistics[identity].tally.executor_steps
+        is_far = outcome.place == EXECUTORS and steps > 1
+        if is_far and outcome.seconds < QUICK_SECONDS and identity not in self._quick:
+            self._quick.add(identity)
+            self.units.unsettled.add(identity)
+            self._is_regrouped = False
 
     def _repeat(self, step: UnitStep) -> None:
         """Spark has died: it is started again, and the step executed again."""
