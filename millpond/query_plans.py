@@ -9,6 +9,7 @@ from millpond.analysis import analysed
 from millpond.beginnings import refuse_what_is_gone, told_merge, told_start
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
+from millpond.estimates import Measured
 from millpond.planned import QueryPlans
 from millpond.planning.containment import contain
 from millpond.planning.convergence import foreseen, settle
@@ -70,7 +71,8 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
         f"adds no operator: {len(group.queries):,} queries of this shape run already, as "
         f"{group.name}; it is one row of constants more: {constants}"
     )
-    return f"{engine.graph.describe(there, there)}\n{told}"
+    cost = Measured(engine).cost_of_row(there, len(group.queries))
+    return "\n".join([engine.graph.describe(there, there), told, *([cost] if cost else [])])
 
 
 def _explained_alone(engine: Engine, entry: QueryEntry, plan: Node, epoch: int) -> str:
@@ -94,12 +96,14 @@ def _explained(
     trial, running = engine.graph.copy(), set(engine.graph.operators)
     output = trial.add_query(name, plan, epoch, apart=apart)
     lines = [trial.describe(trial.upstream(output), running)]
+    new = sorted(trial.operators.keys() - running, key=number_of)
+    cost = Measured(engine).cost_of_new(trial, new)
+    lines += [cost] if cost else []
     if engine.settings.sharing == "off":
-        return lines[0]
+        return "\n".join(lines)
     since = engine.inputs.since_of(epoch) if streams is None else streams
     copies = {f"relation:{key}@{epoch}": r for key, r in engine.inputs.relations.items()}
     since = since | {copy: each.queue.heartbeat for copy, each in copies.items()}
-    new = sorted(trial.operators.keys() - running, key=number_of)
     for each in new:
         settle(trial, each, since)
     lines += [
