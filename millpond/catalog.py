@@ -11,6 +11,7 @@ from typing import Any, Union
 
 from millpond.errors import Position, StateError
 from millpond.schema import Schema
+from millpond.spelling import suggestion
 from millpond.user_function import UserFunction
 
 ASIDE = "#left_out"
@@ -144,8 +145,8 @@ class Catalog:
         """Forgets a name."""
         entry = self.entries.pop(name.lower(), None)
         if entry is None:
-            known = ", ".join(sorted(e.name for e in self.entries.values())) or "nothing yet"
-            raise StateError(f'nothing is called "{name}"; known: {known}')
+            known = (each.name for each in self.entries.values())
+            raise StateError(f'nothing is called "{name}"{suggestion(name, known)}')
         number = name[1:]
         if name[:1] in "qQ" and number.isascii() and number.isdigit():
             self._unnamed = max(1, min(self._unnamed, int(number)))

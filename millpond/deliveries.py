@@ -22,6 +22,7 @@ from millpond.group_results import GroupLog, PartOfPage
 from millpond.interruption import WholeLock
 from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.settings import Keeping
+from millpond.spelling import suggestion
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
@@ -104,8 +105,8 @@ class Deliveries:
         key = as_text(query, "a name").lower()
         if key not in self._logs:
             names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
-            known = ", ".join(name for name in names if not name.endswith(ASIDE)) or "none"
-            raise StateError(f'no query "{query}"; known: {known}')
+            known = (name for name in names if not name.endswith(ASIDE))
+            raise StateError(f'no query "{query}"{suggestion(query, known)}')
         return self._logs[key]
 
     def aside(self, query: str) -> ResultLog | None:

@@ -17,6 +17,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.latency import LatencyRecord
 from millpond.results import ResultLog
+from millpond.settings import Keeping
 from millpond.storage.pages import Page
 
 
@@ -132,6 +133,8 @@ class GroupLog(ResultLog):
     """How many queries belong to the group."""
     readers: dict[int, ResultLog] = field(default_factory=dict)
     """The queries of which somebody wants, or wanted, every page as it comes."""
+    elders: dict[int, ResultLog] = field(default_factory=dict)
+    """The queries of which results are kept from before they belonged to the group."""
     _counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     _holders: Counter[Page] = field(default_factory=Counter)
     """How many need each page: this log, and queries that have a part of it."""
@@ -173,6 +176,15 @@ class GroupLog(ResultLog):
             if rows:
                 log.pass_on(PartOfPage(self, page, number, rows))
                 yield log
+
+    def keep_to(self, keeping: Keeping) -> None:
+        """Lets the oldest results go, also those of its queries from before."""
+        super().keep_to(keeping)
+        for number, log in list(self.elders.items()):
+            if log.share is not None:
+                log.keep_to(keeping)
+            if log.share is None or not log.kept:
+                del self.elders[number]
 
     def parts(self, number: int) -> Iterator[PartOfPage]:
         """A query's parts of the pages that are kept."""
@@ -291,3 +303,7 @@ class Part:
     def read_by(self, log: ResultLog) -> None:
         """From now on pages are handed on as they come."""
         self.log.readers[self.number] = log
+
+    def followed_by(self, log: ResultLog) -> None:
+        """The log has results of before."""
+        self.log.elders[self.number] = log

@@ -47,9 +47,9 @@ def succession(engine: Engine, entry: QueryEntry, changed: QueryEntry) -> Succes
         node = what_remembers(plan)
         if node is not None:
             raise _refusal(changed, f"{node.label()} keeps what came before, judged by the old one")
-    since, _ = read_until(engine, changed, epoch)
+    since, answered = read_until(engine, changed, epoch)
     if since is None:
-        raise _refusal(changed, "its operators have not come equally far; wait until they have")
+        raise _refusal(changed, uneven(engine, changed, answered))
     return Succession(plans, has_others=True, since=since)
 
 
@@ -89,10 +89,24 @@ def read_until(engine: Engine, entry: QueryEntry, epoch: int) -> tuple[dict[str,
             return None, answered
     member = queries.groups.membership(entry.name)
     since = engine.inputs.since_of(epoch) | (member["since"] if member else {})
-    nodes = entry.plan.walk_into_subqueries()
-    scans = {f"stream:{node.name.lower()}" for node in nodes if isinstance(node, StreamScan)}
-    read = {queue: max(answered, since.get(queue, answered)) for queue in sorted(scans)}
+    scans = sorted(_streams(entry))
+    read = {queue: max(answered, since.get(queue, answered)) for queue in scans}
     return read, answered
+
+
+def uneven(engine: Engine, entry: QueryEntry, answered: int) -> str:
+    """Why a query has read more than it has answered: which streams it waits for."""
+    queues = engine.inputs.queues
+    behind = [name for name in sorted(_streams(entry)) if queues[name].heartbeat <= answered]
+    names = ", ".join(name.removeprefix("stream:") for name in behind)
+    waits = f", as nothing more has come of {names}" if names else ""
+    return f"its operators have not come equally far{waits}; wait until they have"
+
+
+def _streams(entry: QueryEntry) -> set[str]:
+    """The queues of the streams that a query reads."""
+    nodes = entry.plan.walk_into_subqueries()
+    return {f"stream:{node.name.lower()}" for node in nodes if isinstance(node, StreamScan)}
 
 
 def _refusal(entry: QueryEntry, reason: str) -> StateError:

@@ -64,7 +64,8 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
     lifted, group = shapes.lifted(name), groups.get(name)
     constants = ", ".join(map(str, lifted.constants))
     if group is None:
-        told = f"the second query of its shape: a group is founded, with the constants {constants}"
+        which = "of its shape" + (", of those that came while data flowed" if epoch else "")
+        told = f"the second query {which}: a group is founded, with the constants {constants}"
         return f"{_explained(engine, name, lifted.plan, epoch)}\n{told}"
     there = engine.graph.upstream(group.output)
     told = (

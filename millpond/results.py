@@ -70,6 +70,10 @@ class Share(Protocol):
         """From now on pages are handed on as they come."""
         ...
 
+    def followed_by(self, log: ResultLog) -> None:
+        """What the query had put out before goes as the group puts more out for it."""
+        ...
+
 
 @dataclass(eq=False)
 class Subscriber:
@@ -166,6 +170,7 @@ class ResultLog:
     def join(self, share: Share) -> None:
         """From now on a group puts its results out, with those of others."""
         self.share = share
+        self._keep(self.kept)
         if self.is_read:
             share.read_by(self)
 
@@ -197,6 +202,8 @@ class ResultLog:
 
     def _keep(self, pages: list[Page]) -> None:
         self.kept, self._kept_rows = pages, sum(page.rows for page in pages)
+        if pages and self.share is not None:
+            self.share.followed_by(self)
 
     @property
     def pages(self) -> list[Page]:
@@ -297,7 +304,8 @@ class ResultLog:
         """Lets the oldest results go that are more than are to be kept, page by page."""
         over = 0
         if keeping.rows is not None:
-            rows, most = self._kept_rows, keeping.rows * self.queries
+            later = 0 if self.share is None else self.share.rows
+            rows, most = self._kept_rows + later, keeping.rows * self.queries
             while over < len(self.kept) and rows - self.kept[over].rows >= most:
                 rows, over = rows - self.kept[over].rows, over + 1
         elif keeping.seconds is not None:

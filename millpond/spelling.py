@@ -15,8 +15,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     ('; did you mean "bids"? known: bids, persons', '; known: none')
     """
     names = sorted(dict.fromkeys(known), key=str.lower)
-    listed = ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
-    return f"{nearest(name, names) or ';'} known: {listed or 'none'}"
+    return f"{nearest(name, names) or ';'} known: {listed(names) or 'none'}"
+
+
+def listed(names: list[str]) -> str:
+    """Some names, not more than one likes to read.
+
+    >>> listed(["a", "b"]), listed([str(i) for i in range(100)])[-9:]
+    ('a, b', '28, 29, …')
+    """
+    return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

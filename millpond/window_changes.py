@@ -16,7 +16,7 @@ from millpond.errors import StateError
 from millpond.kernels.columns import integers
 from millpond.kernels.results import summed
 from millpond.planned import QueryPlans, planned
-from millpond.policy_changes import has_answered, read_until
+from millpond.policy_changes import has_answered, read_until, uneven
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING
 from millpond.storage.pages import concatenated
@@ -52,7 +52,7 @@ def renewal(engine: Engine, entry: QueryEntry, changed: QueryEntry) -> Renewal |
         return Renewal(plans, epoch, {}, BEGINNING - 1)
     since, answered = read_until(engine, entry, epoch)
     if since is None:
-        raise _refusal(entry, "its operators have not come equally far; wait until they have")
+        raise _refusal(entry, uneven(engine, entry, answered))
     is_known = engine.journal.is_replaying or engine.deliveries.of(entry.name).is_whole
     if not (entry.plan.is_stream or is_known):
         raise _refusal(

@@ -20,6 +20,7 @@ from millpond.cql.node import Node
 from millpond.cql.statements import Action, AlterQuery, AlterStream, Create, Drop, SetOption
 from millpond.errors import StateError
 from millpond.settings import Settings
+from millpond.spelling import listed, suggestion
 
 
 def apply(action: Action, catalog: Catalog) -> None:
@@ -59,14 +60,14 @@ def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
     """Why a name cannot be dropped, or the empty string."""
     entry = catalog.get(name)
     if entry is None:
-        known = ", ".join(sorted(e.name for e in catalog.of_kind(KINDS[kind]))) or "none"
-        return f'no {kind} "{name}"; known: {known}'
+        known = (each.name for each in catalog.of_kind(KINDS[kind]))
+        return f'no {kind} "{name}"{suggestion(name, known)}'
     if not isinstance(entry, KINDS[kind]):
         return f'"{entry.name}" is a {kind_of(entry)}; write DROP {kind_of(entry).upper()}'
     is_read = isinstance(entry, StreamEntry | RelationEntry)
     users = users_of(entry.name, catalog) if is_read else ()
     if users:
-        return f'"{entry.name}" is still used by {", ".join(users)}; DROP these first'
+        return f'"{entry.name}" is still used by {listed(users)}; DROP these first'
     return ""
 
 

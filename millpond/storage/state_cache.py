@@ -47,6 +47,7 @@ class _Held:
 class _Waiting:
     """The rows of a delta written here: all of them, and those of its last version."""
 
+    name: BucketName
     before: int
     rows: pa.Table
     changes: pa.Table
@@ -115,7 +116,7 @@ class StateCache:
         size = write_delta(Path(name.store) / path, rows)
         count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
         with self._lock:
-            self._waiting[path] = _Waiting(version.number, rows, changes, count)
+            self._waiting[path] = _Waiting(name, version.number, rows, changes, count)
             self._waiting_bytes += count
             self._shrink()
         end = form.last_end(rows)
@@ -130,10 +131,16 @@ class StateCache:
 
     def forget(self, store: str, operator: str | None = None) -> None:
         """Drops what is held of an operator, or of a whole store."""
+
+        def is_meant(name: BucketName) -> bool:
+            return name.store == store and operator in (None, name.operator)
+
         with self._lock:
-            for name in list(self._held):
-                if name.store == store and operator in (None, name.operator):
-                    self._held_bytes -= self._held.pop(name).bytes
+            for name in list(filter(is_meant, self._held)):
+                self._held_bytes -= self._held.pop(name).bytes
+            for path, waiting in list(self._waiting.items()):
+                if is_meant(waiting.name):
+                    self._waiting_bytes -= self._waiting.pop(path).bytes
 
     def _apply(self, name: BucketName, form: Form[State], held: _Held, delta: Delta) -> None:
         with self._lock:
