@@ -526,9 +526,12 @@ class Queries:
         return None if output is None else self.graph.epochs[output]
 
     def numbers_of(self, query: str) -> Numbers:
-        """The numbers of the joins of a query that runs, where they are not 0."""
+        """The numbers of the joins of a query that runs, where they are not 0, as those of groups
+        are."""
         output = self.outputs.get(query.lower())
-        return {} if output is None else Choice(self.graph.joins_in(output), []).data
+        if output is None or self.groups.of(query) is not None:
+            return {}
+        return Choice(self.graph.joins_in(output), []).data
 
     def log_of_output(self, identity: str) -> ResultLog | None:
         """The log of what an operator puts out, if that is what it does."""
