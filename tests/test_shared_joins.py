@@ -290,7 +290,7 @@ def test_who_is_activated_again_chooses_anew(tmp_path):
 
 
 SETS = 40
-"""Others are for make fuzz."""
+"""More of them take longer, and have found nothing else."""
 
 
 @pytest.mark.parametrize("number", range(4))
