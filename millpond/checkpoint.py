@@ -151,6 +151,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "member": engine.queries.groups.membership(each.name),
                 "is_late_alone": engine.queries.groups.is_late_alone(each.name),
                 "contained": engine.queries.containments.data(each.name.lower()),
+                "joined": engine.queries.numbers_of(each.name),
                 "begins": engine.queries.begins.get(each.name.lower()),
             }
 

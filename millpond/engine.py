@@ -181,9 +181,10 @@ class Engine:
             if self.queries.failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
             if not self.journal.is_replaying:
-                self.queries.chosen = {}
+                self.queries.chosen, self.queries.numbers = {}, {}
             self.queries.restart(entry)
-            self.journal.note("restart", name=entry.name, contained=self.queries.chosen)
+            chosen, numbers = self.queries.chosen, self.queries.numbers
+            self.journal.note("restart", name=entry.name, contained=chosen, joined=numbers)
             self.journal.flush()
 
     def failures(self) -> list[Failure]:

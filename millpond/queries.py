@@ -38,6 +38,7 @@ from millpond.policy_changes import Succession
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
+from millpond.shared_joins import Choice, Numbers, SharedJoins, joins_again
 from millpond.storage.pages import Page
 from millpond.templates import Templates
 from millpond.window_changes import Renewal, taken_back
@@ -45,6 +46,7 @@ from millpond.window_changes import Renewal, taken_back
 if TYPE_CHECKING:
     from millpond.engine import Engine
     from millpond.spark.runtime import SparkRuntime
+    from millpond.spark.statistics import Tally
     from millpond.spark.surroundings import Limits
 
 
@@ -68,6 +70,10 @@ class Queries:
         self.chosen: dict[str, Data] = {}
         """Which selections queries read that the present statement has begun; while what an earlier
         run did is done again, what they are to read."""
+        self.shared_joins = SharedJoins(self.graph, self._tally)
+        """Which joins queries share that stand alone."""
+        self.numbers: dict[str, Numbers] = {}
+        """The numbers of their joins, of the same queries as what is ``chosen``."""
         self.templates = Templates()
         """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
@@ -97,6 +103,7 @@ class Queries:
         member: Membership | None,
         is_late_alone: bool | None,
         contained: Data,
+        joined: Numbers,
         begins: int | None,
     ) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run.
@@ -114,6 +121,7 @@ class Queries:
             self._join_again(entry, plans, epoch, member)
         elif epoch is not None:
             chosen = chosen_again(plans.optimised, contained)
+            self.numbers = {entry.name.lower(): joined}
             known = None if is_late_alone is None else plans
             shapes = Shapes(known, epoch, bool(is_late_alone))
             self._stand_alone(entry, plans, shapes, chosen)
@@ -281,6 +289,18 @@ class Queries:
                     return Seen(tally.rows_out / tally.rows_taken, tally.rows_in / tally.steps)
         return None
 
+    def _tally(self, identity: str) -> Tally | None:
+        """What was measured of an operator."""
+        if self.started is None or identity not in self.started.statistics:
+            return None
+        return self.started.statistics[identity].tally
+
+    def joins(self, key: str, plan: Node) -> Choice:
+        """Which joins a query that begins now shares with others."""
+        if self._engine.journal.is_replaying:
+            return joins_again(plan, self.numbers.get(key, {}))
+        return self.shared_joins.choose(plan, self._engine.settings.sharing)
+
     def _bring_along(self, name: str, epoch: int) -> None:
         """Has queries that stood alone belong to a group that is about to be founded, where nobody
         can tell: they began with its operators and have put out nothing."""
@@ -315,14 +335,20 @@ class Queries:
     ) -> None:
         key, epoch = entry.name.lower(), shapes.epoch
         plan, apart = contain(plans.optimised, chosen or {})
-        begins = self.begins.get(key)
-        output = self.graph.add_query(entry.name, plan, epoch, apart=apart, begins=begins)
+        joins, begins = self.joins(key, plan), self.begins.get(key)
+        output = self.graph.add_query(
+            entry.name, plan, epoch, apart=apart, numbers=joins.numbers, begins=begins
+        )
         self.outputs[key] = output
         self.containments.add(key, plans.optimised, chosen or {})
         if chosen:
             self.chosen[key] = self.containments.data(key)
+        if joins.data:
+            self.numbers[key] = joins.data
         if plans.aside is not None and plans.optimised_aside is not None:
-            output = self.graph.add_query(plans.aside.name, plans.optimised_aside, epoch)
+            output = self.graph.add_query(
+                plans.aside.name, plans.optimised_aside, epoch, numbers=joins.numbers
+            )
             self.outputs[plans.aside.name.lower()] = output
         self.groups.stands_alone(key, shapes)
         self._begin(entry.name, entry.weight)
@@ -498,6 +524,14 @@ class Queries:
         """When a query began that runs."""
         output = self.outputs.get(query.lower())
         return None if output is None else self.graph.epochs[output]
+
+    def numbers_of(self, query: str) -> Numbers:
+        """The numbers of the joins of a query that runs, where they are not 0, as those of groups
+        are."""
+        output = self.outputs.get(query.lower())
+        if output is None or self.groups.of(query) is not None:
+            return {}
+        return Choice(self.graph.joins_in(output), []).data
 
     def log_of_output(self, identity: str) -> ResultLog | None:
         """The log of what an operator puts out, if that is what it does."""

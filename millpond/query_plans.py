@@ -54,9 +54,9 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
         start = told_start(engine, plan, entry.begins)
         streams = dict.fromkeys(engine.inputs.since_of(epoch), entry.begins - 1)
         told = f"begins {start}, with what its streams still hold; it runs by itself at first"
-        return f"{_explained(engine, entry.name, plan, epoch + 1, streams)}\n{told}"
+        return f"{_explained_alone(engine, entry, plan, epoch + 1, streams)}\n{told}"
     if entry.on_error == "skip":
-        return _explained(engine, entry.name, plan, epoch)
+        return _explained_alone(engine, entry, plan, epoch)
     shapes = groups.shapes(QueryPlans(entry), epoch, engine.inputs)
     name = groups.choose(shapes, engine.settings.sharing)
     if name is None:
@@ -76,13 +76,21 @@ def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
     return "\n".join([engine.graph.describe(there, there), told, *([cost] if cost else [])])
 
 
-def _explained_alone(engine: Engine, entry: QueryEntry, plan: Node, epoch: int) -> str:
-    """The same of one that stands alone; what its selections could read, and do."""
+def _explained_alone(
+    engine: Engine,
+    entry: QueryEntry,
+    plan: Node,
+    epoch: int,
+    streams: dict[str, int] | None = None,
+) -> str:
+    """The same of one that stands alone; what its selections could read, and do, and why joins that
+    run are not shared."""
     findings = engine.queries.contained(entry, plan)
     chosen = {each.selection: each.by.predicate for each in findings if each.is_read}
     contained, apart = contain(plan, chosen)
-    lines = [_explained(engine, entry.name, contained, epoch, apart=apart)]
-    return "\n".join([*lines, *(each.told for each in findings)])
+    joins = engine.queries.joins(entry.name.lower(), contained)
+    told = _explained(engine, entry.name, contained, epoch, streams, apart, joins.numbers)
+    return "\n".join([told, *(each.told for each in findings), *joins.reasons])
 
 
 def _explained(
@@ -92,10 +100,11 @@ def _explained(
     epoch: int,
     streams: dict[str, int] | None = None,
     apart: frozenset[Node] = frozenset(),
+    numbers: dict[Node, int] | None = None,
 ) -> str:
     """What adding a query would run, which parts of it run already, and which will be shared."""
     trial, running = engine.graph.copy(), set(engine.graph.operators)
-    output = trial.add_query(name, plan, epoch, apart=apart)
+    output = trial.add_query(name, plan, epoch, apart=apart, numbers=numbers)
     lines = [trial.describe(trial.upstream(output), running)]
     new = sorted(trial.operators.keys() - running, key=number_of)
     cost = Measured(engine).cost_of_new(trial, new)

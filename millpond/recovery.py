@@ -25,6 +25,7 @@ from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
 from millpond.results import ResultLog
+from millpond.shared_joins import Numbers
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
@@ -128,8 +129,10 @@ class Replay:
         changes_rows: bool,
         form: dict[str, str] | None = None,
         contained: dict[str, Data] | None = None,
+        joined: dict[str, Numbers] | None = None,
     ) -> None:
         self._engine.queries.chosen = contained or {}
+        self._engine.queries.numbers = joined or {}
         if changes_rows:  # its pages follow
             self._engine.memory.count(text)
         else:
@@ -157,8 +160,14 @@ class Replay:
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
 
-    def _restart(self, name: str, contained: dict[str, Data] | None = None) -> None:
+    def _restart(
+        self,
+        name: str,
+        contained: dict[str, Data] | None = None,
+        joined: dict[str, Numbers] | None = None,
+    ) -> None:
         self._engine.queries.chosen = contained or {}
+        self._engine.queries.numbers = joined or {}
         self._engine.restart(name)
 
     # -- inputs ----------------------------------------------------------------------------
@@ -274,13 +283,14 @@ class Replay:
         on_error: str,
         contained: Data,
         begins: int | None,
+        joined: Numbers | None = None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         altered: dict[str, Any] = {"weight": weight, "active": active, "on_error": on_error}
         try:
             entry = entry_again(self._engine, declared, **altered)
             self._engine.queries.register_again(
-                entry, declared, epoch, member, is_late_alone, contained, begins
+                entry, declared, epoch, member, is_late_alone, contained, joined or {}, begins
             )
         except StateError:
             raise _planned_otherwise(text) from None

@@ -329,7 +329,8 @@ class Settings:
         "auto",
         _one_of("auto", "on", "off"),
         "whether queries that differ in constants only run as one: from the second of them on, "
-        "from the first, or never; for queries to come",
+        "from the first, or never; whether equal joins do: unless they were seen to have uneven "
+        "readers, always, or never; for queries to come",
     )
     keep_results: Keeping = _option(  # noqa: RUF009 (a Keeping never changes)
         "keep_results",

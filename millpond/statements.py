@@ -115,7 +115,8 @@ class Statements:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         engine, queries = self._engine, self._engine.queries
         with engine.lock, self._at_rest(statement.action):
-            before, queries.begun, queries.chosen = engine.journal.length, [], {}
+            before, queries.begun = engine.journal.length, []
+            queries.chosen, queries.numbers = {}, {}
             if engine.catalog.functions:
                 for record in needs(functions_of(statement.action)):
                     engine.journal.note(**record)
@@ -127,7 +128,7 @@ class Statements:
                 raise
             if engine.journal.is_durable:
                 note["form"] = form_of(engine.graph, queries.begun)
-                note["contained"] = queries.chosen
+                note["contained"], note["joined"] = queries.chosen, queries.numbers
             engine.memory.done(statement)
             engine.journal.flush()
 

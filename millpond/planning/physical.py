@@ -34,6 +34,7 @@ from millpond.cql.kept import kept
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical, inputs_first, lines_of
 from millpond.errors import MillpondError, StateError
+from millpond.planning.joins import join_under, parents_of
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
@@ -169,12 +170,16 @@ def writes_tuples(fragment: Node) -> bool:
 
 @dataclass(frozen=True)
 class JoinOperator(Operator):
-    """The inner join of two relations; ``post`` is applied to each pair."""
+    """The inner join of two relations; ``post`` is applied to each pair.
+
+    Joins that are equal but for their ``number`` run apart from one another.
+    """
 
     left: Node
     right: Node
     condition: Expression | None
     post: Node
+    number: int = 0
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -185,7 +190,8 @@ class JoinOperator(Operator):
         return self.post.schema
 
     def label(self) -> str:
-        return "Join" + ("" if self.condition is None else f" ON {self.condition}")
+        on = "" if self.condition is None else f" ON {self.condition}"
+        return f"Join{on}" + (f" (apart, {self.number})" if self.number else "")
 
 
 @dataclass(frozen=True)
@@ -351,6 +357,10 @@ class Graph:
     pairs: int = 0
     """How many operators do what one that came before them does, with the same queues."""
     _twins: dict[Operator, list[str]] = field(default_factory=dict)
+    _made: dict[Node, dict[str, None]] = field(default_factory=dict)
+    """The operators that nodes of plans have become."""
+    _nodes: dict[str, dict[Node, None]] = field(default_factory=dict)
+    """The same the other way round."""
 
     def __post_init__(self) -> None:
         for (operator, _), identity in self._ids.items():
@@ -443,15 +453,16 @@ class Graph:
         epoch: int = 0,
         *,
         apart: frozenset[Node] = frozenset(),
+        numbers: Mapping[Node, int] | None = None,
         begins: int | None = None,
     ) -> str:
         """Adds the operators of an optimised plan; the id of its output operator.
 
         The plan may be that of a group of queries of one shape, and the name the group's.
-        Selections that are ``apart`` are operators of their own. ``begins``: when the changes of a
-        relation begin that had others before.
+        Selections that are ``apart`` are operators of their own. ``numbers`` has those of joins
+        that are not 0. ``begins``: when the changes of a relation begin that had others before.
         """
-        build = _Build(self, epoch, plan, name, apart)
+        build = _Build(self, epoch, plan, name, apart, numbers or {})
         if isinstance(plan, Arrivals):
             output = OutputOperator(build.fragment(plan.input), name, "arrivals")
         elif isinstance(plan, Moments):
@@ -477,6 +488,10 @@ class Graph:
         self.fragments.pop(identity, None)
         self.settled.pop(identity, None)
         self.counting.pop(identity, None)
+        for node in self._nodes.pop(identity, ()):
+            del self._made[node][identity]
+            if not self._made[node]:
+                del self._made[node]
         key = self.operators.pop(identity), self.epochs.pop(identity)
         if self._ids.get(key) == identity:  # a part that was cut off has none
             self._forget_form(identity, *key)
@@ -496,6 +511,27 @@ class Graph:
     def has(self, operator: Operator) -> bool:
         """Whether there is such an operator, whenever it began."""
         return operator in self._twins
+
+    # -- what plans have become --------------------------------------------------------------
+
+    def stems_from(self, identity: str, node: Node) -> None:
+        """A node of a plan has become an operator."""
+        self._made.setdefault(node, {})[identity] = None
+        self._nodes.setdefault(identity, {})[node] = None
+
+    def made_of(self, node: Node) -> list[str]:
+        """The operators that equal nodes of plans have become, the first one first."""
+        return sorted(self._made.get(node, ()), key=number_of)
+
+    def joins_in(self, identity: str) -> dict[Node, int]:
+        """The nodes that have become the joins an operator is or depends on; their numbers."""
+        joins = {each: self.operators[each] for each in self.upstream(identity)}
+        return {
+            node: operator.number
+            for each, operator in joins.items()
+            if isinstance(operator, JoinOperator)
+            for node in self._nodes.get(each, ())
+        }
 
     # -- operators that become one -----------------------------------------------------------
 
@@ -693,19 +729,24 @@ class _Build:
     """Cuts one plan into operators and the fragments between them, each node once."""
 
     def __init__(
-        self, graph: Graph, epoch: int, plan: Node, name: str, apart: frozenset[Node]
+        self,
+        graph: Graph,
+        epoch: int,
+        plan: Node,
+        name: str,
+        apart: frozenset[Node],
+        numbers: Mapping[Node, int],
     ) -> None:
         self._graph = graph
         self._apart = apart
+        self._numbers = numbers
         self._epoch = epoch
         self._name = name
-        self._parents: dict[Node, set[Node]] = {}
+        self._parents = parents_of(plan)
         self._fragments: dict[Node, Node] = {}
         self._sampled: set[Node] = set()
         """What is sampled: tuples are drawn by the name of the queue that is read."""
-        for node in dict.fromkeys(plan.walk()):
-            for child in node.inputs:
-                self._parents.setdefault(child, set()).add(node)
+        for node in plan.walk():
             if isinstance(node, Sample):
                 self._sampled.update(node.walk())
 
@@ -724,8 +765,9 @@ class _Build:
 
     def _cut_below(self, node: Node) -> tuple[Node, ...]:
         """The nodes whose fragments a node's own is made of, in the order of their operators."""
-        if self._join_below(node):
-            return self._join_under(node).inputs
+        join = join_under(node, self._parents)
+        if join is not None:
+            return join.inputs
         return (*node.movers, node.input) if isinstance(node, Snapshots) else node.inputs
 
     def _fragment(self, node: Node) -> Node:
@@ -737,16 +779,16 @@ class _Build:
                 since = f"@{self._epoch}" if self._epoch else ""
                 queue = self._graph.called(f"{RELATION}{node.name.lower()}{since}")
                 return QueueRead(queue, node.schema, False, True)
-            case _ if self._join_below(node):
-                return self._read(self._join(node, *below))
+            case _ if (join := join_under(node, self._parents)) is not None:
+                return self._read(node, self._join(node, join, *below))
             case Match():
-                return self._read(MatchOperator(below[0], self._name, node))
+                return self._read(node, MatchOperator(below[0], self._name, node))
             case Filter() | Project() if self._stands_alone(node):
-                return self._read(LinearOperator(node.with_inputs(below)))
+                return self._read(node, LinearOperator(node.with_inputs(below)))
             case Filter() | Project() | Sample() | RangeWindow() | Combine():
                 return node.with_inputs(below)
             case _:
-                return self._read(self._operator(node, below))
+                return self._read(node, self._operator(node, below))
 
     def _stands_alone(self, node: Node) -> bool:
         """Whether a selection or a projection is an operator of its own."""
@@ -766,8 +808,9 @@ class _Build:
             if isinstance(parent, RangeWindow):
                 yield from self._above(parent)
 
-    def _read(self, operator: Operator) -> Node:
+    def _read(self, node: Node, operator: Operator) -> Node:
         identity = self._graph.add(operator, self._epoch)
+        self._graph.stems_from(identity, node)
         is_base = isinstance(operator, LinearOperator | MatchOperator) and operator.is_base
         return QueueRead(identity, operator.schema, operator.is_stream, is_base)
 
@@ -798,29 +841,12 @@ class _Build:
             case _:
                 raise MillpondError(f"internal: no operator for {node.label()}")
 
-    def _join_below(self, node: Node) -> bool:
-        """Whether filters and projections lead straight down to a join nobody else reads."""
-        while isinstance(node, (Filter, Project)):
-            child = node.input
-            if len(self._parents[child]) != 1:
-                return False
-            node = child
-        return isinstance(node, Join)
-
-    def _join_under(self, node: Node) -> Join:
-        while isinstance(node, (Filter, Project)):
-            node = node.input
-        if not isinstance(node, Join):
-            raise MillpondError(f"internal: {node.label()} is no join")
-        return node
-
-    def _join(self, node: Node, left: Node, right: Node) -> JoinOperator:
-        above: list[Filter | Project] = []
-        while isinstance(node, (Filter, Project)):
+    def _join(self, node: Node, join: Join, left: Node, right: Node) -> JoinOperator:
+        number, above = self._numbers.get(node, 0), list[Filter | Project]()
+        while isinstance(node, Filter | Project):
             above.append(node)
             node = node.input
-        join = self._join_under(node)
         post: Node = QueueRead(SELF, join.schema, False)
         for step in reversed(above):
             post = step.with_inputs((post,))
-        return JoinOperator(left, right, join.condition, post)
+        return JoinOperator(left, right, join.condition, post, number)
