@@ -482,7 +482,7 @@ class Queries:
 
         engine = self._engine
         cores = engine.lazy_spark.cores(engine.settings, engine.store)
-        limits = Limits(seed=engine.settings.seed, buckets=cores)
+        limits = Limits(seed=engine.settings.seed, cores=cores)
         _set(limits, engine.settings)
         runtime = SparkRuntime(
             lambda: engine.spark,
@@ -556,4 +556,5 @@ def _set(limits: Limits, settings: Settings) -> None:
     limits.driver_rows = settings.driver_rows
     limits.by_cost = settings.place_by == "cost"
     limits.asks_spark = settings.small_steps == "spark"
-    limits.processors = settings.processors or limits.buckets
+    limits.buckets, limits.divides_few = settings.tasks or limits.cores, settings.tasks > 0
+    limits.processors = settings.processors or limits.cores

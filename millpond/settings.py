@@ -345,6 +345,13 @@ class Settings:
         _whole_number(0),
         "how many steps run at once; 0: as many as Spark has cores",
     )
+    tasks: int = _option(
+        "tasks",
+        0,
+        _whole_number(0),
+        "how many tasks a step on the executors has, where its rows can be divided; 0: as many as "
+        "Spark has cores, fewer for few rows. What has a state keeps the number it began with",
+    )
     store: str = _option(
         "store",
         "memory",

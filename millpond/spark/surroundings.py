@@ -19,7 +19,11 @@ class Limits:
     driver_rows: int = 50_000
     by_cost: bool = True
     """Whether steps of up to ``driver_rows`` go where they are quicker, or stay in the driver."""
+    cores: int = 2
     buckets: int = 2
+    """In how many parts rows and states are divided by keys."""
+    divides_few: bool = False
+    """Whether few rows are divided too, where there are no keys."""
     processors: int = 1
     seed: int = 0
     asks_spark: bool = False

@@ -92,16 +92,18 @@ class Portion:
     is_ended: bool
     parts: tuple[Part, ...]
 
-    def table(self, scan: Scan, task: int, tasks: int) -> list[pa.Table]:
-        """The rows of every n-th piece, filtered and projected."""
+    def table(self, scan: Scan, task: int, tasks: int, is_cut: bool = False) -> list[pa.Table]:
+        """The rows of every n-th piece, or an n-th of each if they are cut; filtered, projected."""
         compiled = _compiled(self.branch, self.outputs, self.seed)
         tables, number = [], 0
         for part in self.parts:
             file = scan.file(part.name)
             needed = compiled.needs(file.schema_arrow.names)
             for group in range(file.num_row_groups):
-                if number % tasks == task:
+                if is_cut or number % tasks == task:
                     rows = part.rows(scan.columns(part.name, group, needed))
+                    first, last = (rows.num_rows * each // tasks for each in (task, task + 1))
+                    rows = rows.slice(first, last - first) if is_cut else rows
                     tables.append(compiled.made_of(rows, self.is_ended))
                 number += 1
         return tables
@@ -119,7 +121,8 @@ def _compiled(branch: Branch, outputs: Outputs, seed: int) -> ArrowBranch:
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a step's rows that one task gets: a bucket of keys, or every n-th piece."""
+    """The part of a step's rows that one task gets: a bucket of keys, every n-th piece, or an n-th
+    of each where there are too few."""
 
     portions: tuple[Portion, ...]
     keys: tuple[str, ...]
@@ -130,10 +133,11 @@ class Share:
     def rows(self, scan: Scan, task: int, schema: pa.Schema) -> pa.Table:
         """The rows of a task."""
         of_pieces = (0, 1) if self.keys or self.is_whole else (task, self.tasks)
+        is_cut = of_pieces[1] > pieces(self.portions)
         tables = [
             self.bucket(table.select(schema.names).cast(schema), task)
             for portion in self.portions
-            for table in portion.table(scan, *of_pieces)
+            for table in portion.table(scan, *of_pieces, is_cut)
         ]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from millpond.lab.experiment import Claim, Experiment, Tables
-from millpond.lab.live.threads import GOALS, MODES, cases, medians
+from millpond.lab.live.threads import GOALS, MODES, TWO_TASKS, cases, medians
 from millpond.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,16 +27,23 @@ def run(seeds: Sequence[int]) -> Tables:
     finally:
         spark.stop()
     columns = {mode: [found[case][mode] for case in found] for mode in MODES}
-    return {"seconds": {"case": list(found), **columns}}
+    rival = {case: seconds[TWO_TASKS] for case, seconds in found.items() if TWO_TASKS in seconds}
+    return {
+        "seconds": {"case": list(found), **columns},
+        TWO_TASKS: {"case": list(rival), "seconds": list(rival.values())},
+    }
 
 
 def plot(tables: Tables, figure: Figure) -> None:
     """Seconds of each mode, a chart a case."""
     table = tables["seconds"]
+    rival = dict(zip(*tables[TWO_TASKS].values(), strict=True))
     axes = np.atleast_1d(figure.subplots(1, len(table["case"])))
-    for place, chart in enumerate(axes):
-        chart.bar(list(MODES), [table[mode][place] for mode in MODES])
-        chart.set(title=table["case"][place], ylabel="seconds")
+    for place, (chart, case) in enumerate(zip(axes, table["case"], strict=True)):
+        seconds = {mode: table[mode][place] for mode in MODES}
+        seconds |= {"gts,\ntwo tasks": rival[case]} if case in rival else {}
+        chart.bar(list(seconds), list(seconds.values()))
+        chart.set(title=case, ylabel="seconds")
 
 
 def check(tables: Tables) -> list[Claim]:

@@ -3,8 +3,9 @@ and hybrid threads on the same input, scaled to seconds.
 
 *One slow operator* (as in Figures 9 and 10): a function that burns CPU in one query, beside
 queries that have about as much to do. All that has come waits at the beginning; steps are one task
-each, on the executors. *A cheap chain* (Figure 6) and *many cheap queries* (Figure 8) run in the
-driver.
+each, on the executors. Beside them stands GTS with steps of two tasks: Spark's own parallelism,
+which needs no threads of ours. *A cheap chain* (Figure 6) and *many cheap queries* (Figure 8) run
+in the driver.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import pyarrow as pa
 from millpond.engine import Engine
 
 MODES = ("di", "gts", "ots", "hmts")
+TWO_TASKS = "gts, two tasks a step"
+"""The rival of all modes, where there are tasks."""
 KEYS, TUPLES_PER_SECOND = 500, 10_000
 STREAM = "CREATE STREAM S (ts TIMESTAMP, key INT, value DOUBLE) TIMESTAMP BY ts;"
 BURNS = 60
@@ -78,9 +81,15 @@ class Case:
     page_rows: int
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Those that are compared."""
+        return (*MODES, TWO_TASKS) if self.settings.get("driver_rows") == 0 else MODES
+
     def seconds(self, spark: Any, mode: str) -> float:
         """Until every answer is there."""
         chosen = {"mode": mode, "strategy": "fifo", "place_by": "rows", "step_rows": self.page_rows}
+        chosen |= {"mode": "gts", "tasks": 2} if mode == TWO_TASKS else {"tasks": 1}
         with Engine(chosen | dict(self.settings), spark, keep_results=False) as engine:
             engine.register_function("burn", burn, ["DOUBLE"], "DOUBLE")
             engine.execute(STREAM + self.script)
@@ -103,9 +112,9 @@ def cases(rows: int) -> list[Case]:
 
 def medians(case: Case, spark: Any, times: int) -> dict[str, float]:
     """The median seconds of each mode; a first round warms everything up."""
-    spent: dict[str, list[float]] = {mode: [] for mode in MODES}
+    spent: dict[str, list[float]] = {mode: [] for mode in case.modes}
     for number in range(times + 1):
-        for mode in MODES:
+        for mode in case.modes:
             seconds = case.seconds(spark, mode)
             spent[mode] += [seconds] if number else []
     return {mode: statistics.median(each) for mode, each in spent.items()}

@@ -370,8 +370,11 @@ class RunningOperator:
             return None
         if job.keys:
             return job.buckets
+        limits = self.around.limits
+        if limits.divides_few:
+            return limits.buckets
         rows = sum(reading.rows(*modes) for reading, modes in job.parts)
-        return max(1, min(self.around.limits.buckets, pieces(portions), rows // TASK_ROWS))
+        return max(1, min(limits.buckets, pieces(portions), rows // TASK_ROWS))
 
     def written(self, lines: list[Line], state: Any = None) -> Outcome:
         """The outcome of a step whose output the executors have written."""

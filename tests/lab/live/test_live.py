@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 
 from millpond.lab.live import burst, hmts
 from millpond.lab.live.bursts import STRATEGIES, Outcome, Run
-from millpond.lab.live.threads import MODES, Case, page
+from millpond.lab.live.threads import MODES, TWO_TASKS, Case, page
 
 
 def run_of(strategy: str, peak: float, latency: float) -> Run:
@@ -38,19 +39,24 @@ def test_bursts_become_claims_with_their_numbers(monkeypatch: pytest.MonkeyPatch
 def test_modes_become_claims_with_their_numbers() -> None:
     seconds = {"di": [1.0, 1.0, 1.0], "gts": [3.0, 1.2, 1.2], "ots": [2.0, 1.1, 1.5]}
     table = {"case": ["one slow operator", "a cheap chain", "many cheap queries"], **seconds}
-    tables = {"seconds": table | {"hmts": [1.5, 1.0, 1.6]}}
+    rival = {"case": ["one slow operator"], "seconds": [1.4]}
+    tables = {"seconds": table | {"hmts": [1.5, 1.0, 1.6]}, TWO_TASKS: rival}
     claims = [(claim.measured, claim.verdict) for claim in hmts.check(tables)]
     assert claims == [
         ("2.00 times", "holds"),
         ("1.20 times", "holds"),
         ("1.10 times", "holds"),
-        ("1.25 times", "holds"),
+        ("1.50 times", "holds"),
         ("0.94 times", "fails"),
     ]
-    hmts.plot(tables, Figure())
+    figure = Figure()
+    hmts.plot(tables, figure)
+    assert [len(chart.patches) for chart in figure.axes] == [5, 4, 4]
 
 
 def test_every_mode_does_a_case() -> None:
     case = Case("few", "CREATE QUERY q AS SELECT key FROM S WHERE value > 0.5;", 200, 100)
     assert page(0, 5).num_rows == 5
-    assert all(case.seconds(None, mode) > 0 for mode in MODES)
+    assert all(case.seconds(None, mode) > 0 for mode in (*MODES, TWO_TASKS))
+    assert case.modes == MODES  # in the driver there are no tasks
+    assert replace(case, settings={"driver_rows": 0}).modes == (*MODES, TWO_TASKS)
