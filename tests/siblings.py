@@ -16,7 +16,7 @@ from tests.cases import Alter, Drop, Push, Register, Run, literal
 from tests.generator import MOST_WORK, random_case
 from tests.history import ticks
 from tests.query_generator import DATES, STRINGS, TIMESTAMPS
-from tests.reference_values import AggregateOverflowError
+from tests.reference_values import AggregateOverflowError, NoValueError
 
 COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
@@ -207,7 +207,13 @@ def drawn_change(rng, case, text, skips):
         check_statement(f"ALTER QUERY altered SET WINDOW OF {change}", Position(1, 1), catalog)
         policy = "skip" if skips else "stop"
         reference.evaluate(other, *case.reference_arguments(), policy, MOST_WORK)
-    except (MillpondError, reference.TooMuchWorkError, AggregateOverflowError, ValueError):
+    except (
+        MillpondError,
+        reference.TooMuchWorkError,
+        AggregateOverflowError,
+        NoValueError,
+        ValueError,
+    ):
         return None
     return change, other
 
