@@ -178,17 +178,50 @@ class Units:
             self.unsettled -= identities
 
     def change(self, is_busy: Callable[[Unit], bool]) -> bool:
-        """Forms the units that are wanted, as far as nobody concerned is at work; whether any."""
-        changed = False
+        """Forms the units that are wanted, as far as nobody concerned is at work; whether any.
+
+        Neither those of before nor those that are wanted read each other in a circle, but some of
+        these and some of those may: they wait for the others.
+        """
+        concerned, found = list[set[str]](), set[str]()
         for identity in sorted(self._awaited):
-            if identity in self._awaited:
-                concerned = self._concerned(identity)
-                if not any(is_busy(self.of[each]) for each in concerned):
-                    changed = True
-                    self._awaited -= concerned
-                    for group in {self._wanted[each] for each in concerned}:
-                        self._form(group)
-        return changed
+            if identity not in found:
+                concerned.append(self._concerned(identity))
+                found |= concerned[-1]
+        free = [
+            identities
+            for identities in concerned
+            if not any(is_busy(self.of[each]) for each in identities)
+        ]
+        if free and self._formed(set().union(*free), in_any_case=len(free) == len(concerned)):
+            return True
+        return any(list(map(self._formed, free)))
+
+    def _formed(self, identities: set[str], in_any_case: bool = False) -> bool:
+        """Forms the units that operators are to be, unless one would read what is behind it."""
+        before = dict.fromkeys(self.of[each] for each in sorted(identities))
+        for group in {self._wanted[each] for each in identities}:
+            self._form(group)
+        formed = dict.fromkeys(self.of[each] for each in sorted(identities))
+        if not in_any_case and any(map(self._is_in_circle, formed)):
+            for unit in before:
+                self.of |= dict.fromkeys(unit.identities, unit)
+            return False
+        self._awaited -= identities
+        return True
+
+    def _is_in_circle(self, unit: Unit) -> bool:
+        """Whether a unit reads what it has put out, by way of others."""
+        seen, waiting = {unit}, [unit]
+        while waiting:
+            read = (self.of.get(queue.name) for queue in waiting.pop().entries)
+            for above in {each for each in read if each is not None}:
+                if above is unit:
+                    return True
+                if above not in seen:
+                    seen.add(above)
+                    waiting.append(above)
+        return False
 
     def near(self, identity: str) -> set[str]:
         """The operators that are a unit with one, or are to be, and are there."""
