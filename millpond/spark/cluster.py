@@ -20,8 +20,7 @@ def cluster_options(settings: Settings) -> dict[str, str]:
         "spark.executor.memory": settings.executor_memory,
         "spark.executor.cores": settings.executor_cores,
     }
-    chosen = {key: value for key, value in wanted.items() if value != AUTO}
-    return {"spark.executor.syncLogLevel.enabled": "true"} | chosen
+    return {key: value for key, value in wanted.items() if value != AUTO}
 
 
 def address_options(settings: Settings) -> dict[str, str]:

@@ -30,14 +30,8 @@ def cores(session: SparkSession) -> int:
 
 
 def join_cluster(session: SparkSession) -> None:
-    """Waits for executors, gives them this Millpond, and shuffles into as many parts as cores.
-
-    They log errors only, as the driver does: a line a task fills a disk in the long run. They ask
-    for the level when they start; those that asked too early are told once they are there.
-    """
-    session.sparkContext.setLogLevel("ERROR")
+    """Waits for executors, gives them this Millpond, and shuffles into as many parts as cores."""
     _wait_for_executors(session, _FIRST_EXECUTOR_SECONDS)
-    session.sparkContext.setLogLevel("ERROR")
     ship_package(session)
     session.conf.set("spark.sql.shuffle.partitions", str(cores(session)))
 

@@ -83,7 +83,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
         f"{_LANGUAGE}",
-        "spark.executor.extraJavaOptions": _LANGUAGE,
+        "spark.executor.extraJavaOptions": f"{_LOG_LEVEL_OF_EXECUTORS} {_LANGUAGE}",
         **_MANY_SHORT_JOBS,
         **socket_options(),
         **_QUIET,
@@ -133,6 +133,12 @@ _STARTING = threading.Lock()
 _LONGEST_SOCKET_DIRECTORY = 60
 """Bytes: a system takes 104 at least, and Spark adds a name of 42."""
 
+_LOG_LEVEL_OF_EXECUTORS = "-Dlog4j2.level=WARN"
+"""Unless a worker has a log configuration of its own: a line a task fills a disk in the long run.
+
+Not ERROR, which is Log4j's own default: Spark takes that for no choice, and logs at INFO. And not
+``spark.log.level``, which an executor forgets while it starts.
+"""
 _LANGUAGE = "-Duser.language=en"
 """upper and lower follow the language of the JVM: in Turkish, the capital of i has a dot."""
 

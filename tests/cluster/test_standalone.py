@@ -155,6 +155,7 @@ def test_a_killed_worker_stops_nothing_and_another_takes_its_place(
     process.stdin.write("go\n")
     process.stdin.flush()
     assert output_of(process, r".*Lost executor .* worker lost.*\n") == "2 6\n"
+    assert "Running task" not in cluster.logs()  # nor in that of an executor that came late
 
 
 def test_a_cluster_without_room_is_an_error_that_names_the_settings(driver: Driver) -> None:
