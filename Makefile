@@ -8,7 +8,7 @@ KILLS ?= 50
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
   virtual_operators profiling live_burst live_hmts prediction deciding many_queries shared_join \
-  serve_load
+  window_lengths serve_load
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help

@@ -152,6 +152,7 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "is_late_alone": engine.queries.groups.is_late_alone(each.name),
                 "contained": engine.queries.containments.data(each.name.lower()),
                 "joined": engine.queries.numbers_of(each.name),
+                "summed": engine.queries.shared_totals.data(each.name.lower()),
                 "begins": engine.queries.begins.get(each.name.lower()),
             }
 

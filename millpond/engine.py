@@ -19,6 +19,7 @@ from millpond.arrivals import Arrivals, Feed
 from millpond.budget import Budget, cached_bytes
 from millpond.catalog import Catalog, QueryEntry
 from millpond.checkpoint import checkpoint
+from millpond.choices import Choices
 from millpond.commits import Commits
 from millpond.connectors.claims import Claims
 from millpond.cql.text.split import split_statements
@@ -181,10 +182,9 @@ class Engine:
             if self.queries.failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
             if not self.journal.is_replaying:
-                self.queries.chosen, self.queries.numbers = {}, {}
+                self.queries.choices = Choices()
             self.queries.restart(entry)
-            chosen, numbers = self.queries.chosen, self.queries.numbers
-            self.journal.note("restart", name=entry.name, contained=chosen, joined=numbers)
+            self.journal.note("restart", name=entry.name, **vars(self.queries.choices))
             self.journal.flush()
 
     def failures(self) -> list[Failure]:

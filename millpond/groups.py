@@ -230,6 +230,10 @@ class Groups:
             self._outlines[shapes.outline] += 1
             self._unlifted.setdefault(shapes.outline, {})[query.lower()] = shapes
 
+    def how_alone(self, query: str) -> Shapes | None:
+        """The shapes of a query that runs by itself, if others of its shape may join it."""
+        return self._alone.get(query.lower())
+
     def alone(self, name: str, epoch: int) -> dict[str, Shapes]:
         """The queries standing alone, begun then, that would belong to a group.
 

@@ -11,18 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE, QueryEntry, StreamEntry
+from millpond.choices import Choices
 from millpond.connectors.sinks import NamedSink
 from millpond.containments import (
     LEAST_ROWS,
     Chosen,
     Containments,
-    Data,
     Finding,
     Seen,
     chosen_again,
     is_seen_through,
 )
-from millpond.cql.algebra import StreamScan
+from millpond.cql.algebra import Aggregate, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
@@ -32,13 +32,16 @@ from millpond.memory import Declaration
 from millpond.planned import QueryPlans, planned
 from millpond.planning.containment import contain
 from millpond.planning.convergence import Merge, is_copy, settle
+from millpond.planning.nodes import Totals
 from millpond.planning.physical import Graph, LinearOperator, OutputOperator
 from millpond.planning.shapes import Lifted
+from millpond.planning.totals import sum_up
 from millpond.policy_changes import Succession
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
 from millpond.shared_joins import Choice, Numbers, SharedJoins, joins_again
+from millpond.shared_totals import SharedTotals, summed_again
 from millpond.storage.pages import Page
 from millpond.templates import Templates
 from millpond.window_changes import Renewal, taken_back
@@ -67,13 +70,13 @@ class Queries:
         """Queries of one shape that run as one."""
         self.containments = Containments(self.graph, self._seen)
         """Selections of queries that stand alone, of which one may imply another."""
-        self.chosen: dict[str, Data] = {}
-        """Which selections queries read that the present statement has begun; while what an earlier
-        run did is done again, what they are to read."""
+        self.choices = Choices()
+        """What was chosen for queries that the present statement has begun; while what an earlier
+        run did is done again, what is to be chosen."""
         self.shared_joins = SharedJoins(self.graph, self._tally)
         """Which joins queries share that stand alone."""
-        self.numbers: dict[str, Numbers] = {}
-        """The numbers of their joins, of the same queries as what is ``chosen``."""
+        self.shared_totals = SharedTotals(self.graph, self._tally)
+        """Which of their counts and sums read totals."""
         self.templates = Templates()
         """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
@@ -102,8 +105,7 @@ class Queries:
         epoch: int | None,
         member: Membership | None,
         is_late_alone: bool | None,
-        contained: Data,
-        joined: Numbers,
+        choices: Choices,
         begins: int | None,
     ) -> None:
         """Registers a query of an earlier run as it was; without an epoch it does not run.
@@ -120,11 +122,10 @@ class Queries:
         if epoch is not None and member is not None:
             self._join_again(entry, plans, epoch, member)
         elif epoch is not None:
-            chosen = chosen_again(plans.optimised, contained)
-            self.numbers = {entry.name.lower(): joined}
+            self.choices = choices
             known = None if is_late_alone is None else plans
             shapes = Shapes(known, epoch, bool(is_late_alone))
-            self._stand_alone(entry, plans, shapes, chosen)
+            self._stand_alone(entry, plans, shapes, self._choose(entry, plans))
 
     def remove(self, key: str) -> None:
         """A query was dropped."""
@@ -265,7 +266,7 @@ class Queries:
         """What other selections let through that those of a query read."""
         key = entry.name.lower()
         if self._engine.journal.is_replaying:
-            return chosen_again(plans.optimised, self.chosen.get(key, []))
+            return chosen_again(plans.optimised, self.choices.contained.get(key, []))
         findings = self.contained(entry, plans.optimised)
         return {each.selection: each.by.predicate for each in findings if each.is_read}
 
@@ -298,8 +299,36 @@ class Queries:
     def joins(self, key: str, plan: Node) -> Choice:
         """Which joins a query that begins now shares with others."""
         if self._engine.journal.is_replaying:
-            return joins_again(plan, self.numbers.get(key, {}))
+            return joins_again(plan, self.choices.joined.get(key, {}))
         return self.shared_joins.choose(plan, self._engine.settings.sharing)
+
+    def sums(
+        self, entry: QueryEntry, plan: Node, totals: frozenset[Totals] = frozenset()
+    ) -> dict[Aggregate, Totals]:
+        """Which counts and sums of a query that begins now read totals; these it reads anyway."""
+        if entry.on_error == "skip":
+            return {}
+        if self._engine.journal.is_replaying:
+            return summed_again(plan, self.choices.summed.get(entry.name.lower(), []))
+        return self.shared_totals.choose(plan, self._engine.settings.sharing, totals)
+
+    def _bring_to(self, totals: frozenset[Totals], epoch: int) -> None:
+        """Has others that began with a query read the totals that it reads, where nobody can tell:
+        they have put out nothing."""
+        is_replaying = self._engine.journal.is_replaying
+        for key in self.shared_totals.could_read(totals, epoch):
+            shapes = self.groups.how_alone(key)
+            if shapes is None or shapes.epoch != epoch:
+                continue
+            is_brought = key in self.choices.summed if is_replaying else not self._has_moved(key)
+            if not is_brought:
+                continue
+            entry, output = self._engine.query_entry(key), self.outputs[key]
+            plans = planned(entry, self.templates)
+            chosen = chosen_again(plans.optimised, self.containments.data(key))
+            self._stand_no_more(key)
+            self._stand_alone(entry, plans, shapes, chosen, totals)
+            self._take_out([output])
 
     def _bring_along(self, name: str, epoch: int) -> None:
         """Has queries that stood alone belong to a group that is about to be founded, where nobody
@@ -310,15 +339,24 @@ class Queries:
             entry = self._engine.query_entry(key)
             if not self._has_moved(key):
                 output = self.outputs[key]
-                self.groups.leave(key)
-                self.containments.leave(key)
+                self._stand_no_more(key)
                 self._join_from(entry, planned(entry, self.templates), name, shapes)
                 self._take_out([output])
 
+    def _stand_no_more(self, key: str) -> None:
+        """Nothing is known of a query that stood alone."""
+        self.groups.leave(key)
+        self.containments.leave(key)
+        self.shared_totals.leave(key)
+
     def _has_moved(self, key: str) -> bool:
-        """Whether a query that stands alone has come to any time."""
-        started, output = self.started, self.outputs[key]
-        return started is not None and started.running[output].cursor >= BEGINNING
+        """Whether a query that stands alone, or an operator of it, has come to any time."""
+        if self.started is None:
+            return False
+        running = self.started.running
+        return any(
+            running[each].cursor >= BEGINNING for each in self.graph.upstream(self.outputs[key])
+        )
 
     def _join_from(self, entry: QueryEntry, plans: QueryPlans, name: str, shapes: Shapes) -> None:
         since = self._engine.inputs.since.get(shapes.epoch, {})
@@ -331,10 +369,19 @@ class Queries:
         return self.groups.shapes(plans, epoch, self._engine.inputs)
 
     def _stand_alone(
-        self, entry: QueryEntry, plans: QueryPlans, shapes: Shapes, chosen: Chosen | None = None
+        self,
+        entry: QueryEntry,
+        plans: QueryPlans,
+        shapes: Shapes,
+        chosen: Chosen | None = None,
+        totals: frozenset[Totals] = frozenset(),
     ) -> None:
+        """Has a query run by itself; ``totals``: another one reads these, and so does it."""
         key, epoch = entry.name.lower(), shapes.epoch
         plan, apart = contain(plans.optimised, chosen or {})
+        sums = self.sums(entry, plan, totals)
+        self.shared_totals.add(key, plan, sums)
+        plan = sum_up(plan, sums)
         joins, begins = self.joins(key, plan), self.begins.get(key)
         output = self.graph.add_query(
             entry.name, plan, epoch, apart=apart, numbers=joins.numbers, begins=begins
@@ -342,9 +389,11 @@ class Queries:
         self.outputs[key] = output
         self.containments.add(key, plans.optimised, chosen or {})
         if chosen:
-            self.chosen[key] = self.containments.data(key)
+            self.choices.contained[key] = self.containments.data(key)
         if joins.data:
-            self.numbers[key] = joins.data
+            self.choices.joined[key] = joins.data
+        if sums:
+            self.choices.summed[key] = self.shared_totals.data(key)
         if plans.aside is not None and plans.optimised_aside is not None:
             output = self.graph.add_query(
                 plans.aside.name, plans.optimised_aside, epoch, numbers=joins.numbers
@@ -352,6 +401,7 @@ class Queries:
             self.outputs[plans.aside.name.lower()] = output
         self.groups.stands_alone(key, shapes)
         self._begin(entry.name, entry.weight)
+        self._bring_to(frozenset(sums.values()) - totals, epoch)
 
     def _begin(self, name: str, weight: float) -> None:
         """Starts the operators that were added for a query or a group."""
@@ -404,6 +454,7 @@ class Queries:
     def _deactivate(self, key: str) -> None:
         outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
         self.containments.leave(key)
+        self.shared_totals.leave(key)
         self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is not None:

@@ -16,6 +16,7 @@ from millpond.planning.convergence import foreseen, settle
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
 from millpond.planning.physical import number_of
+from millpond.planning.totals import sum_up
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -84,12 +85,13 @@ def _explained_alone(
     streams: dict[str, int] | None = None,
 ) -> str:
     """The same of one that stands alone; what its selections could read, and do, and why joins that
-    run are not shared."""
+    run are not shared. Totals that it reads are operators."""
     findings = engine.queries.contained(entry, plan)
     chosen = {each.selection: each.by.predicate for each in findings if each.is_read}
     contained, apart = contain(plan, chosen)
-    joins = engine.queries.joins(entry.name.lower(), contained)
-    told = _explained(engine, entry.name, contained, epoch, streams, apart, joins.numbers)
+    summed = sum_up(contained, engine.queries.sums(entry, contained))
+    joins = engine.queries.joins(entry.name.lower(), summed)
+    told = _explained(engine, entry.name, summed, epoch, streams, apart, joins.numbers)
     return "\n".join([told, *(each.told for each in findings), *joins.reasons])
 
 

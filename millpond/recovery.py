@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millpond.attachments import open_sink_of, open_source_of
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.checkpoint import entry_again
+from millpond.choices import Choices
 from millpond.containments import Data
 from millpond.cql.apply import apply
 from millpond.cql.statements import AlterStream
@@ -26,6 +27,7 @@ from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
 from millpond.results import ResultLog
 from millpond.shared_joins import Numbers
+from millpond.shared_totals import Summed
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
@@ -128,11 +130,9 @@ class Replay:
         at: list[int],
         changes_rows: bool,
         form: dict[str, str] | None = None,
-        contained: dict[str, Data] | None = None,
-        joined: dict[str, Numbers] | None = None,
+        **chosen: Any,
     ) -> None:
-        self._engine.queries.chosen = contained or {}
-        self._engine.queries.numbers = joined or {}
+        self._engine.queries.choices = Choices(**chosen)
         if changes_rows:  # its pages follow
             self._engine.memory.count(text)
         else:
@@ -160,14 +160,8 @@ class Replay:
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
 
-    def _restart(
-        self,
-        name: str,
-        contained: dict[str, Data] | None = None,
-        joined: dict[str, Numbers] | None = None,
-    ) -> None:
-        self._engine.queries.chosen = contained or {}
-        self._engine.queries.numbers = joined or {}
+    def _restart(self, name: str, **chosen: Any) -> None:
+        self._engine.queries.choices = Choices(**chosen)
         self._engine.restart(name)
 
     # -- inputs ----------------------------------------------------------------------------
@@ -284,13 +278,16 @@ class Replay:
         contained: Data,
         begins: int | None,
         joined: Numbers | None = None,
+        summed: Summed | None = None,
     ) -> None:
         declared = Declaration(name, "query", text, Position(*at))
         altered: dict[str, Any] = {"weight": weight, "active": active, "on_error": on_error}
+        key = name.lower()
+        choices = Choices({key: contained}, {key: joined or {}}, {key: summed or []})
         try:
             entry = entry_again(self._engine, declared, **altered)
             self._engine.queries.register_again(
-                entry, declared, epoch, member, is_late_alone, contained, joined or {}, begins
+                entry, declared, epoch, member, is_late_alone, choices, begins
             )
         except StateError:
             raise _planned_otherwise(text) from None

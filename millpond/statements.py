@@ -9,6 +9,7 @@ from millpond.attachments import open_sink_of, open_source_of
 from millpond.beginnings import refuse_what_is_gone
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.checkpoint import needs
+from millpond.choices import Choices
 from millpond.connectors import Source
 from millpond.cql.apply import altered, apply
 from millpond.cql.check.statements import check_statement
@@ -116,7 +117,7 @@ class Statements:
         engine, queries = self._engine, self._engine.queries
         with engine.lock, self._at_rest(statement.action):
             before, queries.begun = engine.journal.length, []
-            queries.chosen, queries.numbers = {}, {}
+            queries.choices = Choices()
             if engine.catalog.functions:
                 for record in needs(functions_of(statement.action)):
                     engine.journal.note(**record)
@@ -128,7 +129,7 @@ class Statements:
                 raise
             if engine.journal.is_durable:
                 note["form"] = form_of(engine.graph, queries.begun)
-                note["contained"], note["joined"] = queries.chosen, queries.numbers
+                note |= vars(queries.choices)
             engine.memory.done(statement)
             engine.journal.flush()
 

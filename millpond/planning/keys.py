@@ -21,6 +21,7 @@ from millpond.planning.physical import (
     Operator,
     OutputOperator,
     RowsWindowOperator,
+    TotalsOperator,
 )
 from millpond.planning.predicates import all_columns, substitute
 from millpond.schema import Type
@@ -40,7 +41,7 @@ def keys_of(operator: Operator) -> tuple[Expression, ...] | None:
             return all_columns(operator.inputs[0])
         case OutputOperator():
             return all_columns(operator.inputs[0]) if operator.is_summed else ()
-        case LinearOperator() | MatchOperator() | ArrivalsOperator():
+        case LinearOperator() | MatchOperator() | ArrivalsOperator() | TotalsOperator():
             return ()
     return None
 

@@ -11,7 +11,7 @@ from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.schema import Field, Schema, Type
 
-__all__ = ["Arrivals", "Choice", "Combine", "Match", "Moments", "Snapshots"]
+__all__ = ["Arrivals", "Choice", "Combine", "Match", "Moments", "Snapshots", "Totals"]
 
 TAG = "~query"
 """The name of the last column of rows that belong to one of several queries: its number."""
@@ -80,6 +80,20 @@ class Arrivals(_RelationToStream):
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments(_RelationToStream):
     """The Rstream of a relation whose elements last one tick: what starts, equal rows summed up."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Totals(_RelationToStream):
+    """The same but for the columns ``sums``: rows of one tick that differ only there are as many,
+    with the same sum in each of these columns, but few different ones."""
+
+    sums: tuple[int, ...]
+
+    def label(self) -> str:
+        names = self.schema.names
+        by = [name for position, name in enumerate(names) if position not in self.sums]
+        told = ", ".join(["count", *(f"sum of {names[position]}" for position in self.sums)])
+        return f"Totals of each tick: {told}" + (f" BY {', '.join(by)}" if by else "")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

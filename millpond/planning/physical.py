@@ -35,7 +35,7 @@ from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical, inputs_first, lines_of
 from millpond.errors import MillpondError, StateError
 from millpond.planning.joins import join_under, parents_of
-from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots
+from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots, Totals
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
 
@@ -275,6 +275,21 @@ class MomentsOperator(Operator):
     @property
     def is_stream(self) -> bool:
         return True
+
+
+@dataclass(frozen=True)
+class TotalsOperator(Operator):
+    """What starts and lasts one tick: few rows that are as many and have the same ``sums``."""
+
+    input: Node
+    sums: tuple[int, ...]
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        return Totals(QueueRead("", self.input.schema, False), self.sums).label()
 
 
 @dataclass(frozen=True)
@@ -836,6 +851,8 @@ class _Build:
                 return ArrivalsOperator(below[0])
             case Moments():
                 return MomentsOperator(below[0])
+            case Totals():
+                return TotalsOperator(below[0], node.sums)
             case Snapshots():
                 return SnapshotsOperator(below[-1], tuple(dict.fromkeys(below[:-1])))
             case _:

@@ -341,10 +341,11 @@ class Queue:
     def serves(self, reader: Reader, at: int, there: Iterable[Reader]) -> bool:
         """Whether a reader of a queue with the same content could go on here at a time: what it
         will read again is there, as one of those who are there reads it again too, is not further,
-        and has read here since before."""
+        and has read here since before. Of a stream that may be one with a longer window."""
         over = reader.retention.over(at) if self.is_stream else BEGINNING - 1
         for each in there:
-            if each.kind == reader.kind and each.cursor <= at and each.since <= over:
+            is_alike = each.kind == reader.kind or (self.is_stream and each.holds_after(over))
+            if is_alike and each.cursor <= at and each.since <= over:
                 return True
         is_over = reader.retention.remains is Remains.NOTHING
         return is_over and not reader.needs_content and not reader.scans

@@ -97,6 +97,11 @@ class Reader:
         """What it has in common with others that need pages equally long."""
         return self.retention, self.needs_content, self.scans, self.works, self.through
 
+    def holds_after(self, time: int) -> bool:
+        """Whether it needs all that came to a stream after a time."""
+        is_lasting = self.through == FOREVER and self.retention.remains is Remains.ALL
+        return is_lasting and self.retention.over(self.cursor) <= time
+
     @property
     def comes_back(self) -> bool:
         """Whether it reads again what it has passed."""

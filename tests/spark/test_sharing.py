@@ -14,10 +14,12 @@ import pytest
 
 from millpond import Engine
 from millpond.groups import Groups
+from millpond.planning.physical import TotalsOperator
 from tests.fuzz import check, drive
 from tests.matching import difference
 from tests.overflowing import check_set
 from tests.siblings import sharing_case, with_samples
+from tests.test_shared_totals import STREAM, kinds, page, register
 from tests.ways import Way
 
 pytestmark = pytest.mark.spark
@@ -73,6 +75,24 @@ def test_who_overflows_fails_alone_on_the_executors(spark):
     """What a worker raises says whose rows it was about."""
     with_executors = partial(Engine, {"driver_rows": 0}, spark)
     assert sum(check_set(with_executors, seed) for seed in range(3)) > 0
+
+
+def test_windows_of_several_lengths_read_totals_that_executors_make(spark):
+    found, lengths = [], (2, 5, 9, 20)
+    for settings in ({"driver_rows": 0}, {"sharing": "off"}):
+        with Engine(settings, spark) as engine:
+            engine.execute(STREAM)
+            register(engine, *lengths)
+            for number in range(3):
+                page(engine, number)
+            engine.finish()
+            found.append([engine.results(f"q{each}").to_pylist() for each in lengths])
+            for totals in kinds(engine, TotalsOperator):
+                tally = engine.runtime.statistics[totals].tally
+                assert tally.executor_steps == tally.steps > 0
+                assert tally.rows_out < tally.rows_taken / 2
+            assert bool(kinds(engine, TotalsOperator)) == ("sharing" not in settings)
+    assert found[0] == found[1]
 
 
 def test_matched_rows_reach_the_bucket_of_their_key_on_the_executors(spark):

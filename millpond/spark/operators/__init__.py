@@ -15,6 +15,7 @@ from millpond.planning.physical import (
     OutputOperator,
     RowsWindowOperator,
     SnapshotsOperator,
+    TotalsOperator,
 )
 from millpond.spark.operators.join import RunningJoin
 from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
@@ -27,6 +28,7 @@ from millpond.spark.operators.streams import (
     RunningDifference,
     RunningMoments,
     RunningOutput,
+    RunningTotals,
 )
 from millpond.spark.surroundings import Surroundings
 
@@ -40,6 +42,7 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     DifferenceOperator: RunningDifference,
     ArrivalsOperator: RunningArrivals,
     MomentsOperator: RunningMoments,
+    TotalsOperator: RunningTotals,
     SnapshotsOperator: RunningSnapshots,
     OutputOperator: RunningOutput,
 }

@@ -11,8 +11,9 @@ from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
 from millpond.kernels.results import summed
+from millpond.kernels.totals import totals
 from millpond.planning.branches import Outputs
-from millpond.planning.physical import DifferenceOperator, OutputOperator
+from millpond.planning.physical import DifferenceOperator, OutputOperator, TotalsOperator
 from millpond.schema import BEGINNING
 from millpond.spark.fragments import ENDED, STARTED
 from millpond.spark.operators.running import Job, RunningOperator, arrow_types
@@ -78,6 +79,18 @@ class Momentary:
     def __call__(self, rows: pa.Table) -> pa.Table:
         started = rows.filter(pa.array(integers(rows["_ts"]) > BEGINNING))
         return summed(started.select(["_ts", "_w", *self.columns]))
+
+
+@dataclass(frozen=True)
+class Totalled:
+    """The same in few rows, with equal sums of some columns."""
+
+    columns: tuple[str, ...]
+    sums: tuple[str, ...]
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        started = rows.filter(pa.array(integers(rows["_ts"]) > BEGINNING))
+        return totals(started.select(["_ts", "_w", *self.columns]), self.sums)
 
 
 @dataclass(frozen=True)
@@ -181,6 +194,20 @@ class RunningMoments(RunningStreamOf):
     def shaping(self, step: Step) -> Shaping:
         """What starts, summed up."""
         return Momentary(self.columns)
+
+
+class RunningTotals(RunningStreamOf):
+    """What lasts one tick, in few rows; they need not be as few as they could be, so none meet."""
+
+    def __init__(
+        self, identity: str, operator: TotalsOperator, around: Surroundings, cursor: int
+    ) -> None:
+        self._sums = tuple(f"c{position}" for position in operator.sums)
+        super().__init__(identity, operator, around, cursor)
+
+    def shaping(self, step: Step) -> Shaping:
+        """What starts, totalled."""
+        return Totalled(self.columns, self._sums)
 
 
 class RunningOutput(RunningStreamOf):
