@@ -71,12 +71,16 @@ def relation(i: int, of: int) -> str:
     return f"SELECT S.ts, R.name FROM S [NOW], R WHERE S.key = R.key AND S.key = {i}"
 
 
+JOIN = (
+    "SELECT S.key, S.value, T.value AS other FROM S [RANGE {of} MILLISECONDS], "
+    "T [RANGE {of} MILLISECONDS] WHERE S.key = T.key"
+)
+"""There are as many keys as queries, so windows as long as that have a tuple meet equally many."""
+
+
 def windows(i: int, of: int) -> str:
     """A join of two windows."""
-    return (
-        "SELECT S.key, S.value, T.value AS other FROM S [RANGE 1 SECOND], T [RANGE 1 SECOND] "
-        f"WHERE S.key = T.key AND S.key = {i}"
-    )
+    return f"{JOIN.format(of=of)} AND S.key = {i}"
 
 
 def everything(i: int, of: int) -> str:
@@ -98,7 +102,7 @@ class Kind:
 
     def unions(self, number: int) -> list[str]:
         """What puts out the same as so many of them."""
-        return union_of_mix(number) if self.union is None else [self.union]
+        return union_of_mix(number) if self.union is None else [self.union.format(of=number)]
 
 
 ALL_ALERTS = "SELECT ts, value FROM S"
@@ -120,8 +124,7 @@ KINDS = (
     Kind(
         "window joins",
         windows,
-        "SELECT S.key, S.value, T.value AS other FROM S [RANGE 1 SECOND], T [RANGE 1 SECOND] "
-        "WHERE S.key = T.key",
+        JOIN,
         2.0,
     ),
     Kind("a mix of 40 shapes", mixed, None, 8.0),
