@@ -306,10 +306,10 @@ class Queries:
         self, entry: QueryEntry, plan: Node, totals: frozenset[Totals] = frozenset()
     ) -> dict[Aggregate, Totals]:
         """Which counts and sums of a query that begins now read totals; these it reads anyway."""
-        if entry.on_error == "skip":
-            return {}
         if self._engine.journal.is_replaying:
             return summed_again(plan, self.choices.summed.get(entry.name.lower(), []))
+        if entry.on_error == "skip":
+            return {}
         return self.shared_totals.choose(plan, self._engine.settings.sharing, totals)
 
     def _bring_to(self, totals: frozenset[Totals], epoch: int) -> None:
