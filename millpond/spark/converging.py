@@ -108,6 +108,8 @@ class Converging:
         is_served = is_same and all(queue.serves(reader, at, there) for reader in wanted)
         if not is_served or not self._can_move(concerned, later):
             return
+        if self._picture.units.are_above(readers, running[first]):
+            return  # until units are others
         if any(each.claimed < at for each in concerned):
             self._aim((first, later), concerned, at, is_busy)
         elif not any(map(self._is_at_work(is_busy), concerned)):

@@ -223,6 +223,19 @@ class Units:
                     waiting.append(above)
         return False
 
+    def are_above(self, some: Iterable[RunningOperator], other: RunningOperator) -> bool:
+        """Whether the unit of an operator depends on a unit of some others: these cannot read it
+        without a circle, as long as units are what they are."""
+        own = self.of[other.identity]
+        wanted = {self.of[each.identity] for each in some} - {own}
+        seen, waiting = {own}, [own]
+        while waiting:
+            read = (self.of.get(queue.name) for queue in waiting.pop().entries)
+            new = {each for each in read if each is not None} - seen
+            seen |= new
+            waiting += new
+        return not wanted.isdisjoint(seen)
+
     def near(self, identity: str) -> set[str]:
         """The operators that are a unit with one, or are to be, and are there."""
         wanted = {each.identity for each in self._wanted.get(identity, ())}

@@ -61,3 +61,14 @@ def test_those_that_are_no_circle_need_not_wait() -> None:
     assert shown(units) == [["op0", "op1"], ["op2"], ["op3"], ["op4", "op5"]]
     assert units.change(lambda unit: False)
     assert shown(units) == [["op0", "op1"], ["op2", "op3"], ["op4", "op5"]]
+
+
+def test_who_is_above_a_unit_could_read_it_in_a_circle_only() -> None:
+    some = Member("op1", ("stream:s",)), Member("op2", ("op3",)), Member("op3", ("op4",))
+    units, running = started(*some, Member("op4", ("stream:s",)), Member("op5", ("op1",)))
+    assert not units.are_above([running["op3"]], running["op1"])
+    units.want([(running["op1"], running["op2"])])
+    assert units.change(lambda unit: False)
+    assert units.are_above([running["op3"]], running["op1"])  # for op2 reads it
+    assert units.are_above([running["op5"], running["op4"]], running["op1"])
+    assert not units.are_above([running["op5"], running["op2"]], running["op1"])
