@@ -6,14 +6,10 @@ import contextlib
 import random
 from dataclasses import replace
 
-from millpond.cql.check.statements import check_statement
-from millpond.errors import MillpondError, Position
 from millpond.shared_joins import SharedJoins
-from tests import reference
 from tests.cases import Drop, Register, Run
-from tests.generator import MOST_WORK, random_case
-from tests.reference_values import AggregateOverflowError
-from tests.siblings import declared
+from tests.generator import random_case
+from tests.siblings import first_in_time
 
 WINDOWS = ("[NOW]", "[RANGE 4]", "[RANGE 4]", "[RANGE 9 SLIDE 2]", "[UNBOUNDED]", "[ROWS 3]")
 
@@ -57,16 +53,7 @@ def drawn_join(rng, case):
 
 def telling(rng, case, joins):
     """A query that the reference answers in time; None if no draw is one."""
-    catalog = declared(case)
-    for _ in range(6):
-        text = query(rng, *rng.choice(joins))
-        try:
-            check_statement(f"CREATE QUERY q AS {text}", Position(1, 1), catalog)
-            reference.evaluate(text, *case.reference_arguments(), most_work=MOST_WORK)
-        except (MillpondError, reference.TooMuchWorkError, AggregateOverflowError):
-            continue
-        return text
-    return None
+    return first_in_time(case, lambda: query(rng, *rng.choice(joins)))
 
 
 def query(rng, a, b, source):

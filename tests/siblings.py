@@ -70,6 +70,20 @@ def telling_query(rng, case):
     return f"SELECT s.{case.streams[0].schema[0][0]} FROM {case.streams[0].name} s"
 
 
+def first_in_time(case, draw):
+    """The first of a few draws that is a query, and one that the reference answers in time."""
+    catalog = declared(case)
+    for _ in range(6):
+        text = draw()
+        try:
+            check_statement(f"CREATE QUERY q AS {text}", Position(1, 1), catalog)
+            reference.evaluate(text, *case.reference_arguments(), most_work=MOST_WORK)
+        except (MillpondError, reference.TooMuchWorkError, AggregateOverflowError):
+            continue
+        return text
+    return None
+
+
 def plain_query(rng, case):
     """A selection, a count by key, or a join, each with constants."""
     stream = rng.choice(case.streams)

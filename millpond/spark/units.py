@@ -212,29 +212,24 @@ class Units:
 
     def _is_in_circle(self, unit: Unit) -> bool:
         """Whether a unit reads what it has put out, by way of others."""
-        seen, waiting = {unit}, [unit]
-        while waiting:
-            read = (self.of.get(queue.name) for queue in waiting.pop().entries)
-            for above in {each for each in read if each is not None}:
-                if above is unit:
-                    return True
-                if above not in seen:
-                    seen.add(above)
-                    waiting.append(above)
-        return False
+        return unit in self._above(unit)
 
     def are_above(self, some: Iterable[RunningOperator], other: RunningOperator) -> bool:
         """Whether the unit of an operator depends on a unit of some others: these cannot read it
         without a circle, as long as units are what they are."""
         own = self.of[other.identity]
-        wanted = {self.of[each.identity] for each in some} - {own}
-        seen, waiting = {own}, [own]
+        units = {self.of[each.identity] for each in some} - {own}
+        return not units.isdisjoint(self._above(own))
+
+    def _above(self, unit: Unit) -> set[Unit]:
+        """The units that a unit reads, by way of others too."""
+        found, waiting = set[Unit](), [unit]
         while waiting:
             read = (self.of.get(queue.name) for queue in waiting.pop().entries)
-            new = {each for each in read if each is not None} - seen
-            seen |= new
+            new = {each for each in read if each is not None} - found
+            found |= new
             waiting += new
-        return not wanted.isdisjoint(seen)
+        return found
 
     def near(self, identity: str) -> set[str]:
         """The operators that are a unit with one, or are to be, and are there."""
