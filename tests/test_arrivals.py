@@ -15,7 +15,7 @@ from millpond import Engine
 from millpond.errors import InputError
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.spark.operators.running import RunningOperator
-from tests.cluster.standalone import wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 STREAM = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');"
 QUERY = "CREATE QUERY q AS SELECT a FROM S;"
@@ -33,7 +33,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     may_go, execute = threading.Event(), RunningOperator.execute
 
     def waits(running: RunningOperator, step: object) -> object:
-        assert may_go.wait(60)
+        assert may_go.wait(PATIENCE_SECONDS)
         return execute(running, step)  # type: ignore[arg-type]
 
     monkeypatch.setattr(RunningOperator, "execute", waits)
@@ -58,7 +58,7 @@ def test_a_backlog_builds_up_while_steps_take_their_time(
     with Engine({"page_rows": 2}, directory=folder) as engine:
         engine.execute(STREAM + QUERY)
         ended = run(engine, how)
-        wait_until(lambda: engine.inputs.streams["s"].arrived == 20, 30)
+        wait_until(lambda: engine.inputs.streams["s"].arrived == 20)
         with engine.lock:
             assert engine.runtime.backlog.rows == 20
             assert engine.results("q").num_rows == 0
@@ -85,11 +85,11 @@ def test_a_silent_pipe_holds_up_nobody_else(folder: Path) -> None:
         )
         engine.start()
         with (folder / "pipe.csv").open("w") as pipe:
-            wait_until(lambda: engine.result_count("q") == 20, 30)
+            wait_until(lambda: engine.result_count("q") == 20)
             engine.run_until_idle()  # a silent source is nothing to wait for
             pipe.write("7\n8\n")
             pipe.flush()
-            wait_until(lambda: engine.inputs.streams["p"].arrived == 2, 30)
+            wait_until(lambda: engine.inputs.streams["p"].arrived == 2)
         engine.stop()
         engine.finish()
         assert engine.results("piped")["a"].to_pylist() == [7, 8]
@@ -239,7 +239,7 @@ def test_nothing_is_read_ahead_where_there_is_no_room(
     with Engine({"page_rows": 2, "budget": "20 B"}, directory=tmp_path) as engine:
         declare(engine, tmp_path, A=range(0, 40, 2), B=range(1, 41, 2))
         ended = run(engine, "start")
-        wait_until(lambda: bool(engine.inputs.held), 30)
+        wait_until(lambda: bool(engine.inputs.held))
         with engine.lock:
             waiting = len(watch.read) - len(watch.taken)
         assert waiting == 1

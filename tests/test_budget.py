@@ -20,8 +20,8 @@ from millpond.scheduling.strategy_text import driving_spark
 from millpond.spark.operators.running import RunningOperator
 from millpond.storage.pages import Page
 from millpond.storage.store import SPILLED, Store
-from tests.cluster.standalone import wait_until
 from tests.drawn_examples import examples
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 STREAM = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');"
 PUSHED = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts;"
@@ -42,7 +42,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     may_go, execute = threading.Event(), RunningOperator.execute
 
     def waits(running: RunningOperator, step: Any) -> Any:
-        assert may_go.wait(60)
+        assert may_go.wait(PATIENCE_SECONDS)
         return execute(running, step)
 
     monkeypatch.setattr(RunningOperator, "execute", waits)
@@ -67,7 +67,7 @@ def test_a_source_is_held_back_at_the_budget_and_says_so(
             target=engine.finish, args=(lambda *progress: seen.append(progress),)
         )
         run.start()
-        wait_until(lambda: "s" in engine.inputs.held, 30)
+        wait_until(lambda: "s" in engine.inputs.held)
         assert engine.inputs.streams["s"].arrived == 4
         (stream,) = shown(engine, "streams")
         assert stream["detail"].endswith("held back: as much waits as the budget of 112 B allows")
@@ -106,7 +106,7 @@ def test_a_source_waits_for_a_silent_pipe_and_goes_on_when_it_speaks(folder: Pat
         engine.execute(JOINED)
         engine.start()
         with (folder / "t.csv").open("w") as pipe:
-            wait_until(lambda: "s" in engine.inputs.held, 30)
+            wait_until(lambda: "s" in engine.inputs.held)
             engine.run_until_idle()  # held back is nothing to wait for either
             arrived = engine.inputs.streams["s"].arrived
             assert arrived < 40
@@ -128,12 +128,12 @@ def test_a_held_source_is_not_taken_for_a_quiet_one(folder: Path, steps: threadi
         with (folder / "t.csv").open("w") as pipe:
             pipe.write("a,ts\n1,1\n2,2\n")
             pipe.flush()
-            wait_until(lambda: engine.has_runtime and engine.runtime._under_way, 30)
-            engine.push("S", [(1, 900)])
+            wait_until(lambda: engine.has_runtime and engine.runtime._under_way)
             pipe.write("3,3\n4,4\n")
             pipe.flush()
-            wait_until(lambda: "t" in engine.inputs.held, 30)
-            time.sleep(0.3)
+            wait_until(lambda: "t" in engine.inputs.held)
+            engine.push("S", [(1, 900)])
+            time.sleep(0.3)  # longer than the timeout of a quiet one
             steps.set()
         engine.stop()
         engine.finish()
@@ -157,12 +157,12 @@ def test_a_push_waits_for_room(steps: threading.Event) -> None:
         engine.start()
         engine.push("S", [(n, n) for n in range(8)])
         done = threading.Event()
-        wait_until(lambda: engine.has_runtime and engine.runtime._under_way, 30)
+        wait_until(lambda: engine.has_runtime and engine.runtime._under_way)
         pusher = threading.Thread(target=lambda: (engine.push("S", [(8, 8)]), done.set()))
         pusher.start()
         assert not done.wait(0.3)
         steps.set()
-        assert done.wait(30)
+        assert done.wait(PATIENCE_SECONDS)
         engine.stop()
         engine.finish()
         assert engine.results("q")["a"].to_pylist() == list(range(9))
@@ -270,7 +270,7 @@ def test_others_may_push_while_pages_are_written_to_disk(monkeypatch: pytest.Mon
 
     def slow(self: Page) -> None:
         is_writing.set()
-        assert may_go.wait(60)
+        assert may_go.wait(PATIENCE_SECONDS)
         spill(self)
 
     monkeypatch.setattr(Page, "spill", slow)
@@ -281,7 +281,7 @@ def test_others_may_push_while_pages_are_written_to_disk(monkeypatch: pytest.Mon
         engine.start()
         engine.push("S", [(i, i) for i in range(80)])
         engine.advance("S", 80)
-        assert is_writing.wait(60)
+        assert is_writing.wait(PATIENCE_SECONDS)
         engine.push("T", [(1, 1)])  # would wait for ever if the lock were held
         engine.execute("SHOW QUEUES")
         may_go.set()

@@ -13,7 +13,7 @@ from millpond import Engine
 from millpond.connectors.parquet_files import ParquetSink
 from millpond.deliveries import Deliveries
 from millpond.results import ResultLog
-from tests.cluster.standalone import wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 STREAM = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
 INTO = "CREATE QUERY q AS SELECT a FROM S INTO parquet('out');"
@@ -31,7 +31,7 @@ class Gate:
     def __call__(self) -> None:
         self.came += 1
         self.threads.add(threading.current_thread().name)
-        assert self._lets.acquire(timeout=60)
+        assert self._lets.acquire(timeout=PATIENCE_SECONDS)
 
     def let(self, writes: int = 1) -> None:
         self._lets.release(writes)
@@ -77,17 +77,17 @@ def test_a_query_is_dropped_once_its_sink_has_the_page_that_is_written(
         engine.start()
         engine.push("S", [(1, 1)])
         engine.advance("S", 1)
-        wait_until(lambda: gate.came == 1, 30)
+        wait_until(lambda: gate.came == 1)
         log = log_of(engine, "q")
         dropping = in_thread(
             lambda: engine.drop("q") if how == "drop" else engine.execute("DROP QUERY q;")
         )
-        wait_until(lambda: log.is_resting, 30)
+        wait_until(lambda: log.is_resting)
         engine.push("S", [(2, 2)])  # nobody else waits for the sink
         engine.advance("S", 2)
         assert dropping.is_alive()
         gate.let()
-        dropping.join(60)
+        dropping.join(PATIENCE_SECONDS)
         assert not dropping.is_alive()
         assert [file.name for file in (tmp_path / "out").iterdir()] == ["part-000000.parquet"]
         engine.execute(INTO)  # the files are free again, and this is another query
@@ -111,11 +111,11 @@ def test_a_callback_drops_its_query_while_the_sink_is_fed(gate: Gate, tmp_path: 
         log = log_of(engine, "q")
 
         def resume() -> None:
-            wait_until(lambda: log.is_resting, 30)
+            wait_until(lambda: log.is_resting)
             gate.let(1000)
 
         def callback(_: Any) -> None:
-            wait_until(lambda: gate.came == 1, 30)
+            wait_until(lambda: gate.came == 1)
             resuming = in_thread(resume)
             engine.drop("q")
             resuming.join()

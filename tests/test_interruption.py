@@ -15,6 +15,7 @@ import pytest
 
 from millpond import Engine
 from millpond.interruption import WholeLock, uninterrupted
+from tests.patience import PATIENCE_SECONDS
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;
@@ -66,7 +67,7 @@ def test_a_lock_is_free_after_an_interruption_and_a_wait_ends_with_one() -> None
         wait()
     killer.join()
     taken = []
-    other = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=1)))
+    other = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=PATIENCE_SECONDS)))
     other.start()
     other.join()
     assert taken == [True]

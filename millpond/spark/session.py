@@ -57,9 +57,8 @@ def _new_session(settings: Settings, extra: dict[str, str]) -> SparkSession:
     for key, value in options.items():
         builder = builder.config(key, value)
     is_ours = SparkContext._active_spark_context is None
-    with allocation_file() as pools:
-        builder = builder.config("spark.scheduler.allocation.file", pools.as_uri())
-        session = _start(builder, settings.spark_master)
+    builder = builder.config("spark.scheduler.allocation.file", allocation_file().as_uri())
+    session = _start(builder, settings.spark_master)
     if is_ours:
         _prepare(session)
     return session

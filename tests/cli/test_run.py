@@ -3,12 +3,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from millpond.cli import main
+from tests.patience import PATIENCE_SECONDS
 
 SCRIPT = """\
 CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('{directory}/s.csv');
@@ -138,14 +138,12 @@ def test_a_pipe_sees_results_only_and_ctrl_c_is_quiet(tmp_path: Path) -> None:
     first = json.loads(process.stdout.readline())
     assert first["row"] == {"a": 0}
     os.kill(process.pid, signal.SIGINT)
-    started = time.monotonic()
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert without_summary(err) == (
         "millpond: S FROM rate(1000) has no end, and q1 reads it: "
         "this runs until Ctrl-C; --for 30s or --rows 1000 would end it\n"
     )
-    assert time.monotonic() - started < 60
 
 
 @pytest.mark.spark
@@ -163,7 +161,7 @@ def test_a_run_ends_when_its_reader_has_gone(tmp_path: Path) -> None:
     assert process.stdout.readline() == b"query,ts,weight,a\n"
     process.stdout.close()
     err = process.stderr.read()
-    assert process.wait(timeout=120) == 1
+    assert process.wait(timeout=PATIENCE_SECONDS) == 1
     assert b"Traceback" not in err
     process.stderr.close()
 

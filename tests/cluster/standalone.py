@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -23,9 +23,9 @@ import psutil
 import pyspark
 
 from millpond.spark.java import java_home
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 SPARK_HOME = Path(pyspark.__file__).parent
-START_SECONDS = 300.0
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 
@@ -76,11 +76,11 @@ class Daemon:
             except psutil.NoSuchProcess:
                 continue
         self.process.wait()
-        psutil.wait_procs(family, timeout=10)
+        wait_until(lambda: not any(map(_is_alive, family)))
 
     def wait_for(self, pattern: str) -> str:
         """The first group of a pattern as soon as the log has it."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             text = self.log.read_text(errors="replace")
             found = re.search(pattern, text)
@@ -89,7 +89,7 @@ class Daemon:
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.log.stem} ended:\n{text[-3000:]}")
             time.sleep(0.05)
-        raise RuntimeError(f"{self.log.stem}: no {pattern!r} in {START_SECONDS} seconds")
+        raise RuntimeError(f"{self.log.stem}: no {pattern!r} in {PATIENCE_SECONDS} seconds")
 
 
 class StandaloneCluster:
@@ -239,6 +239,14 @@ def _unsharing() -> tuple[str, ...]:
     return ("unshare", "-m") if _succeeds(["unshare", "-m", "true"]) else ("unshare", "-rm")
 
 
+def _is_alive(process: psutil.Process) -> bool:
+    """Whether a process runs; one that nobody has waited for does not."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def _loopback(number: int) -> str:
     """127.0.0.2 and so on: executors of one host would read each other's shuffle files."""
     return f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
@@ -249,12 +257,3 @@ def _succeeds(command: Sequence[str]) -> bool:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
     except OSError:
         return False
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = START_SECONDS) -> None:
-    """Waits for something to become true."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {seconds} seconds")
-        time.sleep(0.05)

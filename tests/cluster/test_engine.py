@@ -8,11 +8,9 @@ import pytest
 
 from tests.cluster.conftest import Driver
 from tests.cluster.standalone import StandaloneCluster
+from tests.patience import PATIENCE_SECONDS
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.timeout(1200),
-]
+pytestmark = pytest.mark.spark
 
 START = """
 import itertools, sys
@@ -98,7 +96,7 @@ with engine_there() as engine:
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    stdout, stderr = process.communicate(timeout=900)
+    stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, stderr
     return stdout
 

@@ -14,12 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cluster.conftest import Driver
-from tests.cluster.standalone import StandaloneCluster, wait_until
+from tests.cluster.standalone import StandaloneCluster
+from tests.patience import PATIENCE_SECONDS, wait_until
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.timeout(1200),
-]
+pytestmark = pytest.mark.spark
 
 START = """
 import json, os, sys, time
@@ -117,7 +115,7 @@ def own_python(cluster: StandaloneCluster) -> Path:
 
 
 def output_of(process: subprocess.Popen[str], complaint: str = "") -> str:
-    stdout, stderr = process.communicate(timeout=600)
+    stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, stderr
     assert re.fullmatch(complaint, stderr)
     return stdout

@@ -13,6 +13,7 @@ import pytest
 from millpond.connectors import files
 from millpond.errors import InputError
 from tests.connectors.declarations import opened, opened_changes, rows
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_a_pipe_hands_on_what_has_come(pipe: Path, monkeypatch: pytest.MonkeyPat
         with pipe.open("w") as text:
             text.write("a\n1\n2\n3")
             text.flush()
-            go_on.wait(10)
+            go_on.wait(PATIENCE_SECONDS)
             text.write("4\n")
 
     writer = threading.Thread(target=feed)

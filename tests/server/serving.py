@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from millpond.server.limits import Limits
 from millpond.server.serve import ServeOptions, make_server, make_service
 from millpond.server.service import Service
 from millpond.settings import Settings
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -38,14 +38,9 @@ class Running:
         """Tuples of S, and a later one, so that these are complete."""
         self.service.engine.push("S", [{"t": t, "a": a} for t, a in rows])
 
-    def wait(self, is_so: Callable[[], Any], seconds: float = 20.0) -> Any:
+    def wait(self, is_so: Callable[[], Any]) -> Any:
         """Waits until something is so."""
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            if found := is_so():
-                return found
-            time.sleep(0.02)
-        raise AssertionError("it never came to be so")
+        return wait_until(is_so)
 
     def lines(self, path: str) -> list[str]:
         """The lines of a response that ends."""
@@ -80,11 +75,11 @@ def running(
     thread.start()
     url = f"http://127.0.0.1:{port}"
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    with httpx.Client(base_url=url, timeout=30, headers=headers) as http:
+    with httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, headers=headers) as http:
         made = Running(url, service, http)
         made.wait(lambda: server.started)
         made.wait(lambda: http.get("/ready").status_code == 200)
         yield made
     server.handle_exit(15, None)
-    thread.join(30)
+    thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()

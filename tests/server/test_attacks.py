@@ -13,6 +13,7 @@ from millpond.errors import InputError
 from millpond.server.limits import Limits
 from millpond.server.serve import ServeOptions, check_options
 from millpond.server.tokens import new_token, read_tokens
+from tests.patience import PATIENCE_SECONDS
 from tests.server.serving import SCRIPT, Running, running
 
 
@@ -197,7 +198,7 @@ def test_a_path_leads_nowhere(server: Running, path: str) -> None:
 def raw(server: Running, request: str) -> int:
     """The status of a request sent as it is."""
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(request.encode("latin-1"))
         answer = connection.recv(65_536).decode("latin-1")
     return int(answer.split()[1])
@@ -293,7 +294,9 @@ def test_tokens_have_roles(token_file: tuple[Path, dict[str, str]]) -> None:
 
         def status(method: str, path: str, token: str | None, **more: object) -> int:
             headers = {"authorization": f"Bearer {token}"} if token else {}
-            return httpx.request(method, server.url + path, headers=headers, **more).status_code  # type: ignore[arg-type]
+            return httpx.request(
+                method, server.url + path, headers=headers, timeout=PATIENCE_SECONDS, **more
+            ).status_code  # type: ignore[arg-type]
 
         text = {"text": "SELECT a FROM S"}
         assert status("GET", "/ping", None) == 200
@@ -309,7 +312,11 @@ def test_tokens_have_roles(token_file: tuple[Path, dict[str, str]]) -> None:
         assert status("PUT", "/api/plan", tokens["write"], content="<plan/>") == 403
         assert status("PUT", "/api/plan", tokens["admin"], content="<plan/>") == 200
         assert status("DELETE", "/api/queries/big", tokens["write"]) == 200
-        basic = httpx.get(server.url + "/api/queries", headers={"authorization": "Basic eA=="})
+        basic = httpx.get(
+            server.url + "/api/queries",
+            headers={"authorization": "Basic eA=="},
+            timeout=PATIENCE_SECONDS,
+        )
         assert basic.status_code == 401
 
 

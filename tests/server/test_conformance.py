@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase
 from schemathesis.checks import not_a_server_error
 
 from millpond.server.limits import Limits
+from tests.patience import PATIENCE_SECONDS
 from tests.server.serving import Running, running
 
 ENDLESS = {"follow": "false", "seconds": "0.2"}
@@ -87,7 +88,7 @@ def made_up(server: Running, requests: int, seed: int) -> Counter[int]:
             _aim(case, sum(statuses.values()))
             if case.path == "/api/preview" and isinstance(case.body, dict):
                 case.body["seconds"] = 0.1
-            response = case.call(timeout=30)
+            response = case.call(timeout=PATIENCE_SECONDS)
             statuses[response.status_code] += 1
             if case.path != "/ready":
                 case.validate_response(response, checks=(not_a_server_error,))

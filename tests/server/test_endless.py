@@ -22,6 +22,7 @@ from millpond.server.formats import Heading, ServerSentEvents
 from millpond.server.limits import Limits
 from millpond.server.streaming import ResultStream, Wish
 from millpond.settings import Settings
+from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.server.serving import SCRIPT, Running, free_port, running
 
 
@@ -164,7 +165,7 @@ def test_a_reader_may_have_the_engine_wait_for_it(server: Running) -> None:
     async def read() -> list[int]:
         values: list[int] = []
         async with (
-            httpx.AsyncClient(base_url=server.url, timeout=30) as http,
+            httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as http,
             http.stream("GET", "/api/queries/big/results?hold=true") as response,
         ):
             lines = response.aiter_lines()
@@ -186,7 +187,7 @@ def test_too_many_readers_are_refused() -> None:
         with server.http.stream("GET", "/api/queries/big/results") as response:
             server.wait(lambda: server.service.feeds.readers == 1)
             assert response.status_code == 200
-            second = httpx.get(server.url + "/api/queries/big/results", timeout=5)
+            second = httpx.get(server.url + "/api/queries/big/results", timeout=PATIENCE_SECONDS)
             assert second.status_code == 429
         server.wait(lambda: server.service.feeds.readers == 0)
 
@@ -200,13 +201,15 @@ def start(store: Path, script: Path, port: int) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [*command, "--store", str(store)], env=os.environ | {"PYTHONUTF8": "1"}
     )
-    for _ in range(600):
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/ready", timeout=1).status_code == 200:
-                return process
-        except httpx.HTTPError:
-            time.sleep(0.1)
-    raise AssertionError("it never came up")
+    wait_until(lambda: is_ready(f"http://127.0.0.1:{port}/ready"))
+    return process
+
+
+def is_ready(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=PATIENCE_SECONDS).status_code == 200
+    except httpx.ConnectError:
+        return False
 
 
 @pytest.mark.slow
@@ -214,34 +217,32 @@ def start(store: Path, script: Path, port: int) -> subprocess.Popen[bytes]:
 def test_event_ids_and_keys_survive_a_restart(tmp_path: Path, ending: signal.Signals) -> None:
     script, port = tmp_path / "s.cql", free_port()
     script.write_text(SCRIPT)
-    url = f"http://127.0.0.1:{port}"
-    path = f"{url}/api/queries/big/results?format=sse&from=oldest&follow=false"
+    path = "/api/queries/big/results?format=sse&from=oldest&follow=false"
+    tuples = "/api/streams/S/tuples"
+    http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS)
     process = start(tmp_path / "store", script, port)
     try:
         push = {"content": '{"t":1,"a":5}\n{"t":2,"a":6}\n{"t":3,"a":0}'}
         keyed = {"headers": {"idempotency-key": "first"}}
-        httpx.post(f"{url}/api/streams/S/tuples", **push, **keyed)
-        for _ in range(200):
-            first = ids_and_values(httpx.get(path).text)
-            if sum(len(values) for _, values in first) == 2:
-                break
-            time.sleep(0.05)
+        http.post(tuples, **push, **keyed)
+        wait_until(lambda: values_of(http.get(path)) == [5, 6])
+        first = ids_and_values(http.get(path).text)
         process.send_signal(ending)
-        process.wait(30)
+        process.wait(PATIENCE_SECONDS)
         process = start(tmp_path / "store", script, port)
-        assert ids_and_values(httpx.get(path).text) == first
-        again = httpx.post(f"{url}/api/streams/S/tuples", **push, **keyed)
-        assert again.json()["repeated"] is True
-        httpx.post(f"{url}/api/streams/S/tuples", content='{"t":4,"a":7}\n{"t":5,"a":0}')
-        for _ in range(200):
-            rest = ids_and_values(httpx.get(path, headers={"last-event-id": first[-1][0]}).text)
-            if rest:
-                break
-            time.sleep(0.05)
-        assert [value for _, values in rest for value in values] == [7]
+        assert ids_and_values(http.get(path).text) == first
+        assert http.post(tuples, **push, **keyed).json()["repeated"] is True
+        http.post(tuples, content='{"t":4,"a":7}\n{"t":5,"a":0}')
+        behind = {"last-event-id": first[-1][0]}
+        assert wait_until(lambda: values_of(http.get(path, headers=behind))) == [7]
         if ending == signal.SIGTERM:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) in (0, -signal.SIGTERM)
+            assert process.wait(PATIENCE_SECONDS) in (0, -signal.SIGTERM)
     finally:
         process.kill()
         process.wait()
+        http.close()
+
+
+def values_of(response: httpx.Response) -> list[int]:
+    return [value for _, values in ids_and_values(response.text) for value in values]

@@ -22,7 +22,7 @@ def test_every_strategy_has_its_point(server: Running) -> None:
     assert "nothing was measured" in server.http.get("/api/plane").json()["error"]
     server.push(*((t, t % 3) for t in range(200)))
     server.wait(lambda: server.service.engine.result_count("big") > 50)
-    told = server.http.get("/api/plane", timeout=60).json()
+    told = server.http.get("/api/plane").json()
     named = {each["strategy"] for each in told["strategies"] + told["refused"]}
     assert named == set(driving_spark())
     assert told["strategies"]

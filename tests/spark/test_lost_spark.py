@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 SCRIPT = """
 import os, signal
 from millpond import Engine
@@ -41,7 +43,11 @@ with Engine({"driver_rows": 0}, dead) as other:
 @pytest.mark.spark
 def test_a_spark_that_dies_is_started_again() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     counts, pairs, others = done.stdout.splitlines()[:3]

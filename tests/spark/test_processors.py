@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from millpond import Engine
 from millpond.spark.processors import Processors, was_cancelled
-from tests.cluster.standalone import wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 
 class Sleepy:
@@ -70,7 +70,7 @@ def test_each_thread_has_a_pool_and_each_work_a_tag(
     context, together = spark.sparkContext, threading.Barrier(3)
 
     def work() -> tuple[str, set[str]]:
-        together.wait(60)
+        together.wait(PATIENCE_SECONDS)
         processors.mark(spark)
         processors.mark(spark)
         assert spark.range(10).count() == 10
@@ -78,7 +78,7 @@ def test_each_thread_has_a_pool_and_each_work_a_tag(
 
     for _ in range(2):
         works = [submitted(processors, work) for _ in range(3)]
-        found = [(tag, future.result(120)) for tag, future in works]
+        found = [(tag, future.result(PATIENCE_SECONDS)) for tag, future in works]
         pools = [pool for _, (pool, _) in found]
         assert len(set(pools)) == 3
         for tag, (pool, tags) in found:
@@ -100,11 +100,11 @@ def test_cancelling_one_work_stops_its_jobs_and_no_others(
     _, other = submitted(processors, lambda: work("other", 3))
     sleepy.wait_for(2)
     processors.cancel(spark, tag)
-    error = cancelled.exception(60)
+    error = cancelled.exception(PATIENCE_SECONDS)
     assert error is not None
     assert was_cancelled(error)
-    assert other.result(60) == 1
-    wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [], 60)
+    assert other.result(PATIENCE_SECONDS) == 1
+    wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
 
 
 def test_cancelling_all_leaves_another_engines_jobs(
@@ -120,8 +120,8 @@ def test_cancelling_all_leaves_another_engines_jobs(
     _, other = submitted(others, lambda: work(others, "other", 3))
     sleepy.wait_for(2)
     processors.cancel(spark)
-    assert was_cancelled(cancelled.exception(60) or ValueError())
-    assert other.result(60) == 1
+    assert was_cancelled(cancelled.exception(PATIENCE_SECONDS) or ValueError())
+    assert other.result(PATIENCE_SECONDS) == 1
     others.close()
 
 
@@ -157,7 +157,7 @@ def test_dropping_a_query_cancels_its_step_and_nothing_else(
         engine.start()
         sleepy.wait_for(1)
         engine.drop("slow")
-        wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [], 120)
+        wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
         engine.stop(drain=True)
         assert engine.results("other").num_rows == 2
         assert engine.failures() == []

@@ -14,6 +14,7 @@ from millpond.planning.placement import edges
 from millpond.spark import runtime as runtimes
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture
+from tests.patience import PATIENCE_SECONDS
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;
@@ -109,7 +110,9 @@ def test_whoever_was_to_change_and_is_not_any_more_is_shown_again(
 ) -> None:
     may_go, execute = threading.Event(), RunningOperator.execute
     monkeypatch.setattr(
-        RunningOperator, "execute", lambda self, step: may_go.wait(60) and execute(self, step)
+        RunningOperator,
+        "execute",
+        lambda self, step: may_go.wait(PATIENCE_SECONDS) and execute(self, step),
     )
     monkeypatch.setattr(runtimes, "AT_ONCE_SECONDS", -1.0)
     with Engine({"processors": 2}) as engine:

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 PROGRAM = """
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -53,10 +55,13 @@ fourth.stop()
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_a_spark_that_was_killed_or_stopped_is_started_again() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=500
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [

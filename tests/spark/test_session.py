@@ -12,6 +12,7 @@ from millpond.settings import Settings
 from millpond.spark.hadoop import default_hadoop_options, hadoop_options
 from millpond.spark.internals import is_alive
 from millpond.spark.session import create_session
+from tests.patience import PATIENCE_SECONDS
 
 PROBE = """
 from millpond.spark.session import create_session
@@ -82,7 +83,7 @@ def test_a_machine_without_java_runs_a_query_and_says_nothing(tmp_path: Path) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, "")
     total, home = done.stdout.split(maxsplit=1)
