@@ -5,6 +5,8 @@ STAMP := $(VENV)/.installed
 N ?= 1000
 EXAMPLES ?= 10
 KILLS ?= 50
+WORKERS ?= 2
+TESTS ?=
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
   virtual_operators profiling live_burst live_hmts prediction deciding many_queries shared_join \
@@ -36,11 +38,11 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic, about a minute
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) ## all tests
-	$(BIN)/pytest
+test: $(STAMP) ## all tests, in two processes; what failed is named last (TESTS='-m spark' chooses)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 test-fast: $(STAMP) ## the quick tests that need no JVM, under a minute
-	$(BIN)/pytest -m 'not spark and not slow' -n 2 --dist loadfile
+	$(BIN)/pytest -m 'not spark and not slow' -n $(WORKERS) --dist loadfile
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
 	$(BIN)/ruff check .
