@@ -7,7 +7,7 @@ costs O(log n), amortised, and unused rungs cost next to nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from millpond.scheduling.charts.progress_chart import Point, path_chart, steepest_descents
 from millpond.scheduling.charts.steepest_paths import SteepestPaths
@@ -40,7 +40,7 @@ class Ladder:
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Draw the charts of a plan for every rung."""
-        self._priorities = [weighed_priorities(plan, share) for share in SHARES]
+        self._priorities = list(_by_share(plan, SHARES))
         self._depth = plan.depth
         self._oldest.clear()
         for queue, stale in zip(self._queues, self._stale, strict=True):
@@ -81,9 +81,9 @@ class Ladder:
 class WeighedDescents(SteepestPaths):
     """The steepest descents before operators on charts that weigh bytes and outputs owed."""
 
-    def __init__(self, plan: PlanSnapshot, byte_weight: float, output_weight: float) -> None:
-        super().__init__(plan, byte_weight, output_weight)
-        self._size, self._back = _largest_inputs(self.ways)
+    def __init__(self, ways: Ways, byte_weight: float, output_weight: float) -> None:
+        super().__init__(ways, byte_weight, output_weight)
+        self._size, self._back = _largest_inputs(ways)
 
     def path_slopes(self, path: OperatorPath) -> Sequence[float]:
         """The descent before each operator on the chart of one path."""
@@ -98,10 +98,18 @@ class WeighedDescents(SteepestPaths):
 
 def weighed_priorities(plan: PlanSnapshot, memory_share: float) -> dict[int, float]:
     """For each operator the steepest descent before it on the charts that weigh both objectives."""
-    mean_bytes, mean_outputs = _means(Ways(plan))
-    byte_weight = memory_share / (mean_bytes or 1.0)
-    output_weight = (1 - memory_share) / (mean_outputs or 1.0)
-    return WeighedDescents(plan, byte_weight, output_weight).found()
+    return next(_by_share(plan, (memory_share,)))
+
+
+def _by_share(plan: PlanSnapshot, memory_shares: Iterable[float]) -> Iterator[dict[int, float]]:
+    ways = Ways(plan)
+    mean_bytes, mean_outputs = _means(ways)
+    for share in memory_shares:
+        byte_weight, output_weight = (
+            share / (mean_bytes or 1.0),
+            (1 - share) / (mean_outputs or 1.0),
+        )
+        yield WeighedDescents(ways, byte_weight, output_weight).found()
 
 
 def outputs_owed(plan: PlanSnapshot, path: OperatorPath) -> float:

@@ -10,31 +10,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
+from typing import TypeAlias
 
 from millpond.scheduling.charts.progress_chart import partition, path_chart, slope
 from millpond.scheduling.charts.steepest_paths import room_before
 from millpond.scheduling.charts.ways import Ways
 from millpond.snapshot import OperatorPath, PlanSnapshot, Producer
 
+Edge: TypeAlias = tuple[int, int]
 
-def chain_borders(plan: PlanSnapshot) -> set[tuple[int, int]]:
+
+def chain_borders(plan: PlanSnapshot) -> set[Edge]:
     """The edges between two chains on any path."""
     ways = Ways(plan)
     found = _without_tuples(ways)
+    drawn: set[Edge] = set()
     for producer in plan.by_id:
         for reader in plan.by_id[producer].downstream:
-            if (producer, reader) not in found:
-                found |= path_borders(plan, _likeliest_path(ways, producer, reader))
+            edge = producer, reader
+            is_only = ways.paths_to[producer] == ways.paths_from[reader] == 1
+            if edge not in found and not (is_only and edge in drawn):
+                path = _likeliest_path(ways, producer, reader)
+                drawn.update(pairwise(path.operators))
+                found |= path_borders(plan, path)
     return found
 
 
-def path_borders(plan: PlanSnapshot, path: OperatorPath) -> set[tuple[int, int]]:
+def path_borders(plan: PlanSnapshot, path: OperatorPath) -> set[Edge]:
     """The edges of one path between two chains."""
     borders = partition(path_chart(plan, path))[1:]
     return {(path.operators[each.first - 1], path.operators[each.first]) for each in borders}
 
 
-def _without_tuples(ways: Ways) -> set[tuple[int, int]]:
+def _without_tuples(ways: Ways) -> set[Edge]:
     """The edges that no tuples come to on some path: there each step is a segment of its own."""
     dead: set[int] = set()
     for identity in ways.plan.upstream_first:

@@ -61,7 +61,7 @@ class _Segments:
 
     def __iter__(self) -> Iterator[Run]:
         for start in self._starts:
-            pending = [(start,)]
+            pending: list[tuple[_Place, ...]] = [(start,)]
             while pending:
                 places = pending.pop()
                 if places[-1] in self._ends:

@@ -26,12 +26,10 @@ class SteepestPaths:
     the weight of the path's query more, for each output. `passes` counts operators looked at.
     """
 
-    def __init__(
-        self, plan: PlanSnapshot, byte_weight: float = 1.0, output_weight: float = 0.0
-    ) -> None:
-        self.plan, self.ways = plan, Ways(plan)
+    def __init__(self, ways: Ways, byte_weight: float = 1.0, output_weight: float = 0.0) -> None:
+        self.plan, self.ways = ways.plan, ways
         self.byte_weight, self.output_weight = byte_weight, output_weight
-        self.slopes = dict.fromkeys(plan.by_id, 0.0)
+        self.slopes = dict.fromkeys(ways.plan.by_id, 0.0)
         """Zero where no tuples come: a chart falls to zero in the end."""
         self.passes = 0
 

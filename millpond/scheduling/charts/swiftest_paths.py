@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from millpond.scheduling.charts.capacity import processing_capacity, rounded, side
 from millpond.scheduling.charts.ways import Ways
@@ -18,6 +18,8 @@ from millpond.snapshot import OperatorPath, PlanSnapshot, Producer
 
 Outlook: TypeAlias = Mapping[float, float]
 """The least seconds of work to the end of a path, for each weight that may be there."""
+
+Source = TypeVar("Source", int, str)
 
 
 class Passed(NamedTuple):
@@ -89,7 +91,7 @@ class SwiftestPaths:
     def _best(self, operator: int) -> OperatorPath:
         """Goes down from the best leaf, always by the first of the best readers."""
         towards, readers = self._towards(operator)
-        leaves = [each for each in self.ways.leaves if each[0] in towards]
+        leaves = (each for each in self.ways.leaves if each[0] in towards)
         leaf, stream = self._first_best(leaves, Passed(), towards)
         operators, passed = [leaf], Passed().through(self.plan, leaf, stream)
         while operators[-1] != operator:
@@ -113,13 +115,13 @@ class SwiftestPaths:
 
     def _first_best(
         self,
-        steps: Iterable[tuple[int, Producer]],
+        steps: Iterable[tuple[int, Source]],
         passed: Passed,
         behind: Mapping[int, Outlook],
-    ) -> tuple[int, Producer]:
+    ) -> tuple[int, Source]:
         """The first of the steps that lead to the best end: an operator and what it reads."""
 
-        def priority(step: tuple[int, Producer]) -> float:
+        def priority(step: tuple[int, Source]) -> float:
             self.passes += 1
             return passed.through(self.plan, *step).priority(behind[step[0]])
 

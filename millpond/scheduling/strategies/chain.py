@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.charts.steepest_paths import ChainSlopes
+from millpond.scheduling.charts.ways import Ways
 from millpond.snapshot import PlanSnapshot
 
 
@@ -26,5 +27,5 @@ class Chain(ByPriority):
 
     def priorities(self, plan: PlanSnapshot) -> Mapping[int, float]:
         """The steepest slope among the chains an operator lies on."""
-        steepest = ChainSlopes(plan).found()
+        steepest = ChainSlopes(Ways(plan)).found()
         return {each.id: steepest[each.id] * each.weight for each in plan.operators}

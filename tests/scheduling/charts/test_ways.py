@@ -119,7 +119,7 @@ def test_the_number_of_paths_and_the_first_ones_are_those_of_the_list(plan: Plan
 @given(PLANS)
 def test_the_slope_of_a_chain_is_the_steepest_of_all_paths(plan: PlanSnapshot) -> None:
     wanted = _largest(plan, lambda path: chain_slopes(plan, path))
-    assert _same(ChainSlopes(plan).found(), wanted)
+    assert _same(ChainSlopes(Ways(plan)).found(), wanted)
 
 
 @examples(400)
@@ -234,7 +234,7 @@ def diamonds(count: int, rising: bool = False) -> PlanSnapshot:
 def test_the_work_of_many_diamonds_is_a_few_passes_over_the_plan(rising: bool) -> None:
     plan = diamonds(40, rising)
     most = 12 * len(plan.operators) ** 2
-    chains, descents = ChainSlopes(plan), WeighedDescents(plan, 0.4, 0.6)
+    chains, descents = ChainSlopes(Ways(plan)), WeighedDescents(Ways(plan), 0.4, 0.6)
     swiftest = SwiftestPaths(plan)
     for search in (chains, descents, swiftest):
         search.found()
