@@ -103,7 +103,7 @@ def _same(found: Mapping[int, float], wanted: Mapping[int, float]) -> bool:
     return True
 
 
-@examples(400)
+@examples(200)
 @given(PLANS)
 def test_the_number_of_paths_and_the_first_ones_are_those_of_the_list(plan: PlanSnapshot) -> None:
     ways, paths = Ways(plan), every_path(plan)
@@ -115,14 +115,14 @@ def test_the_number_of_paths_and_the_first_ones_are_those_of_the_list(plan: Plan
     assert set(ways.first_paths()) == {ways.first_path(each) for each in plan.by_id}
 
 
-@examples(600)
+@examples(300)
 @given(PLANS)
 def test_the_slope_of_a_chain_is_the_steepest_of_all_paths(plan: PlanSnapshot) -> None:
     wanted = _largest(plan, lambda path: chain_slopes(plan, path))
     assert _same(ChainSlopes(Ways(plan)).found(), wanted)
 
 
-@examples(400)
+@examples(200)
 @given(PLANS, st.sampled_from([0.0, 0.4, 0.8, 1.0]))
 def test_the_descents_of_auto_are_the_steepest_of_all_paths(
     plan: PlanSnapshot, share: float
@@ -138,7 +138,7 @@ def test_the_descents_of_auto_are_the_steepest_of_all_paths(
     assert _same(weighed_priorities(plan, share), _largest(plan, descents))
 
 
-@examples(600)
+@examples(300)
 @given(PLANS)
 def test_borders_between_chains_are_those_of_any_path(plan: PlanSnapshot) -> None:
     wanted = set().union(*(path_borders(plan, path) for path in every_path(plan)))
@@ -156,14 +156,14 @@ def _same_places(strategy: ByUnit, plan: PlanSnapshot, units: Sequence[Unit]) ->
     return True
 
 
-@examples(600)
+@examples(300)
 @given(PLANS)
 def test_the_best_path_through_an_operator_is_the_first_of_the_list(plan: PlanSnapshot) -> None:
     units = [path_unit(plan, path, priority_of(plan, path)) for path in every_path(plan)]
     assert _same_places(PathCapacity(), plan, units)
 
 
-@examples(200)
+@examples(100)
 @given(PLANS)
 def test_the_oldest_is_carried_on_along_the_first_path_of_the_list(plan: PlanSnapshot) -> None:
     units = [path_unit(plan, path, 0.0) for path in every_path(plan)]
@@ -181,7 +181,7 @@ def _cut(strategy: Segment, plan: PlanSnapshot, path: OperatorPath) -> list[tupl
     return [path.operators[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
-@examples(400)
+@examples(200)
 @given(PLANS, st.sampled_from(["segment", "simplified-segment"]))
 def test_segments_are_those_of_all_paths(plan: PlanSnapshot, name: str) -> None:
     strategy = make(name)
