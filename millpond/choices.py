@@ -19,3 +19,5 @@ class Choices:
     """The numbers of joins that are not shared."""
     summed: dict[str, Summed] = field(default_factory=dict)
     """Which aggregates read totals."""
+    begins: dict[str, int] = field(default_factory=dict)
+    """When queries begin anew that stood still and whose answers hold something."""

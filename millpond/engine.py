@@ -55,6 +55,7 @@ from millpond.storage.journal import Journal
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
 from millpond.storage.store import Store
+from millpond.window_changes import refuse_unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,6 +182,7 @@ class Engine:
             entry = self.query_entry(name)
             if self.queries.failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
+            refuse_unknown(self, entry)
             if not self.journal.is_replaying:
                 self.queries.choices = Choices()
             self.queries.restart(entry)

@@ -44,7 +44,7 @@ from millpond.shared_joins import Choice, Numbers, SharedJoins, joins_again
 from millpond.shared_totals import SharedTotals, summed_again
 from millpond.storage.pages import Page
 from millpond.templates import Templates
-from millpond.window_changes import Renewal, taken_back
+from millpond.window_changes import Renewal, begins_again, holds_answer, taken_back
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -138,7 +138,7 @@ class Queries:
         """Runs a query that has failed again, from now on."""
         self.failures.forget(entry.name)
         self._engine.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate(entry, planned(entry, self.templates), self._engine.inputs.epoch())
+        self._activate_again(entry)
 
     def alter(self, entry: QueryEntry, changed: QueryEntry, restarts: bool) -> None:
         """ALTER has made one entry of another; ``restarts``: it was to run, also if it failed."""
@@ -154,7 +154,7 @@ class Queries:
         elif restarts and self.failures.of(changed.name) is not None:
             self.restart(changed)
         elif changed.active and not entry.active:
-            self._activate(changed, planned(changed, self.templates), self._engine.inputs.epoch())
+            self._activate_again(changed)
 
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """ALTER has given a query another policy: it goes on in this way."""
@@ -186,6 +186,18 @@ class Queries:
                 self._activate(changed, anew.plans, anew.epoch)
             else:
                 self._begin_at(changed, anew, max(begun, anew.answered))
+
+    def _activate_again(self, entry: QueryEntry) -> None:
+        """Has a query run that stood still: what its answer held is taken out, and it begins."""
+        key, engine = entry.name.lower(), self._engine
+        plans = planned(entry, self.templates)
+        if not engine.journal.is_replaying and holds_answer(engine, entry):
+            self.choices.begins[key] = begins_again(engine, entry)
+        at = self.choices.begins.get(key)
+        if at is None:
+            self._activate(entry, plans, engine.inputs.epoch())
+        else:
+            self._begin_at(entry, Renewal(plans, None, {}, at), at)
 
     def _begin_at(self, changed: QueryEntry, anew: Renewal, at: int) -> None:
         """Has a query begin anew whose answer up to a time is known."""

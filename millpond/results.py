@@ -178,7 +178,8 @@ class ResultLog:
         """What the group has put out for it so far is its own from now on."""
         share, self.share = self.share, None
         if share is not None:
-            self.own_until, self.own_rows = share.until, self.own_rows + share.rows
+            self.own_until = max(self.own_until, share.until)
+            self.own_rows += share.rows
             self._keep([*self.kept, *(share.pages() if self.is_kept else ())])
 
     def count_coming(self, page: Page) -> None:

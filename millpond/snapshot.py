@@ -115,6 +115,10 @@ class OperatorSnapshot:
         found = (each.source for each in self.inputs if isinstance(each.source, str))
         return tuple(dict.fromkeys(found))
 
+    def bytes_from(self, source: Producer) -> float:
+        """Size of a tuple that comes from a stream or operator."""
+        return next(each.tuple_bytes for each in self.inputs if each.source == source)
+
     @property
     def is_output(self) -> bool:
         """Whether its output tuples leave the system."""
@@ -188,24 +192,6 @@ class PlanSnapshot:
             above = self.by_id[identity].upstream
             depth[identity] = 1 + max((depth[each] for each in above), default=-1)
         return depth
-
-    @cached_property
-    def paths(self) -> tuple[OperatorPath, ...]:
-        """Every operator path, from each stream to each output."""
-        found: list[OperatorPath] = []
-        for operator in self.operators:
-            for stream in operator.streams:
-                self._extend(stream, (operator.id,), found)
-        return tuple(found)
-
-    def _extend(self, stream: str, operators: tuple[int, ...], found: list[OperatorPath]) -> None:
-        stack = [operators]
-        while stack:
-            so_far = stack.pop()
-            last = self.by_id[so_far[-1]]
-            if last.is_output:
-                found.append(OperatorPath(stream, so_far))
-            stack.extend((*so_far, reader) for reader in reversed(last.downstream))
 
 
 class WaitingTuples(NamedTuple):

@@ -39,7 +39,7 @@ from millpond.query_plans import plan_text
 from millpond.recovery import form_of
 from millpond.relation_changes import changed_rows
 from millpond.setting_changes import set_option
-from millpond.window_changes import renewal
+from millpond.window_changes import refuse_unknown, renewal
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -168,6 +168,9 @@ class Statements:
             if anew is not None:
                 engine.queries.begin_anew(changed, anew)
             return
+        has_failed = engine.queries.failures.of(entry.name) is not None
+        if action.active is True and (has_failed or not entry.active):
+            refuse_unknown(engine, entry)
         way = succession(engine, entry, changed) if entry.on_error != changed.on_error else None
         apply(action, catalog)
         engine.queries.alter(entry, changed, restarts=action.active is True)

@@ -2,7 +2,8 @@
 
 It ends at the time to which it has answered and begins there anew: up to then its answer is that of
 the old query, from then on that of the new one, which has seen nothing before. What the answer held
-is taken out at that time.
+is taken out at that time. A query that stood still, or has failed, begins anew in the same way: at
+the time to which its inputs have come, and with what comes from then on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
+from millpond.cql.apply import scanned
 from millpond.errors import StateError
+from millpond.intake import END
 from millpond.kernels.columns import integers
 from millpond.kernels.results import summed
 from millpond.planned import QueryPlans, planned
@@ -23,6 +26,8 @@ from millpond.storage.pages import concatenated
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
+
+UNKNOWN = "what its answer holds is no longer known, since not all results are kept"
 
 
 class Renewal(NamedTuple):
@@ -53,11 +58,8 @@ def renewal(engine: Engine, entry: QueryEntry, changed: QueryEntry) -> Renewal |
     since, answered = read_until(engine, entry, epoch)
     if since is None:
         raise _refusal(entry, uneven(engine, entry, answered))
-    is_known = engine.journal.is_replaying or engine.deliveries.of(entry.name).is_whole
-    if not (entry.plan.is_stream or is_known):
-        raise _refusal(
-            entry, "what its answer holds is no longer known, since not all results are kept"
-        )
+    if not is_known(engine, entry):
+        raise _refusal(entry, UNKNOWN)
     return Renewal(plans, None, since, answered)
 
 
@@ -65,6 +67,42 @@ def _refusal(entry: QueryEntry, reason: str) -> StateError:
     return StateError(
         f'query "{entry.name}" cannot go on with another window: {reason}; or DROP and CREATE it'
     )
+
+
+def is_known(engine: Engine, entry: QueryEntry) -> bool:
+    """Whether it is known what the answer of a query holds, or nobody needs to know."""
+    is_needed = not (entry.plan.is_stream or engine.journal.is_replaying)
+    return not is_needed or engine.deliveries.of(entry.name).is_whole
+
+
+def refuse_unknown(engine: Engine, entry: QueryEntry) -> None:
+    """Refuses to have a query run again whose answer could not be taken out."""
+    if not is_known(engine, entry):
+        raise StateError(
+            f'query "{entry.name}" cannot run again: {UNKNOWN}; DROP and CREATE it, and SET '
+            "keep_results = 'all' beforehand if it is to be stopped and run again later"
+        )
+
+
+def holds_answer(engine: Engine, entry: QueryEntry) -> bool:
+    """Whether a query that stands still has put out changes that others must follow."""
+    return not entry.plan.is_stream and engine.deliveries.of(entry.name).rows > 0
+
+
+def begins_again(engine: Engine, entry: QueryEntry) -> int:
+    """The time at which a query that stands still begins anew if it does so now.
+
+    Where its inputs have ended, it is that of its last change.
+    """
+    log, inputs = engine.deliveries.of(entry.name), engine.inputs
+    names = [name.lower() for name in scanned(entry.plan)]
+    intakes = [inputs.streams.get(name) or inputs.relations[name] for name in names]
+    come_to = min((intake.queue.heartbeat for intake in intakes), default=BEGINNING)
+    at = max(log.complete_until, come_to)
+    if at < END:
+        return at
+    times = integers(concatenated(log.kept, log.page_schema)["_ts"])
+    return int(times.max(initial=BEGINNING))
 
 
 def taken_back(log: ResultLog, at: int) -> pa.Table | None:

@@ -10,6 +10,7 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from tests.scheduling.every_path import every_path
 from tests.scheduling.pictures import path
 
 
@@ -57,7 +58,7 @@ def test_paths_lead_from_each_stream_to_each_output() -> None:
             _operator(3, 1),
         )
     )
-    assert plan.paths == (
+    assert every_path(plan) == (
         OperatorPath("r", (0, 1, 2)),
         OperatorPath("r", (0, 1, 3)),
         OperatorPath("s", (1, 2)),
@@ -69,7 +70,7 @@ def test_paths_lead_from_each_stream_to_each_output() -> None:
 def test_a_result_that_others_read_ends_a_path_and_continues_it() -> None:
     first, last = path((1.0, 0.5), (1.0, 0.5)).operators
     view = OperatorSnapshot(0, "view", first.inputs, (1,), delivers=True)
-    paths = PlanSnapshot((view, last)).paths
+    paths = every_path(PlanSnapshot((view, last)))
     assert paths == (OperatorPath("s", (0,)), OperatorPath("s", (0, 1)))
 
 

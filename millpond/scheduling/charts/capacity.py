@@ -67,11 +67,12 @@ def _steps(plan: PlanSnapshot, run: Sequence[int], stream: str | None) -> list[t
     """Cost and selectivity of each operator for the tuples that come along the run."""
     sources: list[Producer | None] = [stream, *run[:-1]]
     return [
-        _side(plan.by_id[operator], source) for operator, source in zip(run, sources, strict=True)
+        side(plan.by_id[operator], source) for operator, source in zip(run, sources, strict=True)
     ]
 
 
-def _side(operator: OperatorSnapshot, source: Producer | None) -> tuple[float, float]:
+def side(operator: OperatorSnapshot, source: Producer | None) -> tuple[float, float]:
+    """Cost and selectivity of an operator for the tuples that come from a source."""
     for each in operator.inputs:
         if each.source == source:
             return each.cost_seconds, each.selectivity

@@ -87,9 +87,7 @@ def path_chart(plan: PlanSnapshot, path: OperatorPath) -> list[Point]:
     The output of the last operator leaves the system, so the chart ends at size zero.
     """
     seconds, tuples = 0.0, 1.0
-    leaf = plan.by_id[path.operators[0]]
-    size = next(each.tuple_bytes for each in leaf.inputs if each.source == path.stream)
-    points = [(0.0, size)]
+    points = [(0.0, plan.by_id[path.operators[0]].bytes_from(path.stream))]
     for place, identity in enumerate(path.operators):
         operator = plan.by_id[identity]
         seconds += tuples * operator.cost_seconds

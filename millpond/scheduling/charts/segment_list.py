@@ -33,6 +33,7 @@ class SegmentList:
         self._of_query: dict[str, frozenset[Run]] = {}
         self._count: Counter[int] = Counter()
         self._with: dict[int, set[Run]] = {}
+        self._ending: dict[int, set[Run]] = {}
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -68,21 +69,26 @@ class SegmentList:
         for run in touched:
             self._remove(run)
         for run in touched:
-            self._add(tuple(operator for operator in run if operator not in unused))
+            left = tuple(operator for operator in run if operator not in unused)
+            if left:
+                self._add(left)
 
     def _add(self, run: Run) -> None:
         """Add a segment unless a superset is there, and take its subsets out."""
         new = set(run)
-        near = {each for operator in run for each in self._with.get(operator, ())}
-        if any(new.issubset(each) for each in near):
+        fewest = min((self._with.get(operator, set()) for operator in run), key=len)
+        if any(new.issubset(each) for each in fewest):
             return
-        for each in near:
+        ending = [each for operator in run for each in self._ending.get(operator, ())]
+        for each in ending:
             if new.issuperset(each):
                 self._remove(each)
+        self._ending.setdefault(run[-1], set()).add(run)
         for operator in run:
             self._with.setdefault(operator, set()).add(run)
 
     def _remove(self, run: Run) -> None:
+        self._ending[run[-1]].discard(run)
         for operator in run:
             self._with[operator].discard(run)
 

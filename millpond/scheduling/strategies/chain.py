@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority
-from millpond.scheduling.charts.progress_chart import partition, path_chart
-from millpond.snapshot import OperatorPath, PlanSnapshot
+from millpond.scheduling.charts.steepest_paths import ChainSlopes
+from millpond.scheduling.charts.ways import Ways
+from millpond.snapshot import PlanSnapshot
 
 
 class Chain(ByPriority):
@@ -26,17 +27,5 @@ class Chain(ByPriority):
 
     def priorities(self, plan: PlanSnapshot) -> Mapping[int, float]:
         """The steepest slope among the chains an operator lies on."""
-        steepest: dict[int, float] = {}
-        for path in plan.paths:
-            for operator, slope in chain_slopes(plan, path).items():
-                steepest[operator] = max(slope, steepest.get(operator, slope))
-        return {each.id: steepest.get(each.id, 0.0) * each.weight for each in plan.operators}
-
-
-def chain_slopes(plan: PlanSnapshot, path: OperatorPath) -> dict[int, float]:
-    """The slope of the chain each operator of one path belongs to."""
-    return {
-        path.operators[step]: segment.slope
-        for segment in partition(path_chart(plan, path))
-        for step in range(segment.first, segment.last + 1)
-    }
+        steepest = ChainSlopes(Ways(plan)).found()
+        return {each.id: steepest[each.id] * each.weight for each in plan.operators}

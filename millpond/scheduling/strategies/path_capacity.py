@@ -11,12 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.scheduling.by_unit import ByUnit, Unit
-from millpond.scheduling.charts.capacity import (
-    processing_capacity,
-    remaining_seconds,
-    remaining_step_seconds,
-    rounded,
-)
+from millpond.scheduling.charts.capacity import remaining_seconds, remaining_step_seconds
+from millpond.scheduling.charts.swiftest_paths import SwiftestPaths, priority_of
 from millpond.snapshot import OperatorPath, PlanSnapshot
 
 
@@ -24,8 +20,9 @@ class PathCapacity(ByUnit):
     """Runs the operator path that consumes the most tuples in a second, from its leaf up."""
 
     def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
-        """Every operator path, with its capacity times the weight of its query as priority."""
-        return [path_unit(plan, path, _priority(plan, path)) for path in plan.paths]
+        """The best operator path through each operator: its priority is its capacity, weighed."""
+        paths = SwiftestPaths(plan).found()
+        return [path_unit(plan, path, priority_of(plan, path)) for path in paths]
 
 
 def path_unit(plan: PlanSnapshot, path: OperatorPath, priority: float) -> Unit:
@@ -33,8 +30,3 @@ def path_unit(plan: PlanSnapshot, path: OperatorPath, priority: float) -> Unit:
     seconds = remaining_seconds(plan, path.operators, path.stream)
     fixed = remaining_step_seconds(plan, path.operators)
     return Unit(path.operators, priority, seconds, fixed)
-
-
-def _priority(plan: PlanSnapshot, path: OperatorPath) -> float:
-    capacity = processing_capacity(plan, path.operators, path.stream)
-    return rounded(capacity * plan.by_id[path.operators[-1]].weight)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from millpond.decisions import Decision
 from millpond.errors import StrategyError
 from millpond.scheduling.by_unit import ByUnit, Unit
+from millpond.scheduling.charts.ways import Ways
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategies.path_capacity import path_unit
 from millpond.scheduling.strategy import Strategy, simulator_only
@@ -64,5 +65,5 @@ class OldestPath(ByUnit):
     """Runs the operator path with the oldest waiting tuple, which is FIFO path by path."""
 
     def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
-        """Every operator path, all of one priority."""
-        return [path_unit(plan, path, 0.0) for path in plan.paths]
+        """The first operator path through each operator, all of one priority."""
+        return [path_unit(plan, path, 0.0) for path in Ways(plan).first_paths()]

@@ -3,7 +3,8 @@
 An operator path is cut where the memory release capacity C^M of the next operator is lower; the
 segments S_i of all paths are listed without those contained in others. A segment's static priority
 is its own memory release capacity C^M_{S_i} by (3.2). When queries come or go, only their segments
-change.
+change. A query with very many segments (`MOST_SEGMENTS`) has its paths cut where they part and meet
+as well.
 """
 
 from __future__ import annotations
@@ -19,43 +20,52 @@ from millpond.scheduling.charts.capacity import (
     rounded,
 )
 from millpond.scheduling.charts.segment_list import Run, SegmentList
-from millpond.snapshot import OperatorPath, PlanSnapshot
+from millpond.scheduling.charts.segment_runs import segment_runs
+from millpond.scheduling.charts.ways import Ways
+from millpond.snapshot import OperatorSnapshot, PlanSnapshot
 
 
 class Segment(ByUnit):
     """Runs the segment that frees the most memory in a second, from its first operator up."""
 
+    cuts_once = False
+    """Whether the rest of a path is one segment once the path was cut."""
+
     def __init__(self, max_tuples: int | None = None, slice_seconds: float | None = None) -> None:
         super().__init__(max_tuples, slice_seconds)
         self.segments = SegmentList()
 
-    def cut(self, released: Sequence[float]) -> Sequence[int]:
-        """Where the segments of a path begin, by what each of its operators frees in a second."""
-        falls = (
-            place for place in range(1, len(released)) if released[place] < released[place - 1]
-        )
-        return [0, *falls]
+    def falls(self, before: float, behind: float) -> bool:
+        """Whether a segment ends between two operators, by what each frees in a second."""
+        return behind < before
 
     def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
         """The listed segments, with what they free times the weight of their queries."""
         self.segments.update(self._by_query(plan))
         return [_segment_unit(plan, run) for run in self.segments.runs]
 
-    def _by_query(self, plan: PlanSnapshot) -> Mapping[str, Sequence[Run]]:
+    def _by_query(self, plan: PlanSnapshot) -> Mapping[str, set[Run]]:
         released = {each.id: rounded(released_per_second(each)) for each in plan.operators}
-        found: dict[str, list[Run]] = {}
-        for path in plan.paths:
-            starts = self.cut([released[operator] for operator in path.operators])
-            ends = [*starts[1:], len(path.operators)]
-            runs = [path.operators[a:b] for a, b in zip(starts, ends, strict=True)]
-            for query in _queries_answered(plan, path):
-                found.setdefault(query, []).extend(runs)
-        return found
+        ways, outputs = Ways(plan), _outputs_by_query(plan)
+
+        def falls(before: int, behind: int) -> bool:
+            return self.falls(released[before], released[behind])
+
+        return {
+            query: segment_runs(ways, outputs[query], falls, self.cuts_once) for query in outputs
+        }
 
 
-def _queries_answered(plan: PlanSnapshot, path: OperatorPath) -> Iterator[str]:
-    """The queries whose answer leaves at the end of a path; a nameless one where none is named."""
-    last = plan.by_id[path.operators[-1]]
+def _outputs_by_query(plan: PlanSnapshot) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for operator in plan.operators:
+        for query in _queries_answered(plan, operator) if operator.is_output else ():
+            found.setdefault(query, []).append(operator.id)
+    return found
+
+
+def _queries_answered(plan: PlanSnapshot, last: OperatorSnapshot) -> Iterator[str]:
+    """The queries whose answer leaves at an output; a nameless one where none is named."""
     further = {query.name for reader in last.downstream for query in plan.by_id[reader].queries}
     names = [query.name for query in last.queries if query.name not in further]
     yield from names or [f"behind operator {last.id}"]

@@ -7,14 +7,14 @@ A tuple waits at most twice on its way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from millpond.errors import StrategyError
 from millpond.scheduling.strategies.segment import Segment
 
 
 class SimplifiedSegment(Segment):
     """Runs the segment that frees the most memory in a second, of at most two on each path."""
+
+    cuts_once = True
 
     def __init__(
         self,
@@ -27,11 +27,7 @@ class SimplifiedSegment(Segment):
             raise StrategyError(f"gamma is {gamma}; give a number above 0 and at most 1")
         self.gamma = gamma
 
-    def cut(self, released: Sequence[float]) -> Sequence[int]:
-        """Where the leaf segment begins and, if any, the one of the rest."""
-        for place in range(1, len(released)):
-            before = released[place - 1]
-            # An operator that makes memory grow has no ratio worth the name: then γ = 1.
-            if released[place] < (self.gamma * before if before > 0 else before):
-                return [0, place]
-        return [0]
+    def falls(self, before: float, behind: float) -> bool:
+        """Whether the leaf segment ends between two operators."""
+        # An operator that makes memory grow has no ratio worth the name: then γ = 1.
+        return behind < (self.gamma * before if before > 0 else before)

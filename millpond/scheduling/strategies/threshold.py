@@ -56,7 +56,7 @@ class Threshold:
         if not memory_bytes > 0:
             raise StrategyError(f"memory_bytes is {memory_bytes}; give more than 0")
         if not 0.5 < beta < 1:
-            raise StrategyError(f"beta is {beta}; give a number between 0.5 and 1")
+            raise StrategyError(f"beta is {beta}; give a number above 0.5 and below 1")
         if not 0 <= shortest_interval_seconds <= interval_seconds:
             raise StrategyError(
                 f"shortest_interval_seconds is {shortest_interval_seconds}; give a number from 0 "

@@ -13,13 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.errors import StrategyError
-from millpond.scheduling.threads.rival_placements import chain_cuts
-from millpond.scheduling.threads.virtual_operators import (
-    Edge,
-    Placement,
-    operator_edges,
-    without_cycles,
-)
+from millpond.scheduling.charts.chain_borders import chain_borders
+from millpond.scheduling.threads.virtual_operators import Placement, operator_edges, without_cycles
 from millpond.snapshot import PlanSnapshot
 
 
@@ -80,11 +75,8 @@ class Configuration:
         by_chain = [each.operators for each in self.partitions if each.strategy == "chain"]
         if not by_chain or not operator_edges(plan) - self.queues:
             return frozenset()
-        cuts: set[Edge] = set()
-        for path in plan.paths:
-            cuts |= chain_cuts(plan, path)
         chained = frozenset().union(*by_chain)
-        return frozenset(edge for edge in cuts if edge[1] in chained)
+        return frozenset(edge for edge in chain_borders(plan) if edge[1] in chained)
 
 
 def check_priority(priority: float) -> None:

@@ -14,6 +14,7 @@ from millpond.scheduling.charts.progress_chart import (
     slope,
 )
 from millpond.snapshot import InputSnapshot, OperatorPath, OperatorSnapshot, PlanSnapshot
+from tests.scheduling.every_path import every_path
 from tests.scheduling.pictures import path
 
 
@@ -85,7 +86,7 @@ def test_work_that_takes_no_time_is_infinitely_steep() -> None:
 
 def test_a_path_chart_adds_up_costs_and_shrinks_by_selectivities() -> None:
     plan = path((1.0, 0.5), (2.0, 0.5), (4.0, 0.5))
-    assert path_chart(plan, plan.paths[0]) == [(0, 1), (1, 0.5), (2, 0.25), (3, 0)]
+    assert path_chart(plan, every_path(plan)[0]) == [(0, 1), (1, 0.5), (2, 0.25), (3, 0)]
 
 
 def test_a_path_chart_counts_bytes() -> None:

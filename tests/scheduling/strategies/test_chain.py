@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from millpond.decisions import RunOperator
-from millpond.scheduling.strategies.chain import Chain, chain_slopes
+from millpond.scheduling.charts.steepest_paths import chain_slopes
+from millpond.scheduling.strategies.chain import Chain
 from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
+from tests.scheduling.every_path import every_path
 from tests.scheduling.pictures import decide, path, together, waiting
 from tests.scheduling.tree_plans import Op, snapshot
 
@@ -18,7 +20,7 @@ def _priorities(plan: PlanSnapshot) -> dict[int, float]:
 
 
 def test_operators_of_one_chain_share_its_slope() -> None:
-    slopes = chain_slopes(SANDWICH, SANDWICH.paths[0])
+    slopes = chain_slopes(SANDWICH, every_path(SANDWICH)[0])
     assert slopes[0] == slopes[1] == slopes[2] > slopes[3]
     assert slopes[0] == pytest.approx((1 - 0.081) / (2 + 1.8 + 0.81))
 

@@ -68,8 +68,8 @@ def test_looks_are_never_closer_than_the_shortest_interval() -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"beta": 0.5}, "beta is 0.5; give a number between 0.5 and 1"),
-        ({"beta": 1.0}, "beta is 1.0"),
+        ({"beta": 0.5}, "beta is 0.5; give a number above 0.5 and below 1"),
+        ({"beta": 1.0}, "beta is 1.0; give a number above 0.5 and below 1"),
         ({"gamma": 2.0}, "gamma is 2.0"),
         ({"memory_bytes": 0}, "memory_bytes is 0"),
         ({"shortest_interval_seconds": 5.0}, "shortest_interval_seconds is 5.0"),
