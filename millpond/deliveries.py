@@ -19,7 +19,7 @@ from millpond.connectors.sinks import unique_names
 from millpond.errors import StateError
 from millpond.failures import Failure
 from millpond.group_results import GroupLog, PartOfPage
-from millpond.interruption import WholeLock
+from millpond.interruption import WholeLock, uninterrupted
 from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.settings import Keeping
 from millpond.spelling import suggestion
@@ -147,10 +147,18 @@ class Deliveries:
 
     def hand_on(self, fail: Fail) -> None:
         """Hands on what was put out; callbacks run without the lock."""
-        with self._lock:
-            news, self._news = self._news, set()
-            logs = [self._logs[name] for name in news if name in self._logs]
+        with uninterrupted:
+            with self._lock:
+                news, self._news = self._news, set()
+                logs = [self._logs[name] for name in news if name in self._logs]
+            try:
+                uninterrupted.call(self._hand_on, logs, fail)
+            except BaseException:  # interrupted: what was not handed on is news still
+                with self._lock:
+                    self._news |= news
+                raise
 
+    def _hand_on(self, logs: list[ResultLog], fail: Fail) -> None:
         def told(log: ResultLog, error: Exception | None) -> None:
             self._has_rested.notify_all()
             if log.is_closed:
@@ -162,14 +170,9 @@ class Deliveries:
                 at, name = log.complete_until, log.entry.name
                 fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], error)
 
-        try:
-            for log in logs:
-                self._feed(log, told)
-                call_subscribers(log, self._lock)
-        except BaseException:  # interrupted: what was not handed on is news still
-            with self._lock:
-                self._news |= news
-            raise
+        for log in logs:
+            self._feed(log, told)
+            call_subscribers(log, self._lock)
 
     def _feed(self, log: ResultLog, told: SinkTold) -> None:
         """Hands pages on to a sink; where executors write them, the loop goes on meanwhile."""

@@ -31,7 +31,7 @@ from millpond.errors import Position, StateError
 from millpond.failures import Failure
 from millpond.function_registry import FunctionGiven, register, register_all
 from millpond.inputs import Inputs, Report
-from millpond.interruption import WholeLock
+from millpond.interruption import WholeLock, uninterrupted
 from millpond.latency import Latencies
 from millpond.lazy_spark import LazySpark
 from millpond.measured_plan import measured_plan
@@ -383,11 +383,13 @@ class Engine:
             self.journal.flush()
         if self._loop is None:
             self._loop = SchedulingLoop(self.runtime, self._strategy())
-        try:
-            return self._loop.turn() or has_news
-        except BaseException:
-            self.runtime.cancel()
-            raise
+        with uninterrupted:
+            try:
+                return uninterrupted.call(self._loop.turn) or has_news
+            except BaseException:
+                self._loop = None  # its strategy may have learnt half: another one is told all
+                self.runtime.cancel()
+                raise
 
     def _raise_failures(self) -> None:
         with self.lock:

@@ -12,11 +12,12 @@ from _signal import (  # type: ignore[import-not-found]  # `signal` makes an enu
     getsignal,
     signal,
 )
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Handler = Callable[[int, FrameType | None], Any]
 
 
@@ -49,7 +50,11 @@ class Uninterrupted:
         if threading.current_thread() is not threading.main_thread():
             return 0
         depth, self._depth = self._depth, 0
-        self._allow()
+        try:
+            self._allow()
+        except BaseException:
+            self.resume(depth)
+            raise
         return depth
 
     def resume(self, depth: int) -> None:
@@ -58,14 +63,34 @@ class Uninterrupted:
             self._defer()
             self._depth = depth
 
-    @contextmanager
-    def lifted(self) -> Iterator[None]:
-        """A part that can be interrupted after all."""
-        depth = self.suspend()
+    def call(self, function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+        """Calls a function that can be interrupted after all, from inside.
+
+        It either raises the interruption itself or has run to its end: one that comes before it
+        begins is raised without a call, one that comes when it has ended waits like others.
+        """
+        if threading.current_thread() is not threading.main_thread() or self._handler is None:
+            return function(*arguments, **named)
+        handler, depth = self._handler, self._depth
+        if self._was_asked:
+            self._was_asked = False
+            handler(SIGINT, None)
+        late = False
+
+        def hear(number: int, frame: FrameType | None) -> None:
+            nonlocal late
+            if frame is not None and frame.f_code is _CALL:
+                late = True
+            else:
+                handler(number, frame)
+
+        self._depth, self._handler = 0, None
+        signal(SIGINT, hear)
         try:
-            yield
+            return function(*arguments, **named)
         finally:
-            self.resume(depth)
+            signal(SIGINT, self._note)
+            self._depth, self._handler, self._was_asked = depth, handler, late
 
     def _defer(self) -> None:
         handler = getsignal(SIGINT)
@@ -84,6 +109,8 @@ class Uninterrupted:
                 self._was_asked = False
                 handler(SIGINT, None)
 
+
+_CALL = Uninterrupted.call.__code__
 
 uninterrupted = Uninterrupted()
 """The one of this process."""

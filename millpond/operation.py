@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from millpond.arrivals import Arrivals, Feed, endless
 from millpond.errors import StateError
-from millpond.interruption import WholeLock
+from millpond.interruption import WholeLock, uninterrupted
 
 IDLE_SECONDS = 0.05
 """How long a loop that has nothing to do rests before it looks at the clock again."""
@@ -74,6 +74,15 @@ class Operation:
 
     def run(self, work: Callable[[], None]) -> None:
         """Works in this thread, or has the loop in the background do it and waits."""
+        with uninterrupted:  # whoever takes the loop gives it back
+            if self._take():
+                try:
+                    uninterrupted.call(work)
+                finally:
+                    self._give_back()
+
+    def _take(self) -> bool:
+        """Makes the loop this thread's, unless the one in the background has done its work."""
         with self._lock:
             if self._owner == threading.get_ident():
                 raise StateError(
@@ -82,16 +91,16 @@ class Operation:
                 )
             if self._background is not None:
                 self._wait_for_background()
-                return
+                return False
             while self._owner is not None:
                 self._changed.wait()
             self._owner = threading.get_ident()
-        try:
-            work()
-        finally:
-            with self._lock:
-                self._owner = None
-                self._changed.notify_all()
+            return True
+
+    def _give_back(self) -> None:
+        with self._lock:
+            self._owner = None
+            self._changed.notify_all()
 
     def _wait_for_background(self) -> None:
         self._wanted += 1

@@ -239,19 +239,18 @@ class ResultLog:
         return self._at(self.sink_position)
 
     def for_subscribers(self) -> tuple[Subscriber, Page] | None:
-        """The next page for somebody who has not seen it; it counts as seen from now on."""
+        """The next page for somebody who has not seen it."""
         for subscriber in () if self.is_closed else self.subscribers:
             if subscriber.position < self.position:
-                page = self._at(subscriber.position)
-                subscriber.position += 1
-                return subscriber, page
+                return subscriber, self._at(subscriber.position)
         return None
 
     def _at(self, position: int) -> Page:
         return self.waiting[position - self.position + len(self.waiting)]
 
     def called(self, subscriber: Subscriber, error: Exception | None) -> None:
-        """Notes how a call went."""
+        """Notes how a call went; the page counts as seen from now on."""
+        subscriber.position += 1
         if error is None:
             return
         subscriber.failures += 1
@@ -416,17 +415,13 @@ def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bo
             page.pin()
         error: Exception | None = None
         try:
-            with uninterrupted.lifted():
-                subscriber.callback(log.named(page.table))
+            uninterrupted.call(subscriber.callback, log.named(page.table))
         except Exception as raised:  # noqa: BLE001 (whatever a callback raises is its own affair)
             error = raised
-        except BaseException:
-            subscriber.position -= 1  # interrupted: it has not seen the page
-            raise
         finally:
             with lock:
                 page.unpin()
-        with lock:
+        with lock:  # one that was interrupted gets the page again
             log.called(subscriber, error)
             log.forget()
     return True

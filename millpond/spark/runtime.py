@@ -810,11 +810,11 @@ class SparkRuntime:
             for step in steps:
                 if step.tag in (None, AT_ONCE) and not step.is_finished:
                     step.error = KeyboardInterrupt()  # the loop was interrupted before it began
-            while not all(step.is_finished for step in steps + self._orphans):
-                self._changed_now.wait()
             for unit in {step.unit for step in steps}:
                 self._forget(unit)
                 self._changed |= unit.identities
+            while not all(step.is_finished for step in self._orphans):
+                self._changed_now.wait()  # who is interrupted here leaves them to the next turn
             for step in self._orphans:
                 step.throw_away()
             self._orphans.clear()
