@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millpond.arguments import as_text
+from millpond.background import BackgroundThreads
 from millpond.catalog import ASIDE
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
@@ -51,9 +52,10 @@ class Deliveries:
         self._logs: dict[str, ResultLog] = {}
         self._news: set[str] = set()
         """The queries that have put out what was not yet handed on."""
-        self._writers = ThreadPoolExecutor(1, "millpond-sinks")
+        self._writers = BackgroundThreads(1, "millpond-sinks")
         self._writing: list[Future[None]] = []
         """What the thread beside the loop is writing, and is to write."""
+        self._has_ended = False
         self.keeping = Keeping()
         """How much of the results is kept."""
         self._journal: Journal
@@ -161,7 +163,7 @@ class Deliveries:
     def _hand_on(self, logs: list[ResultLog], fail: Fail) -> None:
         def told(log: ResultLog, error: Exception | None) -> None:
             self._has_rested.notify_all()
-            if log.is_closed:
+            if log.is_closed or self._has_ended:
                 return  # its query is no more, or another one has its name
             if error is None:
                 self.note_sink(log)
@@ -181,7 +183,7 @@ class Deliveries:
             is_elsewhere = page is not None and self._next_part(log, page) is not None
             waiting = log.position - log.sink_position
         if is_elsewhere or log.fed_by is not None:
-            writing = self._writers.submit(feed_sink, log, self._lock, told)
+            writing = self._writers.submit(lambda: feed_sink(log, self._lock, told))
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
             if waiting > MOST_WAITING:
@@ -233,6 +235,8 @@ class Deliveries:
 
     def results(self, query: str, form: str) -> Any:
         """What a query has put out so far, in one of four forms."""
+        if form == "spark":
+            self._spark()  # started now, where nobody waits for the lock
         with self._lock:
             log = self.of(query)
             shared = [] if log.share is None else list(log.share.pages())
@@ -271,11 +275,27 @@ class Deliveries:
                 part.free()
         return result_frame(self._spark(), log.page_schema, _names(log), pages)
 
+    def end(self, until: float) -> list[str]:
+        """Waits until a moment for what is being written; the lock is not held. What is not."""
+        writing, self._writing = self._writing, []
+        wait(writing, max(0.0, until - time.monotonic()))
+        with self._lock:
+            self._has_ended = True
+            late = [log for log in self if log.fed_by not in (None, threading.get_ident())]
+            for log in late:
+                log.give_up_sink()
+        has_ended = self._writers.close(time.monotonic() if late else until)
+        for each in writing:
+            if has_ended and not each.cancelled():
+                each.result()
+        return [f"{log.entry.name} INTO {log.entry.sink}" for log in late]
+
     def close(self) -> None:
-        """Finishes what the sinks have written."""
-        self._writers.shutdown()
-        for log in self:
-            log.close_sink()
+        """Finishes what the sinks have written, but those that somebody writes to still."""
+        with ExitStack() as all_of_them:  # one that cannot be finished does not keep others open
+            for log in self:
+                if log.fed_by is None:
+                    all_of_them.callback(log.close_sink)
 
 
 def _names(log: ResultLog) -> list[str]:

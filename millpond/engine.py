@@ -7,8 +7,10 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +63,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millpond.spark.runtime import SparkRuntime
+
+
+CLOSE_SECONDS = 10.0
+"""So long ``close`` waits for what is at work."""
+
+logger = logging.getLogger("millpond")
 
 
 class Engine:
@@ -500,24 +508,44 @@ class Engine:
         if self.is_closed:
             raise StateError("the engine is closed; make a new one")
 
-    def close(self) -> None:
-        """Frees everything; Spark stays up for other engines of the process."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Frees everything; Spark stays up for other engines of the process.
+
+        What is at work (a function, a callback, a sink) is waited for so many seconds at most; a
+        warning names what is not over by then.
+        """
         with self.lock:
             if self.is_closed:
                 return
             self.is_closed = True
             self.arrivals.close()
-        self.operation.stop(drain=False)
-        if self.queries.started is not None:
-            self.queries.started.close()
         try:
-            self.deliveries.settle()
+            left = self._end(time.monotonic() + seconds)
+        finally:  # also when it is interrupted: then nothing is waited for
+            with uninterrupted:
+                self._let_go()
+        if left:
+            logger.warning("closed after %g seconds while still at work: %s", seconds, left)
+
+    def _end(self, until: float) -> str:
+        """Ends the work, waiting until a moment; who is still at it."""
+        left: list[str] = []
+        try:
+            if not self.operation.stop(False, max(0.0, until - time.monotonic())):
+                left.append("the loop")
         finally:
-            with self.lock:
-                self.journal.flush()
-                self.deliveries.close()
-                self.journal.close()
-                self.store.close()
+            if self.queries.started is not None:
+                left += [f"a step of query {each}" for each in self.queries.started.close(until)]
+        left += [f"the sink of query {each}" for each in self.deliveries.end(until)]
+        return ", ".join(left)
+
+    def _let_go(self) -> None:
+        """Closes everything, also if something cannot be; files are written before the log is."""
+        with self.lock, ExitStack() as all_of_it:
+            all_of_it.callback(self.store.close)
+            all_of_it.callback(self.journal.close)
+            all_of_it.callback(self.deliveries.close)
+            self.journal.flush()
 
     def __enter__(self) -> Engine:
         return self

@@ -45,6 +45,12 @@ class Uninterrupted:
             if self._depth == 0:
                 self._allow()
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether an interruption waits for the end of what this thread does."""
+        is_main = threading.current_thread() is threading.main_thread()
+        return is_main and self._was_asked and self._depth > 0
+
     def suspend(self) -> int:
         """Lets interruptions through again, and one that has come; how deep inside this was."""
         if threading.current_thread() is not threading.main_thread():

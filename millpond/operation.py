@@ -135,6 +135,11 @@ class Operation:
         with self._lock:
             if self._background is not None:
                 raise StateError("the engine runs already; stop() ends that")
+            if self.is_inside:
+                raise StateError(
+                    "the loop is running and waits for this callback; start() when the call that "
+                    "runs it has returned"
+                )
             while self._owner is not None:
                 self._changed.wait()
             self._is_stopping = False
@@ -142,19 +147,25 @@ class Operation:
             self._background = threading.Thread(target=self._loop, name="millpond", daemon=True)
             self._background.start()
 
-    def stop(self, drain: bool) -> None:
-        """Ends the loop in the background; ``drain``: once everything that waits is done."""
+    def stop(self, drain: bool, seconds: float | None = None) -> bool:
+        """Ends the loop in the background; ``drain``: once everything that waits is done.
+
+        Whether it has ended, if it is waited for so many seconds only.
+        """
         with self._lock:
             background = self._background
             if background is None:
-                return
+                return True
             self._is_stopping, self._drains = True, drain
             self._changed.notify_all()
         if background is not threading.current_thread():
-            background.join()
+            background.join(seconds)
+            if background.is_alive():
+                return False
         error, self._error = self._error, None
         if error is not None:
             raise error
+        return True
 
     @property
     def is_started(self) -> bool:

@@ -362,6 +362,11 @@ class ResultLog:
         self.waiting, self.lent = [], []
         self.close_sink()
 
+    def give_up_sink(self) -> None:
+        """Whoever waits for the reader of a sink waits no more: the engine is closed."""
+        if self.sink is not None:
+            self.sink.give_up()
+
     def close_sink(self) -> None:
         """Finishes what the sink has written."""
         if self.sink is not None:

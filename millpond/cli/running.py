@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 import pyarrow as pa
@@ -38,7 +43,7 @@ def run_script(
     statistics: Path | None = None,
 ) -> None:
     """Executes the statements, reads sources to their end and prints every result."""
-    with Engine(settings, keep_results=False) as engine:
+    with ended_by_terminating(), Engine(settings, keep_results=False) as engine:
         if script.name == STDIN_SCRIPT:
             engine.claims.keep_stdin("the script")
         answers = engine.execute(script.text, name=script.name)
@@ -52,6 +57,32 @@ def run_script(
             write_statistics(engine.statistics(), statistics)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
+
+
+@contextmanager
+def ended_by_terminating() -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does, so that all is closed; a second one ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    was_told = False
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal was_told
+        if was_told:
+            os._exit(128 + number)
+        was_told = True
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if was_told:
+            signal.raise_signal(signal.SIGTERM)
 
 
 def printer_for(engine: Engine, output: str) -> Printer:

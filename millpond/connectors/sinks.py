@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
 from millpond.connectors.claims import Claims
 from millpond.connectors.locations import STDIN, identity, located
 from millpond.errors import OutputError
+from millpond.interruption import uninterrupted
 from millpond.schema import Schema
+
+WAIT_SECONDS = 0.1
+"""How long a sink waits for the reader of a pipe before it looks whether that is wanted still."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,12 @@ class NamedSink:
         with self._naming():
             getattr(self._sink, "has_part")()  # noqa: B009 (not every sink has it)
 
+    def give_up(self) -> None:
+        """Waits no more for whoever reads what is written, where somebody does."""
+        give_up = getattr(self._sink, "give_up", None)
+        if give_up is not None:
+            give_up()
+
     def close(self) -> None:
         """Finishes what is written."""
         has_failed = self._has_failed
@@ -163,7 +176,8 @@ class TextSink:
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         goes_on = append or results.resume is not None
-        self._file = path.open("ab" if goes_on else "wb", buffering=0)
+        self._file = _opened(results.query, path, "ab" if goes_on else "wb")
+        self._is_given_up = False
         if results.resume is not None:
             self._cut_back(path, results.resume)
         self.has_content = self.mark() > 0
@@ -189,13 +203,44 @@ class TextSink:
         rest = memoryview(text)
         try:
             while rest:
-                rest = rest[self._file.write(rest) :]
+                written = self._file.write(rest)
+                if written is None:  # whoever reads has not read what is there
+                    self._wait(len(rest), len(text))
+                rest = rest[written or 0 :]
         except OSError:
             with suppress(OSError):
                 self._file.truncate(size)
                 self._file.seek(size)
             raise
 
+    def _wait(self, left: int, whole: int) -> None:
+        """Waits a moment for the reader of a pipe; raises if there is no more time for that."""
+        if self._is_given_up or uninterrupted.was_asked:
+            raise OutputError(
+                f"query {self.results.query}: nobody has read the pipe {self._file.name} for too "
+                f"long; {left} of the {whole} bytes of the last results were not written"
+            )
+        select.select((), (self._file,), (), WAIT_SECONDS)
+
+    def give_up(self) -> None:
+        """Waits no more for the reader of a pipe."""
+        self._is_given_up = True
+
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
+
+
+def _opened(query: str, path: Path, mode: str) -> FileIO:
+    """A file, unbuffered; a pipe is not waited for: whoever reads it is to be there."""
+    if not path.is_fifo():
+        return cast("FileIO", path.open(mode, buffering=0))
+    try:
+        pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise OutputError(
+            f"query {query}: nobody reads the pipe {path}; start that first"
+        ) from None
+    return FileIO(pipe, "wb")

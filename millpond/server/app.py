@@ -22,7 +22,7 @@ from millpond.server.service import Service
 from millpond.server.upkeep import Upkeep
 
 STATIC = Path(__file__).parent / "static"
-DRAIN_SECONDS = 10.0
+DRAIN_SECONDS = 3.0
 """How long a server that ends works on what has come."""
 
 logger = logging.getLogger("millpond")

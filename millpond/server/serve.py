@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import socket
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -22,6 +25,10 @@ from millpond.server.limits import Limits
 from millpond.server.service import Service
 from millpond.server.tokens import Tokens, read_tokens
 from millpond.settings import Settings
+
+END_SECONDS = 12.0
+"""A process that was asked to end is there no longer than so: requests, what has come and what is
+at work have a quarter of it each (`DRAIN_SECONDS`)."""
 
 SWITCH_SECONDS = 0.001
 """How long a thread may go on when others wait: answers wait for steps, but not for long."""
@@ -92,11 +99,23 @@ class GracefulServer(uvicorn.Server):
     service: Service | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The process is asked to end."""
+        """The process is asked to end: soon, and at once if it is asked again."""
+        if self.should_exit:
+            self._end_now(sig)
+        last = threading.Timer(END_SECONDS, self._end_now, [sig])
+        last.daemon = True  # it goes with the process
+        last.start()
         if self.service is not None:
             self.service.is_ready = False
             self.service.feeds.end_soon()
         super().handle_exit(sig, frame)
+
+    def _end_now(self, sig: int) -> None:
+        """Ends the process whatever it does; what is promised is in the store."""
+        if self.service is not None:
+            with suppress(Exception):
+                self.service.engine.store.close()
+        os._exit(128 + sig)
 
 
 def make_server(service: Service, options: ServeOptions) -> GracefulServer:

@@ -83,7 +83,7 @@ class Upkeep:
         if self._plan_file is not None:
             with contextlib.suppress(OSError):
                 _replace(self._plan_file, plan_xml.written(engine))
-        engine.close()
+        engine.close(seconds)
 
 
 def _stop(service: Service, drains: bool) -> None:

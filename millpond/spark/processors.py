@@ -11,11 +11,12 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from millpond.background import BackgroundThreads
 
 MOST_PROCESSORS = 64
 """More steps than this never run at once."""
@@ -28,7 +29,7 @@ class Processors:
 
     def __init__(self) -> None:
         self._tag = f"millpond-{next(_engines)}"
-        self._threads = ThreadPoolExecutor(MOST_PROCESSORS, thread_name_prefix=self._tag)
+        self._threads = BackgroundThreads(MOST_PROCESSORS, self._tag)
         self._here = _Here()
         self._pools = itertools.count()
         self._works = itertools.count()
@@ -36,7 +37,7 @@ class Processors:
     def submit(self, work: Callable[[], None], pool: str | None = None) -> str:
         """Runs ``work`` soon, in a thread of its own; the tag of the jobs that it starts."""
         tag = f"{self._tag}-step-{next(self._works)}"
-        self._threads.submit(self._run, work, tag, pool)
+        self._threads.submit(lambda: self._run(work, tag, pool))
         return tag
 
     def _run(self, work: Callable[[], None], tag: str, pool: str | None) -> None:
@@ -75,9 +76,9 @@ class Processors:
             with contextlib.suppress(Py4JError, OSError):
                 session.sparkContext.cancelJobsWithTag(tag or self._tag)
 
-    def close(self) -> None:
-        """Lets the threads end; what runs is waited for."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+    def close(self, until: float) -> bool:
+        """Lets the threads end; what runs is waited for, until a moment; whether all have ended."""
+        return self._threads.close(until)
 
 
 class _Here(threading.local):

@@ -69,6 +69,10 @@ AT_ONCE_SECONDS = 0.02
 AT_ONCE = "at once"
 """The tag of such a step, which starts no jobs."""
 
+CANCEL_SECONDS = 2.0
+"""So long whoever interrupts the loop waits for steps that were cancelled: a function of the user
+may sleep. One that ends later is thrown away then."""
+
 QUICK_SECONDS = 0.25
 """What takes the executors less is done in one job with others that read the same pages: most of it
 is the job itself. What takes longer holds nobody up."""
@@ -802,8 +806,12 @@ class SparkRuntime:
 
     # -- end -------------------------------------------------------------------------------
 
-    def cancel(self) -> None:
-        """Throws away every step under way; what they were about to do is there to be done."""
+    def cancel(self, until: float | None = None) -> list[UnitStep]:
+        """Throws away every step under way; what they were about to do is there to be done.
+
+        Those that are still executed at a moment of the clock go when they end.
+        """
+        until = time.monotonic() + CANCEL_SECONDS if until is None else until
         self._processors.cancel(self._frames.started)
         with self._lock:
             steps = [step for each in self._under_way.values() for step in each]
@@ -813,20 +821,27 @@ class SparkRuntime:
             for unit in {step.unit for step in steps}:
                 self._forget(unit)
                 self._changed |= unit.identities
-            while not all(step.is_finished for step in self._orphans):
-                self._changed_now.wait()  # who is interrupted here leaves them to the next turn
+            self._changed_now.wait_for(  # who is interrupted here leaves them to the next turn
+                lambda: all(step.is_finished for step in self._orphans),
+                max(0.0, until - time.monotonic()),
+            )
             for step in self._orphans:
-                step.throw_away()
-            self._orphans.clear()
+                if step.is_finished:
+                    step.throw_away()
+            self._orphans = [step for step in self._orphans if not step.is_finished]
             self._finished.clear()
+            return list(self._orphans)
 
-    def close(self) -> None:
-        """Ends the work; pages and states stay in the store."""
-        self.cancel()
-        self._processors.close()
+    def close(self, until: float) -> list[str]:
+        """Ends the work; pages and states stay in the store. Whose steps go on after a moment."""
+        left = self.cancel(until)
+        self._processors.close(until)
         with self._lock:
+            members = (each for step in left for each in step.unit.identities)
+            queries = {query for each in members for query in self.picture.queries(each)}
             for running in self.running.values():
                 running.plans.close()
             self.running.clear()
             self._changed.clear()
             self._version += 1
+            return sorted(queries)

@@ -1,0 +1,278 @@
+"""An engine ends in bounded time, whoever is at work, and says who was."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from millpond import Engine
+from millpond.background import BackgroundThreads
+from millpond.errors import MillpondError, StateError
+from tests.server.serving import free_port
+
+SCRIPT = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
+
+
+def started(engine: Engine) -> None:
+    engine.start()
+    engine.push("S", [(1, 1), (2, 2)])
+    engine.advance("S", 5)
+
+
+def within(seconds, work):
+    """Does something that must be over by then; a limit for a machine that does nothing else."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "it hangs"
+
+
+def test_a_writer_beside_the_loop_is_joined_without_the_lock(monkeypatch):
+    """When it has written it wants the lock: whoever closes must not hold it meanwhile."""
+    engine = Engine()
+    engine.execute(SCRIPT)
+    writers, is_joined, got = engine.deliveries._writers, threading.Event(), []
+    join = writers.close
+
+    def close(until: float) -> bool:
+        is_joined.set()
+        return join(until)
+
+    def written(_: object) -> None:
+        assert is_joined.wait(60)
+        with engine.lock:
+            got.append("the lock")
+
+    monkeypatch.setattr(writers, "close", close)
+    is_watched = threading.Event()
+    writing = writers.submit(lambda: is_watched.wait(60) and None)
+    writing.add_done_callback(written)
+    is_watched.set()
+    within(60, engine.close)
+    assert got == ["the lock"]
+
+
+def test_start_in_a_callback_is_refused():
+    with Engine() as engine:
+        engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S;")
+        said = []
+
+        def callback(table: pa.Table) -> None:
+            with pytest.raises(StateError, match="waits for this callback") as raised:
+                engine.start()
+            said.append(str(raised.value))
+
+        engine.subscribe("q", callback)
+        engine.push("S", [(1, 1)])
+        within(60, engine.finish)
+        assert len(said) == 1
+        engine.start()
+        engine.stop()
+
+
+def test_close_beside_a_callback_that_waits_says_so(caplog):
+    engine = Engine()
+    engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S;")
+    began, release = threading.Event(), threading.Event()
+
+    def callback(table: pa.Table) -> None:
+        began.set()
+        release.wait(60)
+
+    engine.subscribe("q", callback)
+    started(engine)
+    assert began.wait(60)
+    with caplog.at_level(logging.WARNING, "millpond"):
+        within(60, lambda: engine.close(seconds=0.1))
+    release.set()
+    assert "closed after 0.1 seconds while still at work: the loop" in caplog.text
+
+
+def test_close_beside_a_function_that_sleeps_says_whose(tmp_path, caplog):
+    began, release = tmp_path / "began", tmp_path / "release"
+
+    def wait_for(values):
+        began.touch()
+        while not release.exists():
+            time.sleep(0.01)
+        return values
+
+    engine = Engine()
+    engine.register_function("waiting", wait_for, ["INT"], "INT")
+    engine.execute(SCRIPT + "CREATE QUERY q AS SELECT waiting(a) AS a FROM S;")
+    started(engine)
+    while not began.exists():
+        time.sleep(0.01)
+    with caplog.at_level(logging.WARNING, "millpond"):
+        within(60, lambda: engine.close(seconds=0.1))
+    release.touch()
+    assert "while still at work: " in caplog.text
+    with pytest.raises(StateError, match="is closed"):
+        engine.push("S", [(9, 9)])
+
+
+def test_a_pipe_that_nobody_reads_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with Engine(directory=tmp_path) as engine:
+        engine.execute(SCRIPT)
+        with pytest.raises(MillpondError, match=r"nobody reads the pipe .*; start that first"):
+            engine.execute("CREATE QUERY q AS SELECT a FROM S INTO csv('pipe')")
+
+
+def test_a_pipe_whose_reader_reads_gets_everything(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    read = []
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+
+    def reader() -> None:
+        with os.fdopen(reading) as pipe:
+            read.extend(pipe.readlines())
+
+    with Engine(directory=tmp_path) as engine:
+        engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S INTO csv('pipe')")
+        thread = threading.Thread(target=reader)
+        thread.start()
+        engine.push("S", [(t, t) for t in range(20_000)])  # more than a pipe holds
+        engine.finish()
+    thread.join()
+    assert len(read) == 20_001
+
+
+def test_a_pipe_whose_reader_reads_no_more_does_not_hold_close_up(tmp_path, caplog):
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        engine = Engine(directory=tmp_path)
+        engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S INTO csv('pipe')")
+        engine.start()
+        engine.push("S", [(t, t) for t in range(20_000)])
+        engine.advance("S", 20_000)
+        log = engine.deliveries.of("q")
+        while log.fed_by is None:
+            time.sleep(0.01)
+        with caplog.at_level(logging.WARNING, "millpond"):
+            within(60, lambda: engine.close(seconds=0.1))
+        assert "the sink of query q INTO csv('pipe'" in caplog.text
+        while log.fed_by is not None:  # its thread ends too
+            time.sleep(0.01)
+    finally:
+        os.close(reading)
+
+
+def test_ctrl_c_ends_the_wait_for_the_reader_of_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with Engine(directory=tmp_path) as engine:
+        engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S INTO csv('pipe')")
+        engine.push("S", [(t, t) for t in range(20_000)])
+        log = engine.deliveries.of("q")
+
+        def interrupt() -> None:
+            while log.fed_by is None:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.finish()
+        thread.join()
+        [failure] = engine.failures()
+        assert "bytes of the last results were not written" in str(failure)
+    os.close(reading)
+
+
+def test_close_frees_the_rest_when_the_loop_has_failed(tmp_path):
+    engine = Engine(store=tmp_path / "store")
+    engine.execute(SCRIPT)
+
+    def fail(*_: object) -> bool:
+        raise RuntimeError("broken")
+
+    engine.operation._turn = fail
+    engine.operation.start()
+    while engine.operation.is_started:
+        time.sleep(0.001)
+    engine.operation._background = threading.current_thread()  # as if it ended just now
+    with pytest.raises(RuntimeError, match="broken"):
+        engine.close()
+    Engine(store=tmp_path / "store").close()  # nobody has it any more
+
+
+STALLED = """
+CREATE STREAM S (a BIGINT, ts BIGINT) TIMESTAMP BY ts FROM rate(100000);
+CREATE QUERY q AS SELECT a FROM S INTO csv('{}');
+"""
+
+
+def _stalled(tmp_path, *command):
+    """A process that writes to a pipe whose reader has stopped."""
+    pipe, script = tmp_path / "pipe", tmp_path / "s.cql"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    script.write_text(STALLED.format(pipe))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "millpond", command[0], str(script), *command[1:]],
+        stdout=subprocess.DEVNULL,
+    )
+    select.select([reading], (), (), 60)
+    return process, reading
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "times", "code"),
+    [("run", 1, -signal.SIGTERM), ("serve", 1, -signal.SIGTERM), ("serve", 2, 143)],
+)
+def test_a_process_that_is_told_to_end_does(tmp_path, command, times, code):
+    port = ("--port", str(free_port())) if command == "serve" else ()
+    process, reading = _stalled(tmp_path, command, *port)
+    try:
+        while port and not _listens(int(port[1])):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        if times > 1:
+            while _listens(int(port[1])):  # until it has heard the first
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == code
+    finally:
+        process.kill()
+        os.close(reading)
+
+
+def test_threads_run_what_is_submitted_and_end():
+    threads, done = BackgroundThreads(2, "test"), []
+    both = threading.Barrier(2)
+    futures = [threads.submit(lambda: done.append(both.wait(60))) for _ in range(2)]
+    for each in futures:
+        each.result(60)
+    failing = threads.submit(lambda: pc.divide(1, 0))
+    with pytest.raises(pa.ArrowInvalid):
+        failing.result(60)
+    assert len(done) == 2
+    assert threads.close(time.monotonic() + 60)
+    release = threading.Event()
+    threads = BackgroundThreads(1, "test")
+    waiting, never = threads.submit(lambda: release.wait(60) and None), threads.submit(release.set)
+    assert not threads.close(time.monotonic())
+    release.set()
+    waiting.result(60)
+    assert never.cancelled()
