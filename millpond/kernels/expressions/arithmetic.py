@@ -105,11 +105,9 @@ def to_int(a: Array) -> Checked:
 
 
 def to_bigint(a: Floats) -> Checked:
-    """A DOUBLE as a BIGINT, towards zero; 2**63 itself becomes the largest one, as in Spark."""
-    fits = (a <= _BOUND) & (a >= -_BOUND)
-    whole: Ints = np.where(fits & (a < _BOUND), a, 0.0).astype(np.int64)
-    whole[np.broadcast_to(a == _BOUND, whole.shape)] = 2**63 - 1
-    return whole, nothing_fails(~fits)
+    """A DOUBLE as a BIGINT, towards zero."""
+    fits = (a < _BOUND) & (a >= -_BOUND)
+    return np.where(fits, a, 0.0).astype(np.int64), nothing_fails(~fits)
 
 
 def _whole(a: Array) -> bool:
