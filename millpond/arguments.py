@@ -29,7 +29,7 @@ def as_ticks(value: Any, what: str) -> int | None:
     """The value, if it is a time in ticks, or None."""
     if value is None:
         return None
-    if not isinstance(value, Integral) or isinstance(value, bool) or abs(value) >= 2**63:
+    if not isinstance(value, Integral) or isinstance(value, bool) or abs(int(value)) >= 2**63:
         raise StateError(f"{what} is a number of ticks of 64 bits, or None, not {_short(value)}")
     return int(value)
 

@@ -32,11 +32,13 @@ def name_complaint(name: str) -> str:
     if not name:
         return "a name has at least one character"
     if any(character in OURS for character in name):
-        return f'"{name}": names have no @, # or ~, which are for names that the engine makes itself'
+        return (
+            f'"{name}": names have no @, # or ~, which are for names that the engine makes itself'
+        )
     for character in name:
         if category(character) in _UNWRITABLE or character in "\ufffe\uffff":
             code = f"U+{ord(character):04X}"
-            return f"{ascii(name)}: {code} is a control character, which no name has"
+            return f"{name!a}: {code} is a control character, which no name has"
     return ""
 
 

@@ -127,9 +127,7 @@ def _refuse_unknown(names: Iterable[str], schema: Schema, place: Place, index: i
     if extra:
         declared = ", ".join(schema.names)
         unknown = ", ".join(extra)
-        raise InputError(
-            f"{place(index)}: column {unknown} is not declared; columns: {declared}"
-        )
+        raise InputError(f"{place(index)}: column {unknown} is not declared; columns: {declared}")
 
 
 def _column(values: list[Any], field: Field, place: Place) -> pa.Array:

@@ -136,9 +136,8 @@ class Guard:
 
     def _check_origin(self, headers: dict[str, str]) -> None:
         origin = headers.get("origin")
-        if origin is not None:
-            if _netloc(origin) != headers.get("host", "").lower():
-                raise Refused(403, "this comes from a page of another site")
+        if origin is not None and _netloc(origin) != headers.get("host", "").lower():
+            raise Refused(403, "this comes from a page of another site")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise Refused(403, "this comes from a page of another site")
 

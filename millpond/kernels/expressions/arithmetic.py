@@ -6,7 +6,7 @@ import numpy as np
 
 from millpond.kernels.expressions.operand import Array
 from millpond.kernels.expressions.strict import nothing_fails
-from millpond.kernels.groups import Bools, Floats, Ints
+from millpond.kernels.groups import Bools, Floats
 
 _LEAST = np.int64(-(2**63))
 _BOUND = 2.0**63
