@@ -11,6 +11,8 @@ class Limits:
 
     body_bytes: int = 16 * 2**20
     """The largest body of a request with tuples."""
+    unpacked_bytes: int = 256 * 2**20
+    """What such a body may unpack to, where it is compressed or says things once for many rows."""
     text_bytes: int = 2**20
     """The largest body of any other request."""
     text_characters: int = 100_000
