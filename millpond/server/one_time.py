@@ -21,6 +21,7 @@ from millpond.connectors import arrow_schema
 from millpond.cql.algebra import (
     Dstream,
     Istream,
+    Join,
     RangeWindow,
     RelationScan,
     RowsWindow,
@@ -31,6 +32,8 @@ from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
 from millpond.engine import Engine
 from millpond.errors import StateError
+from millpond.planning.join_keys import join_keys
+from millpond.planning.optimise import optimise
 from millpond.schema import BEGINNING, FOREVER
 from millpond.server.faults import RequestError
 from millpond.server.feeds import net_content
@@ -40,6 +43,9 @@ from millpond.storage.queues import Queue
 
 ROWS_HERE = 2**31
 """Steps of any size run in the driver: an answer is waited for, and Spark starts slowly."""
+
+PAIRS_A_ROW = 20
+"""So many pairs may joins without equality look at for each row that a question may read."""
 
 STEP_ROWS = 20_000
 """How many rows a step reads, about, so that bounds are looked at often."""
@@ -61,6 +67,7 @@ def answer(engine: Engine, statement: Statement, limits: Limits) -> tuple[pa.Tab
         now = _now(engine, plan)
         _refuse_what_is_gone(engine, plan, now)
         bounds.check_amount("reads", *_amount(engine, plan))
+        bounds.check_pairs(_pairs(engine, optimise(plan, entry.on_error)))
         streams = {n: _tuples(engine, n) for n in _names(plan, StreamScan)}
         relations = {n: _content(engine, n) for n in _names(plan, RelationScan)}
     with _Trial(_settings(engine, limits), bounds) as trial:
@@ -105,6 +112,12 @@ class Bounds:
             raise _hit("rows", f"{does} {rows:,} rows", f"{self._limits.ask_rows:,} are")
         if size > self._limits.ask_bytes:
             raise _hit("bytes", f"{does} {size:,} bytes", f"{self._limits.ask_bytes:,} are")
+
+    def check_pairs(self, pairs: int) -> None:
+        """Refuses a question whose joins look at more pairs of rows than there is time for."""
+        most = PAIRS_A_ROW * self._limits.ask_rows
+        if pairs > most:
+            raise _hit("rows", f"pairs {pairs:,} rows in joins without equality", f"{most:,} are")
 
     def check(self) -> None:
         """Refuses a question that holds more, or has taken longer, than it may."""
@@ -152,10 +165,20 @@ class _Content:
         return self._sum
 
 
+def _pairs(engine: Engine, node: Node) -> int:
+    """How many pairs of rows the joins without keys of a plan look at, at most."""
+    below = max((_pairs(engine, each) for each in node.inputs), default=0)
+    if not isinstance(node, Join) or join_keys(node.condition, len(node.left.schema)).left:
+        return below
+    left, right = (_amount(engine, side)[0] for side in (node.left, node.right))
+    return below * max(left, right) if below else left * right
+
+
 def _amount(engine: Engine, plan: Node) -> tuple[int, int]:
     """How many rows and bytes there are of what a plan reads."""
     queues = [engine.inputs.streams[name.lower()].queue for name in _names(plan, StreamScan)]
-    queues += [engine.inputs.relation(name).queue for name in _names(plan, RelationScan)]
+    names = [name for name in _names(plan, RelationScan) if engine.catalog.get(name)]
+    queues += [engine.inputs.relation(name).queue for name in names]
     pages = [page for queue in queues for page in queue.pages]
     return sum(page.rows for page in pages), sum(page.bytes for page in pages)
 

@@ -56,6 +56,7 @@ def test_what_is_within_the_bounds_is_answered_exactly(engine: Engine) -> None:
         (COUNTS, {"ask_bytes": 100_000}, "bytes", "100,000 are the most"),
         (COUNTS, {"ask_seconds": 0.0}, "seconds", "takes longer"),
         ("SELECT a FROM R", {"ask_rows": 50}, "rows", "reads 100 rows"),
+        ("SELECT x.a FROM S [RANGE 99] x, S [RANGE 9] y", {}, "rows", "pairs 900,000,000 rows"),
         ("SELECT x.a, y.a AS b FROM R x, R y", {"ask_rows": 5_000}, "rows", "holds"),
         ("SELECT x.a, x.name, y.a AS b FROM R x, R y", {"ask_bytes": 500_000}, "bytes", "holds"),
     ],
