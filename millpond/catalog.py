@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Union
+from unicodedata import category
 
 from millpond.errors import Position, StateError
 from millpond.schema import Schema
@@ -16,6 +17,33 @@ from millpond.user_function import UserFunction
 
 ASIDE = "#left_out"
 """What stands behind the name of a query in the name of what it leaves out."""
+
+OURS = "@#~"
+"""Characters of names that the engine makes itself: ``r@2``, ``q#left_out``, ``~one``. No declared
+name has one of them, so that none is ever taken for one of ours."""
+
+
+def name_complaint(name: str) -> str:
+    """Why nothing may be called so, or the empty string.
+
+    >>> name_complaint("r@2")
+    '"r@2": names have no @, # or ~, which are for names that the engine makes itself'
+    """
+    if not name:
+        return "a name has at least one character"
+    if any(character in OURS for character in name):
+        return (
+            f'"{name}": names have no @, # or ~, which are for names that the engine makes itself'
+        )
+    for character in name:
+        if category(character) in _UNWRITABLE or character in "\ufffe\uffff":
+            code = f"U+{ord(character):04X}"
+            return f"{name!a}: {code} is a control character, which no name has"
+    return ""
+
+
+_UNWRITABLE = ("Cc", "Cs", "Zl", "Zp")
+"""Control characters, halves of pairs, separators of lines: XML, logs or terminals lose them."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +161,9 @@ class Catalog:
 
     def add(self, entry: Entry) -> None:
         """Declares a new name."""
+        complaint = name_complaint(entry.name)
+        if complaint:
+            raise StateError(complaint)
         if entry.name.lower() in self.entries:
             raise StateError(f'"{entry.name}" exists already; DROP it first or choose another name')
         self.entries[entry.name.lower()] = entry

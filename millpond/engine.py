@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.arguments import as_text
+from millpond.arguments import as_session, as_text, as_ticks
 from millpond.arrivals import Arrivals, Feed
 from millpond.budget import Budget, cached_bytes
 from millpond.catalog import Catalog, QueryEntry
@@ -100,7 +100,7 @@ class Engine:
         self.catalog: Catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
         register_all(self.catalog, functions)
         self.directory = Path(directory or ".")
-        self.lazy_spark = LazySpark(spark)
+        self.lazy_spark = LazySpark(as_session(spark))
         self.lock = WholeLock()
         self.claims = Claims()
         """The files that sources read and sinks write."""
@@ -437,7 +437,7 @@ class Engine:
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
         """A result's time as people read it."""
-        return self.deliveries.of(query).format_time(ts)
+        return self.deliveries.of(query).format_time(as_ticks(ts, "a time"))
 
     def result_count(self, query: str) -> int:
         """How many elements a query has put out so far, kept or not."""

@@ -139,8 +139,6 @@ def narrowed(value, type_name):
         number = int(value)
     except (ValueError, OverflowError):
         number = 2**64
-    if value == 2.0**63 and isinstance(value, float):
-        number -= 1
     if fits(number, type_name):
         return number
     if isinstance(value, str):

@@ -25,7 +25,7 @@ from millpond.cli.top import run_top
 from millpond.errors import CqlError, InputError
 from millpond.reading import ReadLimits
 from millpond.scheduling.strategy_text import engine_strategy
-from millpond.settings import Settings, parse_seconds
+from millpond.settings import Settings, parse_bytes, parse_seconds
 
 app = typer.Typer(
     help="Continuous queries in CQL over streams and relations, on Spark.",
@@ -247,6 +247,18 @@ def serve(
     metrics_entities: Annotated[
         int, typer.Option(min=1, metavar="N", help="the most entities of a kind in /metrics")
     ] = 200,
+    unpacked_bytes: Annotated[
+        str, typer.Option(metavar="BYTES", help="what a body of tuples may unpack to")
+    ] = "256 MB",
+    ask_rows: Annotated[
+        int, typer.Option(min=1, metavar="ROWS", help="the most rows of a one-time question")
+    ] = 1_000_000,
+    ask_bytes: Annotated[
+        str, typer.Option(metavar="BYTES", help="the most memory of a one-time question")
+    ] = "128 MB",
+    ask_seconds: Annotated[
+        float, typer.Option(min=0.1, help="how long a one-time question or a preview may take")
+    ] = 30.0,
     strategy: StrategyName = None,
     options: SetOptions = None,
 ) -> None:
@@ -264,7 +276,14 @@ def serve(
             insecure,
             tuple(name or ()),
             plan,
-            serving.Limits(kept_rows=keep, metrics_entities=metrics_entities),
+            serving.Limits(
+                kept_rows=keep,
+                metrics_entities=metrics_entities,
+                unpacked_bytes=bytes_of("--unpacked-bytes", unpacked_bytes),
+                ask_rows=ask_rows,
+                ask_bytes=bytes_of("--ask-bytes", ask_bytes),
+                ask_seconds=ask_seconds,
+            ),
         )
         serving.serve(scripts, settings_of(options, strategy, store), asked)
 
@@ -330,6 +349,14 @@ def settings_of(
     # What cannot drive Spark is refused before anything starts.
     engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
     return settings
+
+
+def bytes_of(option: str, text: str) -> int:
+    """An amount of memory that is given as an option."""
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise InputError(f"{option}: {text!r} is not {error}") from None
 
 
 def limits_of(seconds: str | None, rows: int | None) -> ReadLimits:

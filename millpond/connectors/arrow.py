@@ -75,8 +75,7 @@ def to_ticks(column: pa.ChunkedArray | pa.Array, tick_microseconds: int) -> pa.A
 
 def _convert(column: pa.ChunkedArray, field: Field, place: Place, read_text: bool) -> pa.Array:
     wanted = ARROW_TYPES[field.type]
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _written_out(column)
     if column.type != wanted and not _may_become(column.type, field.type, read_text):
         message = f"{place(0)}, column {field.name}: {column.type} is not {field.type}"
         raise InputError(message, field.name)
@@ -90,6 +89,16 @@ def _convert(column: pa.ChunkedArray, field: Field, place: Place, read_text: boo
         fault = f"{in_words(column[row])} is not {_article(field.type)}"
         message = f"{place(row)}, column {field.name}: {fault}"
         raise InputError(message, field.name) from None
+
+
+def _written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without a dictionary, where Arrow can write its values out."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    try:
+        return column.cast(column.type.value_type)
+    except pa.ArrowNotImplementedError:
+        return column
 
 
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

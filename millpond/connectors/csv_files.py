@@ -21,6 +21,7 @@ from millpond.connectors.csv_records import Record, end_of_records, records
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import Block, Blocks
 from millpond.connectors.python_values import readable_times
+from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, TextSink, flat
 from millpond.connectors.sources import Declaration, files_of
 from millpond.connectors.text_files import TextFiles
@@ -37,7 +38,9 @@ def source(
 ) -> CsvSource:
     """Reads a file, the ``.csv`` files of a directory, or the files of a pattern."""
     form = _Form(
-        _one_character(declaration.name, delimiter), str(null), _header(declaration, header)
+        _one_character(declaration.name, delimiter),
+        str(revealed(null)),
+        _header(declaration, header),
     )
     return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
 
@@ -174,17 +177,18 @@ class CsvSink(TextSink):
         self.append_text(buffer.getvalue().to_pybytes())
 
 
-def _one_character(owner: str, delimiter: str) -> str:
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
-    if not isinstance(delimiter, str) or len(delimiter) != 1:
+def _one_character(owner: str, delimiter: str | Secret) -> str:
+    value = revealed(delimiter)
+    character = {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if not isinstance(character, str) or len(character) != 1:
         raise InputError(f"{owner}: delimiter {delimiter!r} is not one character")
-    if not delimiter.isascii() or delimiter in '"\r\n\0':
+    if not character.isascii() or character in '"\r\n\0':
         raise InputError(f"{owner}: {delimiter!r} cannot be a delimiter; usual are , ; | and tab")
-    return delimiter
+    return character
 
 
 def _header(declaration: Declaration, header: bool | str) -> bool | None:
-    known = {"auto": None, "true": True, "false": False}
-    if str(header).lower() not in known:
+    known, given = {"auto": None, "true": True, "false": False}, str(revealed(header)).lower()
+    if given not in known:
         raise InputError(f"{declaration.name}: header is true, false or 'auto', not {header!r}")
-    return known[str(header).lower()]
+    return known[given]

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from millpond.connectors.secrets import Secret, revealed
 from millpond.errors import InputError
 
 STDIN = Path("/dev/stdin")
@@ -49,15 +50,19 @@ class Location:
 
 def located(owner: str, directory: Path, name: Any, *suffixes: str) -> Location:
     """The place that a name given in a script means; ``-`` is standard input."""
-    if not isinstance(name, str) or not name or "\0" in name:
+    value = revealed(name)
+    if not isinstance(value, str) or not value or "\0" in value:
         raise InputError(f"{owner}: {name!r} is not a file name")
-    if name in ("-", str(STDIN)):
+    if value in ("-", str(STDIN)):
         return Location("standard input", STDIN)
     try:
-        path = directory / Path(name).expanduser()
+        path = directory / Path(value).expanduser()
     except RuntimeError:
         raise InputError(f"{owner}: {name} begins with the home of nobody here") from None
-    return Location(name, path, suffixes)
+    if isinstance(name, Secret):
+        name.stands_also_for(str(path))
+        name.stands_also_for(os.path.realpath(path))
+    return Location(str(name), path, suffixes)
 
 
 def existing_files(owner: str, location: Location) -> list[Path]:

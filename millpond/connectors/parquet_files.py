@@ -96,7 +96,7 @@ class ParquetSink:
         self._directory = file_of(results, directory)
         parts = self._parts()
         claimed = [*parts, self._directory / "part-000000.parquet"]
-        results.claims.write(results.query, directory, claimed, self._covers)
+        results.claims.write(results.query, str(directory), claimed, self._covers)
         self._directory.mkdir(parents=True, exist_ok=True)
         kept = int(parts[-1].name[5:11]) + 1 if append and parts else 0
         self._next = kept if results.resume is None else results.resume

@@ -12,7 +12,8 @@ from typing import Any
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.changes import open_changes
 from millpond.connectors.claims import Claims
-from millpond.connectors.secrets import resolved
+from millpond.connectors.hidden import HiddenSource
+from millpond.connectors.secrets import Secret, hiding, resolved
 from millpond.connectors.sinks import NamedSink, Results, Sink, write_fault
 from millpond.connectors.sources import Declaration, Source
 from millpond.errors import InputError, MillpondError
@@ -54,12 +55,17 @@ def open_source(
         claims,
     )
     try:
-        if isinstance(entry, RelationEntry) and entry.has_changes:
-            return open_changes(declaration, lambda changed: _source(entry.source, changed))
-        return _source(entry.source, declaration)
+        given = _resolved(entry.source)
+        secrets = _secrets_of(given)
+        with hiding(secrets):
+            if isinstance(entry, RelationEntry) and entry.has_changes:
+                source = open_changes(declaration, lambda changed: _source(given, changed))
+            else:
+                source = _source(given, declaration)
     except MillpondError:
         claims.release(entry.name)
         raise
+    return HiddenSource(source, secrets) if secrets else source
 
 
 def open_sink(
@@ -73,14 +79,16 @@ def open_sink(
         raise InputError(f"query {query.name} has no INTO")
     claims = claims or Claims()
     results = Results(query.name, query.plan.schema, directory or Path(), claims, resume)
-    try:
-        sink: Sink = _call(query.sink, "sink", results)
-    except (OSError, MillpondError) as error:
-        claims.release(query.name)
-        if isinstance(error, OSError):
-            raise write_fault(query.name, str(query.sink), error) from error
-        raise
-    return NamedSink(sink, query.name, str(query.sink))
+    given = _resolved(query.sink)
+    with hiding(_secrets_of(given)):
+        try:
+            sink: Sink = _call(given, "sink", results)
+        except (OSError, MillpondError) as error:
+            claims.release(query.name)
+            if isinstance(error, OSError):
+                raise write_fault(query.name, str(query.sink), error) from error
+            raise
+    return NamedSink(sink, query.name, str(query.sink), _secrets_of(given))
 
 
 def names(role: str) -> list[str]:
@@ -91,6 +99,17 @@ def names(role: str) -> list[str]:
 def _source(connector: Connector, declaration: Declaration) -> Source:
     source: Source = _call(connector, "source", declaration)
     return source
+
+
+def _resolved(connector: Connector) -> Connector:
+    """The connector with secrets where its text has their names."""
+    options = tuple((key, resolved(value)) for key, value in connector.options)
+    return Connector(connector.name, tuple(map(resolved, connector.arguments)), options)
+
+
+def _secrets_of(connector: Connector) -> list[Secret]:
+    values = (*connector.arguments, *(value for _, value in connector.options))
+    return [value for value in values if isinstance(value, Secret)]
 
 
 def check_connector(connector: Connector, role: str) -> None:
@@ -107,8 +126,7 @@ def check_connector(connector: Connector, role: str) -> None:
 def _call(connector: Connector, role: str, subject: Declaration | Results) -> Any:
     check_connector(connector, role)
     function = _function(connector.name, role)
-    arguments = [resolved(value) for value in connector.arguments]
-    return function(subject, *arguments, **{k: resolved(v) for k, v in connector.options})
+    return function(subject, *connector.arguments, **dict(connector.options))
 
 
 def _refuse_unknown_options(connector: Connector, parameters: list[inspect.Parameter]) -> None:

@@ -37,7 +37,7 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data, schema, place)
     if isinstance(data, pa.Table):
-        _refuse_unknown(data.column_names, schema, place(0))
+        _refuse_unknown(data.column_names, schema, place, 0)
         return conform(data, schema, place)
     if isinstance(data, Mapping):
         raise InputError(f"{name}: give a list of rows, not one row")
@@ -76,7 +76,7 @@ def rows_to_arrow(
 def _from_pandas(frame: pd.DataFrame, schema: Schema, place: Place) -> pa.Table:
     """By Arrow where it can; else value by value, which names the one at fault."""
     names = [str(name) for name in frame.columns]
-    _refuse_unknown(names, schema, place(0))
+    _refuse_unknown(names, schema, place, 0)
     positions(names, schema, place)
     columns = [frame.iloc[:, position] for position in range(len(names))]
     columns = [c.sparse.to_dense() if isinstance(c.dtype, pd.SparseDtype) else c for c in columns]
@@ -101,29 +101,33 @@ def _as_tuple(row: Any, schema: Schema, place: Place, index: int, lenient: bool)
 def _from_mapping(
     row: Mapping[str, Any], schema: Schema, place: Place, index: int, lenient: bool
 ) -> tuple[Any, ...]:
-    row = _with_declared_names(row, schema, place(index))
+    row = _with_declared_names(row, schema, place, index)
     if not lenient:
         missing = [name for name in schema.names if name not in row]
         if missing:
             raise InputError(f"{place(index)}: no value for column {', '.join(missing)}")
-        _refuse_unknown(row, schema, place(index))
+        _refuse_unknown(row, schema, place, index)
     return tuple(row.get(name) for name in schema.names)
 
 
-def _with_declared_names(row: Mapping[str, Any], schema: Schema, place: str) -> dict[str, Any]:
+def _with_declared_names(
+    row: Mapping[str, Any], schema: Schema, place: Place, index: int
+) -> dict[str, Any]:
     declared = {name.lower(): name for name in schema.names}
     named = {declared.get(str(name).lower(), name): value for name, value in row.items()}
     if len(named) < len(row):
-        raise InputError(f"{place}: two values for one column: {', '.join(map(str, row))}")
+        columns = ", ".join(map(str, row))
+        raise InputError(f"{place(index)}: two values for one column: {columns}")
     return named
 
 
-def _refuse_unknown(names: Iterable[str], schema: Schema, where: str) -> None:
+def _refuse_unknown(names: Iterable[str], schema: Schema, place: Place, index: int) -> None:
     known = {name.lower() for name in schema.names}
     extra = [str(name) for name in names if str(name).lower() not in known]
     if extra:
         declared = ", ".join(schema.names)
-        raise InputError(f"{where}: column {', '.join(extra)} is not declared; columns: {declared}")
+        unknown = ", ".join(extra)
+        raise InputError(f"{place(index)}: column {unknown} is not declared; columns: {declared}")
 
 
 def _column(values: list[Any], field: Field, place: Place) -> pa.Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import FileIO
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from millpond.connectors.claims import Claims
 from millpond.connectors.locations import STDIN, identity, located
+from millpond.connectors.secrets import Secret, hiding, revealed
 from millpond.errors import OutputError
 from millpond.interruption import uninterrupted
 from millpond.schema import Schema
@@ -74,7 +75,7 @@ def flat(table: pa.Table, results: Results) -> pa.Table:
     return table.rename_columns(results.names)
 
 
-def file_of(results: Results, name: str) -> Path:
+def file_of(results: Results, name: str | Secret) -> Path:
     """The file or directory that INTO names."""
     location = located(results.query, results.directory, name)
     if location.path == STDIN:
@@ -87,10 +88,10 @@ def file_of(results: Results, name: str) -> Path:
 
 def flag(results: Results, option: str, value: Any) -> bool:
     """An option that is true or false."""
-    known = {"true": True, "false": False}
-    if str(value).lower() not in known:
+    known, given = {"true": True, "false": False}, str(revealed(value)).lower()
+    if given not in known:
         raise OutputError(f"query {results.query}: {option} is true or false, not {value!r}")
-    return known[str(value).lower()]
+    return known[given]
 
 
 class NamedSink:
@@ -99,8 +100,8 @@ class NamedSink:
     After a failed write closing is quiet: what is lost was said already.
     """
 
-    def __init__(self, sink: Sink, query: str, place: str) -> None:
-        self._sink, self._query, self._place = sink, query, place
+    def __init__(self, sink: Sink, query: str, place: str, secrets: Sequence[Secret] = ()) -> None:
+        self._sink, self._query, self._place, self._secrets = sink, query, place, secrets
         self._has_failed = False
 
     def write(self, table: pa.Table) -> None:
@@ -115,8 +116,11 @@ class NamedSink:
         return None if mark is None else mark()
 
     def next_part(self) -> Path | None:
-        """Where somebody else may write the next results as a file; None if not so."""
-        part = getattr(self._sink, "next_part", None)
+        """Where somebody else may write the next results as a file; None if not so.
+
+        Where a secret leads nobody else is told.
+        """
+        part = None if self._secrets else getattr(self._sink, "next_part", None)
         return None if part is None else part()
 
     def has_part(self) -> None:
@@ -142,11 +146,12 @@ class NamedSink:
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            self._has_failed = True
-            raise write_fault(self._query, self._place, error) from error
+        with hiding(self._secrets):
+            try:
+                yield
+            except Exception as error:
+                self._has_failed = True
+                raise write_fault(self._query, self._place, error) from error
 
 
 def write_fault(query: str, place: str, error: Exception) -> OutputError:
@@ -167,12 +172,12 @@ class TextSink:
     What a write adds is there whole or, where the file is no device, not at all.
     """
 
-    def __init__(self, results: Results, file: str, append: Any) -> None:
+    def __init__(self, results: Results, file: str | Secret, append: Any) -> None:
         self.results = results
         append = flag(results, "append", append)
         path = file_of(results, file)
         results.claims.write(
-            results.query, file, [path], lambda other: identity(other) == identity(path)
+            results.query, str(file), [path], lambda other: identity(other) == identity(path)
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         goes_on = append or results.resume is not None

@@ -7,7 +7,6 @@ Scripts that the owner of the process names on the command line are not confined
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +22,6 @@ from millpond.settings import Change, Settings
 FILES = ("csv", "json", "parquet")
 GENERATED = ("push", "rate", "burst")
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0")
-RESERVED = re.compile(r"preview_[0-9a-f]{8}", re.IGNORECASE)
-"""Names that the server gives."""
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,8 @@ class Guard:
 
     def _check_origin(self, headers: dict[str, str]) -> None:
         origin = headers.get("origin")
-        if origin is not None:
-            parts = urlsplit(origin)
-            if parts.netloc.lower() != headers.get("host", "").lower():
-                raise Refused(403, "this comes from a page of another site")
+        if origin is not None and _netloc(origin) != headers.get("host", "").lower():
+            raise Refused(403, "this comes from a page of another site")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise Refused(403, "this comes from a page of another site")
 
@@ -194,6 +192,14 @@ def _headers(scope: Scope) -> dict[str, str]:
             raise Refused(400, f"{name} is given twice")
         found[name] = value.decode("latin-1")
     return found
+
+
+def _netloc(origin: str) -> str | None:
+    """The host and port of an origin; None if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 async def _answer(send: Send, refused: Refused) -> None:

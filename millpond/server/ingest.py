@@ -15,17 +15,21 @@ import pyarrow.csv
 from millpond.connectors.arrow import arrow_schema
 from millpond.errors import InputError
 from millpond.schema import Schema
+from millpond.server.arrow_body import arrow_table
 from millpond.server.faults import RequestError
 
 ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
 JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "text/plain")
 
 
-def rows_of_body(body: bytes, content_type: str, schema: Schema) -> Any:
-    """What `Engine.push` takes; raises ``InputError`` with the line at fault."""
+def rows_of_body(body: bytes, content_type: str, schema: Schema, most_bytes: int) -> Any:
+    """What `Engine.push` takes; raises ``InputError`` with the line at fault.
+
+    What unpacks to more than ``most_bytes`` is refused with 413.
+    """
     kind = content_type.split(";", maxsplit=1)[0].strip().lower()
     if kind in ARROW:
-        return _arrow(body)
+        return arrow_table(body, schema, most_bytes)
     if kind == "text/csv":
         return _csv(body, schema)
     if kind == "application/json":
@@ -35,17 +39,6 @@ def rows_of_body(body: bytes, content_type: str, schema: Schema) -> Any:
     raise RequestError(
         415, f"{kind[:60]}: send application/x-ndjson, application/json, text/csv or Arrow"
     )
-
-
-def _arrow(body: bytes) -> pa.Table:
-    try:
-        if body.startswith(b"ARROW1"):
-            return pa.ipc.open_file(pa.BufferReader(body)).read_all()
-        table = pa.ipc.open_stream(pa.BufferReader(body)).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, ValueError, OSError) as error:
-        raise InputError(f"this is no Arrow stream: {error}") from None
-    return table
 
 
 def _csv(body: bytes, schema: Schema) -> pa.Table:

@@ -7,6 +7,7 @@ and is refused with the reason.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.arrivals import Feed
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
 from millpond.cql.algebra import (
     Dstream,
     Istream,
+    Join,
     RangeWindow,
     RelationScan,
     RowsWindow,
@@ -29,17 +32,32 @@ from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
 from millpond.engine import Engine
 from millpond.errors import StateError
+from millpond.planning.join_keys import join_keys
+from millpond.planning.optimise import optimise
 from millpond.schema import BEGINNING, FOREVER
+from millpond.server.faults import RequestError
 from millpond.server.feeds import net_content
+from millpond.server.limits import Limits
 from millpond.storage.pages import concatenated
 from millpond.storage.queues import Queue
 
 ROWS_HERE = 2**31
 """Steps of any size run in the driver: an answer is waited for, and Spark starts slowly."""
 
+PAIRS_A_ROW = 20
+"""So many pairs may joins without equality look at for each row that a question may read."""
 
-def answer(engine: Engine, statement: Statement) -> tuple[pa.Table, Any]:
-    """The rows of a query now, and when that is; raises ``StateError`` where it can not be told."""
+STEP_ROWS = 20_000
+"""How many rows a step reads, about, so that bounds are looked at often."""
+
+
+def answer(engine: Engine, statement: Statement, limits: Limits) -> tuple[pa.Table, Any]:
+    """The rows of a query now, and when that is; raises ``StateError`` where it can not be told.
+
+    What it reads, holds and takes is bounded; a bound that is hit is a ``RequestError`` that says
+    which.
+    """
+    bounds = Bounds(limits)
     action = statement.action
     entry = action.entry if isinstance(action, Create) else None
     if not isinstance(entry, QueryEntry):
@@ -48,24 +66,121 @@ def answer(engine: Engine, statement: Statement) -> tuple[pa.Table, Any]:
     with engine.held():
         now = _now(engine, plan)
         _refuse_what_is_gone(engine, plan, now)
+        bounds.check_amount("reads", *_amount(engine, plan))
+        bounds.check_pairs(_pairs(engine, optimise(plan, entry.on_error)))
         streams = {n: _tuples(engine, n) for n in _names(plan, StreamScan)}
         relations = {n: _content(engine, n) for n in _names(plan, RelationScan)}
-    settings: dict[str, Any] = {"tick": f"{engine.catalog.tick_microseconds} microseconds"}
-    settings |= {"driver_rows": ROWS_HERE, "place_by": "rows", "seed": engine.settings.seed}
-    with Engine(settings, keep_results=True) as trial:
+    with _Trial(_settings(engine, limits), bounds) as trial:
         trial.catalog.functions.update(engine.catalog.functions)
         for name in (*relations, *streams):
             _declare(trial, engine, name)
         for name, table in relations.items():
             trial.push(name, table)
         trial.statements.declare(replace(entry, plan=plan, sink=None, active=True))
+        content = _Content(trial.deliveries.of(entry.name).table([]), now, bounds)
+        trial.subscribe(entry.name, content.add)
         for name, table in streams.items():
             trial.inputs.streams[name.lower()].queue.append(table)
         trial.finish()
-        said = trial.results(entry.name)
         when = trial.format_time(entry.name, now if now > BEGINNING else None)
-    past = pc.fill_null(pc.less_equal(said.column(0), now), fill_value=True)
-    return net_content(said.filter(past)), when
+    table = content.summed()
+    bounds.check()
+    return table, when
+
+
+def _settings(engine: Engine, limits: Limits) -> dict[str, Any]:
+    settings: dict[str, Any] = {"tick": f"{engine.catalog.tick_microseconds} microseconds"}
+    settings |= {"driver_rows": ROWS_HERE, "place_by": "rows", "seed": engine.settings.seed}
+    return settings | {"step_rows": STEP_ROWS, "budget": limits.ask_bytes}
+
+
+class Bounds:
+    """How many rows, bytes and seconds one question may take."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._ends = time.monotonic() + limits.ask_seconds
+        self._holds = (0, 0)
+
+    def holds(self, rows: int, size: int) -> None:
+        """So much is held now; the next check looks at it."""
+        self._holds = rows, size
+
+    def check_amount(self, does: str, rows: int, size: int) -> None:
+        """Refuses a question that reads or holds more than it may."""
+        if rows > self._limits.ask_rows:
+            raise _hit("rows", f"{does} {rows:,} rows", f"{self._limits.ask_rows:,} are")
+        if size > self._limits.ask_bytes:
+            raise _hit("bytes", f"{does} {size:,} bytes", f"{self._limits.ask_bytes:,} are")
+
+    def check_pairs(self, pairs: int) -> None:
+        """Refuses a question whose joins look at more pairs of rows than there is time for."""
+        most = PAIRS_A_ROW * self._limits.ask_rows
+        if pairs > most:
+            raise _hit("rows", f"pairs {pairs:,} rows in joins without equality", f"{most:,} are")
+
+    def check(self) -> None:
+        """Refuses a question that holds more, or has taken longer, than it may."""
+        self.check_amount("holds", *self._holds)
+        if time.monotonic() > self._ends:
+            raise _hit("seconds", "takes longer", f"{self._limits.ask_seconds:g} seconds are")
+
+
+def _hit(bound: str, fault: str, most: str) -> RequestError:
+    message = f"the question {fault}; {most} the most (`millpond serve --ask-{bound}`)"
+    return RequestError(413, f"{message}: ask for less, or register it as a query", bound=bound)
+
+
+class _Trial(Engine):
+    """An engine that looks at the bounds before each of its turns."""
+
+    def __init__(self, settings: dict[str, Any], bounds: Bounds) -> None:
+        self._bounds = bounds
+        super().__init__(settings, keep_results=False)
+
+    def _turn(self, feed: Feed, is_idle: bool) -> bool:
+        self._bounds.check()
+        return super()._turn(feed, is_idle)
+
+
+class _Content:
+    """The content of a relation at a time, summed up as its changes come."""
+
+    def __init__(self, nothing: pa.Table, now: int, bounds: Bounds) -> None:
+        self._now, self._bounds = now, bounds
+        self._sum, self._changes = nothing, [nothing]
+
+    def add(self, changes: pa.Table) -> None:
+        """Takes complete instants, in order of time."""
+        past = pc.fill_null(pc.less_equal(changes.column(0), self._now), fill_value=True)
+        self._changes.append(changes.filter(past))
+        if sum(table.num_rows for table in self._changes) > self._sum.num_rows + STEP_ROWS:
+            self.summed()
+
+    def summed(self) -> pa.Table:
+        """The rows there are."""
+        self._sum = net_content(pa.concat_tables([self._sum, *self._changes]))
+        self._changes = []
+        self._bounds.holds(self._sum.num_rows, self._sum.nbytes)
+        return self._sum
+
+
+def _pairs(engine: Engine, node: Node) -> int:
+    """How many pairs of rows the joins without keys of a plan look at, at most."""
+    below = max((_pairs(engine, each) for each in node.inputs), default=0)
+    if not isinstance(node, Join) or join_keys(node.condition, len(node.left.schema)).left:
+        return below
+    left, right = (_amount(engine, side)[0] for side in (node.left, node.right))
+    return below * max(left, right) if below else left * right
+
+
+def _amount(engine: Engine, plan: Node) -> tuple[int, int]:
+    """How many rows and bytes there are of what a plan reads."""
+    queues = [engine.inputs.streams[name.lower()].queue for name in _names(plan, StreamScan)]
+    names = [name for name in _names(plan, RelationScan) if engine.catalog.get(name)]
+    queues += [engine.inputs.relation(name).queue for name in names]
+    pages = [page for queue in queues for page in queue.pages]
+    return sum(page.rows for page in pages), sum(page.bytes for page in pages)
 
 
 def _relation(plan: Node) -> Node:

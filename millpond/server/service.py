@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, kind_of
@@ -51,6 +52,7 @@ class Service:
         """Why the engine's work has stopped and was begun anew, if it has."""
         self.burst: Callable[[], None] | None = None
         """Has the demo's traffic burst, where this is a demo."""
+        self._asks = threading.BoundedSemaphore(self.limits.asks_at_once)
         self._changes = threading.Lock()
         """Whoever changes what is declared does so alone: a script is checked as a whole."""
         self.changed = threading.Event()
@@ -119,6 +121,16 @@ class Service:
         present = len(list(self.engine.catalog.of_kind(QueryEntry)))
         if new and present + new > self.limits.queries:
             raise RequestError(429, f"{self.limits.queries:,} queries are the most there can be")
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """A one-time question is worked on, one of the few at once."""
+        if not self._asks.acquire(timeout=self.limits.ask_seconds):
+            raise RequestError(429, "too many questions at once; come back in a while")
+        try:
+            yield
+        finally:
+            self._asks.release()
 
     # -- what is there ---------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from millpond.spark.types import SPARK
 _LONG = SPARK[Type.BIGINT]
 _WIDE = "decimal(20,0)"
 """Holds every BIGINT and its negation."""
+BEYOND_BIGINT = 2.0**63
+"""The first DOUBLE that no BIGINT holds; Spark itself casts it to the largest BIGINT."""
 
 
 def attempt(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
@@ -57,6 +59,8 @@ def _sign(call: Call, a: SparkColumn) -> SparkColumn:
 
 
 def _cast(call: Call, a: SparkColumn) -> SparkColumn:
+    if (call.arguments[0].type, call.type) == (Type.DOUBLE, Type.BIGINT):
+        return F.when(a < BEYOND_BIGINT, a.try_cast(_LONG))
     return a.try_cast(SPARK[call.type])
 
 
@@ -66,7 +70,7 @@ def _to_whole(
     """ceil or floor: of NaN they are zero, of what is outside BIGINT nothing."""
 
     def apply(call: Call, a: SparkColumn) -> SparkColumn:
-        inside = (a >= -(2.0**63)) & (a < 2.0**63)
+        inside = (a >= -BEYOND_BIGINT) & (a < BEYOND_BIGINT)
         return F.when(inside | F.isnan(a), function(a)).cast(_LONG)
 
     return apply

@@ -16,7 +16,7 @@ from millpond.errors import MillpondError
 from millpond.planning.attempts import FORMS
 from millpond.schema import Type
 from millpond.spark import user_functions
-from millpond.spark.attempts import attempt, succeeds
+from millpond.spark.attempts import BEYOND_BIGINT, attempt, succeeds
 from millpond.spark.types import SPARK
 
 _TIMESTAMP_TEXT = rf"\A(?:{TIMESTAMP_TEXT})\z"
@@ -85,6 +85,8 @@ def _cast(call: Call, value: SparkColumn) -> SparkColumn:
         return value.try_cast(SPARK[target])
     if source is Type.BOOLEAN and target.is_number:
         return value.cast(SPARK[Type.INT]).cast(SPARK[target])
+    if source is Type.DOUBLE and target is Type.BIGINT:
+        value = F.when(value >= BEYOND_BIGINT, value * 2).otherwise(value)  # which Spark refuses
     return value.cast(SPARK[target])
 
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of
+from millpond.catalog import (
+    Catalog,
+    QueryEntry,
+    StreamEntry,
+    ViewEntry,
+    kind_of,
+    name_complaint,
+)
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
@@ -155,6 +162,10 @@ def _begins(syntax: CreateQueryStatement, catalog: Catalog) -> int | None:
 
 
 def _require_free(name: Name, catalog: Catalog) -> None:
+    """Refuses a name that something has, or that nothing may have."""
+    complaint = name_complaint(name.text)
+    if complaint:
+        raise StatementError(complaint, name.offset)
     entry = catalog.get(name.text)
     if entry is not None:
         raise StatementError(

@@ -6,7 +6,7 @@ import numpy as np
 
 from millpond.kernels.expressions.operand import Array
 from millpond.kernels.expressions.strict import nothing_fails
-from millpond.kernels.groups import Bools, Floats, Ints
+from millpond.kernels.groups import Bools, Floats
 
 _LEAST = np.int64(-(2**63))
 _BOUND = 2.0**63
@@ -105,11 +105,9 @@ def to_int(a: Array) -> Checked:
 
 
 def to_bigint(a: Floats) -> Checked:
-    """A DOUBLE as a BIGINT, towards zero; 2**63 itself becomes the largest one, as in Spark."""
-    fits = (a <= _BOUND) & (a >= -_BOUND)
-    whole: Ints = np.where(fits & (a < _BOUND), a, 0.0).astype(np.int64)
-    whole[np.broadcast_to(a == _BOUND, whole.shape)] = 2**63 - 1
-    return whole, nothing_fails(~fits)
+    """A DOUBLE as a BIGINT, towards zero."""
+    fits = (a < _BOUND) & (a >= -_BOUND)
+    return np.where(fits, a, 0.0).astype(np.int64), nothing_fails(~fits)
 
 
 def _whole(a: Array) -> bool:

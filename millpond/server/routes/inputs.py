@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from millpond.catalog import RelationEntry, StreamEntry, kind_of
 from millpond.cql.statements import Create
 from millpond.entities.catalogued import quoted
-from millpond.server.faults import RequestError
+from millpond.server.faults import RequestError, not_found
 from millpond.server.ingest import rows_of_body
 from millpond.server.replies import table_json
 from millpond.server.routes.common import FAULTS, CqlText, Done, Name, Serving
@@ -73,7 +73,9 @@ def _create(service: Service, text: str, kind: str) -> dict[str, Any]:
 def _push(service: Service, name: str, body: bytes, kind: str, key: str | None) -> Pushed:
     """Takes the rows of a body, all or none."""
     entry = service.engine.catalog.get(name)
-    rows = rows_of_body(body, kind, getattr(entry, "schema"))  # noqa: B009
+    if not isinstance(entry, StreamEntry | RelationEntry):
+        raise not_found(f'"{name}" was dropped')
+    rows = rows_of_body(body, kind, entry.schema, service.limits.unpacked_bytes)
     count = rows.num_rows if hasattr(rows, "num_rows") else len(rows)
     if key is None:
         service.engine.push(name, rows)

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from millpond.catalog import QueryEntry
+from millpond.cql.text.split import split_statements
 from millpond.entities.catalogued import quoted
 from millpond.errors import CqlError, Position, StateError
 from millpond.server.faults import RequestError
@@ -82,6 +83,8 @@ def create_query(body: NewQuery, service: Serving) -> dict[str, Any]:
     parts += [] if body.active else ["INACTIVE"]
     parts += ["ON ERROR SKIP"] if body.on_error == "skip" else []
     head = " ".join(parts) + " AS "
+    if len(split_statements(body.text)) != 1:
+        raise RequestError(400, "text is one SELECT, and nothing behind it")
     try:
         service.execute(head + body.text.strip().rstrip(";"))
     except CqlError as error:

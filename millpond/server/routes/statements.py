@@ -18,6 +18,7 @@ from millpond.errors import CqlError
 from millpond.query_plans import plan_text
 from millpond.server.faults import RequestError
 from millpond.server.formats import dumps
+from millpond.server.limits import Limits
 from millpond.server.one_time import answer
 from millpond.server.replies import answer_json, table_json
 from millpond.server.routes.common import FAULTS, CqlText, Serving
@@ -102,7 +103,8 @@ def _query_of(statement: Statement) -> QueryEntry | None:
 def ask(body: CqlText, service: Serving) -> dict[str, Any]:
     """Answers a SELECT once, on relations and windows as they are."""
     statement = _single(service, body.text)
-    table, when = answer(service.engine, statement)
+    with service.asking():
+        table, when = answer(service.engine, statement, service.limits)
     if table.num_rows > service.limits.answer_rows:
         raise RequestError(413, f"the answer has {table.num_rows:,} rows; ask for fewer")
     found = table_json(table.drop_columns([table.column_names[0]]))
@@ -136,22 +138,24 @@ async def preview(body: PreviewText, service: Serving) -> StreamingResponse:
 async def _previewed(
     service: Service, name: str, stream: ResultStream, heading: dict[str, Any], seconds: float
 ) -> AsyncIterator[bytes]:
-    body = stream.body()
+    body, room = stream.body(), _Room(service.limits)
     loop = asyncio.get_running_loop()
-    ends = loop.time() + seconds
+    ends = loop.time() + min(seconds, service.limits.ask_seconds)
     following: asyncio.Task[bytes] | None = None
     try:
         yield (dumps(heading) + "\n").encode()
-        while (left := ends - loop.time()) > 0:
+        while not room.bound and (left := ends - loop.time()) > 0:
             following = following or asyncio.ensure_future(anext(body))
             done, _ = await asyncio.wait({following}, timeout=left)
             if not done:
                 break
             piece, following = following.result(), None
-            yield piece
+            yield room.taken(piece)
         for failure in service.engine.failures():
             if failure.query == name:
                 yield (dumps({"error": failure.error}) + "\n").encode()
+        if room.bound or seconds > service.limits.ask_seconds:
+            yield (dumps({"bound": room.bound or "seconds"}) + "\n").encode()
     except StopAsyncIteration:
         pass
     finally:
@@ -159,3 +163,22 @@ async def _previewed(
             following.cancel()
         # Whoever has gone cancels this: what is left to do is done without being waited for.
         loop.run_in_executor(None, service.execute, f"DROP QUERY {name}")
+
+
+class _Room:
+    """How much a preview may still put out."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._rows, self._bytes = limits.ask_rows, limits.ask_bytes
+        self.bound = ""
+        """Which bound was hit, if one was."""
+
+    def taken(self, piece: bytes) -> bytes:
+        """The lines of a piece that there is room for."""
+        lines = piece.splitlines(keepends=True)
+        for place, line in enumerate(lines):
+            self._rows, self._bytes = self._rows - 1, self._bytes - len(line)
+            if self._rows < 0 or self._bytes < 0:
+                self.bound = "rows" if self._rows < 0 else "bytes"
+                return b"".join(lines[:place])
+        return piece
