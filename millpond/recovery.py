@@ -49,6 +49,7 @@ def recover(engine: Engine) -> None:
         _ = engine.runtime
         replay.act(record)
     journal.is_replaying = False
+    engine.store.replayed()
     engine.queries.failures.told()
     engine.memory.recovered()
     if engine.has_runtime:
@@ -57,6 +58,7 @@ def recover(engine: Engine) -> None:
     engine.opened = journal.note(**replay.opening(keeps))
     for log in engine.deliveries:
         log.keep_what_is_there()
+    check_files(engine)
     engine.store.remove_garbage(file_names(engine))
     for key, entry in engine.catalog.entries.items():
         match entry:
@@ -79,11 +81,30 @@ def _resume_source(engine: Engine, key: str, entry: StreamEntry | RelationEntry)
         engine.inputs.resume(key, open_source_of(engine, entry))
 
 
+def check_files(engine: Engine) -> None:
+    """Refuses a store whose files are not as the log says.
+
+    What steps read is read through; results and late tuples are when somebody asks for them, and
+    until then only their lengths are looked at.
+    """
+    store, needed = engine.store, step_file_names(engine)
+    store.refuse(store.faults(needed) | store.faults(file_names(engine) - needed, is_whole=False))
+
+
+def step_file_names(engine: Engine) -> set[str]:
+    """The files that steps to come need: what waits in queues, and the states of operators."""
+    pages = (page for queue in engine.inputs.queues.values() for page in queue.all_pages)
+    return {name for page in pages for name in page.names} | _state_names(engine)
+
+
 def file_names(engine: Engine) -> set[str]:
     """The files of the store that an engine needs."""
+    return engine.inputs.file_names() | engine.deliveries.file_names() | _state_names(engine)
+
+
+def _state_names(engine: Engine) -> set[str]:
     running = engine.runtime.running.values() if engine.has_runtime else ()
-    states = {name for each in running if each.state for name in each.state.names}
-    return engine.inputs.file_names() | engine.deliveries.file_names() | states
+    return {name for each in running if each.state for name in each.state.names}
 
 
 class Replay:
@@ -163,6 +184,9 @@ class Replay:
     def _restart(self, name: str, **chosen: Any) -> None:
         self._engine.queries.choices = Choices(**chosen)
         self._engine.restart(name)
+
+    def _files(self, made: list[list[Any]], gone: list[str]) -> None:
+        self._engine.store.replay(made, gone)
 
     # -- inputs ----------------------------------------------------------------------------
 
