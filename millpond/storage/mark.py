@@ -13,6 +13,7 @@ import secrets
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from millpond.errors import DamageError
 
@@ -91,12 +92,12 @@ class Mark:
         new.replace(self.directory / NAME)
 
 
-def _facts(text: bytes) -> dict[str, str | bool] | None:
+def _facts(text: bytes) -> dict[str, Any] | None:
     """What a mark says, if it is whole."""
     end = len(text) - 9
     if end < 0 or text[end:] != b"%08x\n" % zlib.crc32(text[:end]):
         return None
-    facts: dict[str, str | bool] = json.loads(text[len(_FIRST) : end])
+    facts: dict[str, Any] = json.loads(text[len(_FIRST) : end])
     return facts
 
 

@@ -316,9 +316,8 @@ class Store:
             said = [f"{name} {fault}" for name, fault in list(faults.items())[:MOST_NAMED]]
             more = len(faults) - len(said)
             said += [f"and {more} more"] if more else []
-            raise DamageError(
-                f"store {self.directory}: {'; '.join(said)}; {way_out(self.directory)}"
-            )
+            way = way_out(self.directory)
+            raise DamageError(f"store {self.directory}: {'; '.join(said)}; {way}")
 
     def account(self, change: int) -> None:
         """Counts bytes in or out; from any thread."""
