@@ -43,21 +43,8 @@ def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
 
 def recover(engine: Engine) -> None:
     """Has an engine go on where an earlier run with its store has ended."""
-    replay, journal, keeps = Replay(engine), engine.journal, engine.queries.keeps_results
-    journal.is_replaying = True
-    for record in journal.records():
-        _ = engine.runtime
-        replay.act(record)
-    journal.is_replaying = False
-    engine.store.replayed()
-    engine.queries.failures.told()
-    engine.memory.recovered()
-    if engine.has_runtime:
-        engine.runtime.free()
-    engine.store.run = replay.runs + 1
-    engine.opened = journal.note(**replay.opening(keeps))
-    for log in engine.deliveries:
-        log.keep_what_is_there()
+    replay, journal = Replay(engine), engine.journal
+    replay.act_on_all()
     check_files(engine)
     engine.store.remove_garbage(file_names(engine))
     for key, entry in engine.catalog.entries.items():
@@ -92,9 +79,10 @@ def check_files(engine: Engine) -> None:
 
 
 def step_file_names(engine: Engine) -> set[str]:
-    """The files that steps to come need: what waits in queues, and the states of operators."""
+    """The files that are needed to go on: what waits in queues and for sinks, and states."""
     pages = (page for queue in engine.inputs.queues.values() for page in queue.all_pages)
-    return {name for page in pages for name in page.names} | _state_names(engine)
+    to_sinks = (page for log in engine.deliveries for page in log.waiting)
+    return {name for page in (*pages, *to_sinks) for name in page.names} | _state_names(engine)
 
 
 def file_names(engine: Engine) -> set[str]:
@@ -124,6 +112,30 @@ class Replay:
         self._gone: dict[str, GroupLog] = {}
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
+
+    def act_on_all(self) -> None:
+        """Has the engine be as the log says, with its files still to be looked at."""
+        engine, journal = self._engine, self._engine.journal
+        keeps = engine.queries.keeps_results
+        journal.is_replaying = True
+        for record in journal.records():
+            _ = engine.runtime
+            self.act(record)
+        journal.is_replaying = False
+        engine.store.replayed()
+        engine.queries.failures.told()
+        engine.memory.recovered()
+        if engine.has_runtime:
+            engine.runtime.free()
+        engine.store.run = self.runs + 1
+        engine.opened = journal.note(**self.opening(keeps))
+        for log in engine.deliveries:
+            log.keep_what_is_there()
+
+    def sinks(self) -> dict[str, tuple[int, Any]]:
+        """How far each query's sink is, and what it contains."""
+        logs = self._engine.deliveries
+        return {name: (logs.of(name).sink_position, mark) for name, mark in self.marks.items()}
 
     def opening(self, keeps: bool) -> Record:
         """What the log says of the run that begins now."""

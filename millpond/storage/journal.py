@@ -13,9 +13,7 @@ from typing import Any
 from millpond.errors import DamageError
 from millpond.storage.log import CommitLog, LogEnd, Record
 from millpond.storage.mark import LOG, way_out
-from millpond.storage.store import Store
-
-END = "commits.end"
+from millpond.storage.store import END, Store
 
 LOG_BYTES = 4 * 2**20
 """A shorter log is never begun anew."""

@@ -48,6 +48,11 @@ SPILLED = "spilled"
 
 MEMORY = "memory"
 
+END = "commits.end"
+"""The file that says where the log ends."""
+
+FOLDERS = ("pages", "state", "slots")
+
 OWN_END = r"(-[a-z]+)?(-\d+){0,2}(\.late|\.constants)?(\.parquet)?"
 """How the names of our files end, behind the numbers of store, run and file."""
 
@@ -84,7 +89,7 @@ class Store:
         self._disk_lock: int | None = None
         if self.is_durable:
             self.directory = _made(Path(location))
-            self._lock = _locked(self.directory)
+            self._lock = locked(self.directory)
             if self._lock is None:
                 raise StateError(
                     f"store {location}: another engine has it open; stop that one, or give this "
@@ -95,7 +100,7 @@ class Store:
             parent = parent or _memory_directory() or Path(tempfile.gettempdir())
             _remove_abandoned(parent)
             self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-            self._lock = _locked(self.directory)
+            self._lock = locked(self.directory)
             atexit.register(self.close)
         self.run = 0
         """How often the store was opened: files of different runs never share a name."""
@@ -131,7 +136,7 @@ class Store:
 
     def prepare(self) -> None:
         """Makes the folders, once it is sure that this is a store."""
-        for name in ("pages", "state", "slots"):
+        for name in FOLDERS:
             (self.directory / name).mkdir(exist_ok=True)
         if self.is_durable:
             self._empty_slots()
@@ -148,7 +153,7 @@ class Store:
 
     def is_own(self, name: str) -> bool:
         """Whether a file has a name that only this store gives."""
-        return bool(re.fullmatch(rf"{self.mark.identity}-\d+-\d+{OWN_END}", name))
+        return is_own(self.mark.identity, name)
 
     def new_state_name(self) -> str:
         """A name for what an operator keeps, on disk if memory has no room for it."""
@@ -168,7 +173,7 @@ class Store:
                 parent = Path(tempfile.gettempdir())
                 _remove_abandoned(parent)
                 self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-                self._disk_lock = _locked(self._disk)
+                self._disk_lock = locked(self._disk)
                 (self.directory / SPILLED).symlink_to(self._disk)
         return self.new_name(SPILLED, suffix)
 
@@ -370,6 +375,11 @@ class Store:
         self._lock = self._disk_lock = None
 
 
+def is_own(identity: str, name: str) -> bool:
+    """Whether a file has a name that only the store of a number gives."""
+    return bool(re.fullmatch(rf"{identity}-\d+-\d+{OWN_END}", name))
+
+
 def _remove_links(place: Path) -> None:
     """Removes a slot, with the links that we have put there and nothing else."""
     if place.is_symlink() or not place.is_dir():
@@ -412,7 +422,7 @@ def _made(directory: Path) -> Path:
     return directory
 
 
-def _locked(directory: Path) -> int | None:
+def locked(directory: Path) -> int | None:
     """The descriptor of a directory that is now ours until we close it or die; None if it is not.
 
     The system gives such a lock up with the process that held it, however that ended.
@@ -432,7 +442,7 @@ def _remove_abandoned(parent: Path) -> None:
         with contextlib.suppress(OSError):  # another engine may be quicker, or another user's
             if time.time() - directory.stat().st_mtime < UNLOCKED_SECONDS:
                 continue
-            lock = _locked(directory)
+            lock = locked(directory)
             if lock is not None:
                 shutil.rmtree(directory, ignore_errors=True)
                 os.close(lock)
