@@ -176,15 +176,15 @@ class _Repairing(Engine):
 
     def _lose(self, damaged: set[str]) -> None:
         for log in self.deliveries:
-            gone = log.lose(damaged)
-            if gone:
-                rows = sum(page.rows for page in gone)
-                self._tell(f'{rows} rows of the results of "{log.entry.name}"', gone[-1].names)
+            lost = damaged & _names(log.pages)
+            if lost:
+                rows = sum(page.rows for page in log.lose(damaged))
+                self._tell(f'{rows} rows of the results of "{log.entry.name}"', lost)
         for intake in self.inputs.streams.values():
             for name in damaged.intersection(intake.late_names):
                 intake.late_names.remove(name)
                 self._tell(f'late tuples of stream "{intake.entry.name}"', [name])
-        for name, queue in self.inputs.queues.items():
+        for name, queue in list(self.inputs.queues.items()):
             self._lose_pages(name, damaged & _names(queue.all_pages))
             queue.lose(damaged)
         for identity, running in list(self.runtime.running.items()):
@@ -232,8 +232,10 @@ class _Repairing(Engine):
                 f"store {self.store.directory}: a query uses a view that is dropped, so that what "
                 "is left cannot be written down; restore a copy"
             )
-        for name in sorted(damaged | (self._found.sums.keys() - file_names(self))):
+        unneeded = (damaged | self._found.sums.keys()) - file_names(self)
+        for name in sorted(unneeded):
             self._aside.move(name)
+        self.store.remove(tuple(unneeded))
         self.journal.flush()
         self.journal.begin_anew([*records, *sinks])
 
