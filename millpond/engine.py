@@ -135,6 +135,7 @@ class Engine:
         try:
             recover(self)
         except BaseException:
+            self.journal.abandon()
             self.close()
             raise
 

@@ -170,7 +170,7 @@ class _Repairing(Engine):
             self.runtime.free()
             self._begin_anew(damaged, _sinks(replay))
         except BaseException:
-            self.journal.is_replaying = True  # nothing of this counts
+            self.journal.abandon()
             self.close()
             raise
 
@@ -179,7 +179,8 @@ class _Repairing(Engine):
             lost = damaged & _names(log.pages)
             if lost:
                 rows = sum(page.rows for page in log.lose(damaged))
-                self._tell(f'{rows} rows of the results of "{log.entry.name}"', lost)
+                whose = self.queries.groups.told([log.entry.name])
+                self._tell(f"{rows} rows of the results of {whose}", lost)
         for intake in self.inputs.streams.values():
             for name in damaged.intersection(intake.late_names):
                 intake.late_names.remove(name)
@@ -204,12 +205,8 @@ class _Repairing(Engine):
         reason = f"its {what} was lost: {', '.join(sorted(lost))}: {self._said(lost)}"
         failures = [Failure(name, what, reason, 0, 0) for name in dict.fromkeys(served)]
         self.queries.fail(failures, StateError(reason))
-        for failure in failures:
-            self._tell(
-                f'the {what} of query "{failure.query}"; it stands still until RESTART, which has '
-                "it begin anew",
-                lost,
-            )
+        names = ", ".join(failure.query for failure in failures)
+        self._tell(f"the {what} of {names}, to stand still until ALTER QUERY … ACTIVE", lost)
 
     def _served(self, operator: str) -> list[str]:
         if operator not in self.graph.operators:

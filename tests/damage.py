@@ -391,7 +391,8 @@ def chosen_cases(bases: list[Base], count: int, rng: random.Random) -> list[Case
         found += list(cases(rng.choice(bases), rng))
     must = [case for case in found if case.needs_exact]
     others = [case for case in found if not case.needs_exact]
-    return must[:count] + rng.sample(others, max(0, min(len(others), count - len(must))))
+    sound = rng.sample(must, min(len(must), count // 6))
+    return rng.sample(sound + rng.sample(others, count - len(sound)), count)
 
 
 def damage(count: int, seed: int, place: Path, tell: Callable[[str], None]) -> Counter[str]:

@@ -95,6 +95,10 @@ class Journal:
         """Drops the notes taken since there were so many: what they speak of did not happen."""
         del self._notes[length:]
 
+    def abandon(self) -> None:
+        """Writes nothing any more: the store is to stay as it was found."""
+        self.is_replaying = True
+
     def flush(self) -> None:
         """Writes the notes taken since, as one; then deletes what they have made garbage."""
         if self._log is None or self.is_replaying:
