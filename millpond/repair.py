@@ -188,9 +188,13 @@ class _Repairing(Engine):
         for name, queue in list(self.inputs.queues.items()):
             self._lose_pages(name, damaged & _names(queue.all_pages))
             queue.lose(damaged)
-        for identity, running in list(self.runtime.running.items()):
-            if running.state is not None:
-                self._fail([identity], damaged.intersection(running.state.names), "state")
+        for identity, running in [*self.runtime.running.items()]:
+            lost = damaged & running.state.names if running.state else set[str]()
+            if lost and identity in self.graph.operators and running.rebuild():
+                served = ", ".join(dict.fromkeys(self._served(identity)))
+                self.lost.append(f"made anew: the state of {served} ({self._said(lost)})")
+            else:
+                self._fail([identity], lost, "state")
 
     def _lose_pages(self, queue: str, lost: set[str]) -> None:
         if lost:

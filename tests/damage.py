@@ -370,11 +370,14 @@ def repaired(case: Case, directory: Path) -> str | None:
         left = set(contents(store).values())
         if [name for name in before if Path(name).parent.name and before[name] not in left]:
             return "repair has deleted something"
-        if not any("lost" in line for line in told):
+        is_lossless = not any("lost" in line for line in told)
+        if is_lossless and not any("made anew" in line for line in told):
             return f"repair names no loss: {told}"
         found = check(store)
         if not found.is_sound:
             return f"repair has left {found.faults}"
+        if is_lossless and go_on(directory, again=False) != case.base.expected:
+            return "silent after a repair"
         with open_engine(directory) as engine:
             engine.execute(SCRIPT)
     except StateError as error:

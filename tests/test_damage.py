@@ -245,7 +245,36 @@ def test_check_refuses_what_is_no_store_or_is_open(tmp_path, store):
     assert "an engine has it open" in answer.stderr
 
 
+@pytest.mark.parametrize("moment", ["after a step", "begun anew"])
+def test_repair_makes_the_state_of_a_window_anew_and_it_goes_on_exactly(tmp_path, moment):
+    answers = []
+    for name in ("whole", "damaged"):
+        with Engine(store=tmp_path / name) as engine:
+            engine.execute(STREAM + COUNT + "CREATE QUERY d AS SELECT DISTINCT a FROM S [RANGE 7];")
+            engine.execute("CREATE QUERY m AS SELECT max(t) AS m, avg(a) AS v FROM S [RANGE 9];")
+            for first in (1, 11, 21):
+                engine.push("S", [(t, t % 4) for t in range(first, first + 10)])
+                engine.run_until_idle()
+            if moment == "begun anew":
+                engine.compact_log()
+        if name == "damaged":
+            for file in (tmp_path / name / "state").iterdir():
+                change(file, file.stat().st_size // 2)
+            told = repair(tmp_path / name)
+            assert not [line for line in told if "lost" in line], told
+            assert len([line for line in told if line.startswith("made anew")]) == 3
+        with Engine(store=tmp_path / name) as engine:
+            engine.push("S", [(t, t % 3) for t in range(31, 60)])
+            engine.finish()
+            answers.append([engine.results(query).to_pylist() for query in ("n", "d", "m")])
+    assert answers[0] == answers[1]
+
+
 def test_repair_has_a_query_stand_still_that_lost_its_state_and_the_others_go_on(store):
+    with Engine(store=store) as engine:
+        engine.execute("DROP QUERY n; CREATE QUERY n AS SELECT a, count(*) AS n FROM S GROUP BY a")
+        engine.push("S", [(9, 1)])
+        engine.run_until_idle()
     file = next((store / "state").iterdir())
     change(file, 9)
     answer = RUNNER.invoke(app, ["store", "repair", str(store)])
@@ -258,7 +287,7 @@ def test_repair_has_a_query_stand_still_that_lost_its_state_and_the_others_go_on
         engine.execute("ALTER QUERY n ACTIVE")
         engine.push("S", [(40, 7)])
         engine.finish()
-        assert [row["a"] for row in engine.results("all_a").to_pylist()] == [1, 2, 1, 7]
+        assert [row["a"] for row in engine.results("all_a").to_pylist()] == [1, 2, 1, 1, 7]
         assert {"ts": 40, "weight": 1, "a": 7, "n": 1} in engine.results("n").to_pylist()
 
 

@@ -53,6 +53,10 @@ class KeptState(Protocol):
         """How large these are."""
         ...
 
+    def clear(self) -> None:
+        """Forgets all of it: it is to be made anew."""
+        ...
+
     def close(self) -> None:
         """Gives everything up."""
         ...
@@ -189,6 +193,10 @@ class BucketedState:
         """How large these are."""
         return sum(delta.bytes for deltas in self.version.buckets for delta in deltas)
 
+    def clear(self) -> None:
+        """Forgets all of it: it is to be made anew."""
+        self.take(StateVersion(self.version.number, ((),) * len(self.version.buckets)))
+
     def close(self) -> None:
         """Gives everything up."""
         self._store.remove(tuple(self.version.paths))
@@ -254,6 +262,11 @@ class PairedState:
     def bytes(self) -> int:
         """How large these are."""
         return self.left.bytes + self.right.bytes
+
+    def clear(self) -> None:
+        """Forgets both."""
+        self.left.clear()
+        self.right.clear()
 
     def close(self) -> None:
         """Gives everything up."""
