@@ -222,7 +222,7 @@ class Deliveries:
         from millpond.spark.workers import Place
 
         place, path = Place.of(self._store), str(part.absolute())
-        work = WritePart(place, log.page_schema, page.names, tuple(_names(log)), path)
+        work = WritePart(place, log.page_schema, page.sound_names, tuple(_names(log)), path)
         write_part(self._spark(), work)
         log.sink.has_part()
         return True

@@ -144,6 +144,7 @@ class Engine:
         try:
             recover(self)
         except BaseException:
+            self.journal.abandon()
             self.close()
             raise
 

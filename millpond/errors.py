@@ -52,5 +52,9 @@ class StateError(MillpondError):
     """A call that does not fit the engine's present state."""
 
 
+class DamageError(StateError):
+    """A store that is not as it was written, or is none; names file, place and way out."""
+
+
 class StrategyError(MillpondError):
     """A scheduling strategy that is unknown, set wrongly, or given a plan it cannot run."""

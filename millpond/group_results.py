@@ -97,6 +97,11 @@ class PartOfPage(Page):
         return self._page.names
 
     @property
+    def sound_names(self) -> tuple[str, ...]:
+        """The same, for whoever is to read them."""
+        return self._page.sound_names
+
+    @property
     def is_there(self) -> bool:
         """Whether the page is."""
         return self._page.is_there

@@ -521,6 +521,8 @@ class Inputs:
             return
         intake = self.streams[name]
         intake.is_admitted_elsewhere = False
+        self._store.note_line(line, "name", "sum")
+        self._store.note_line(line, "late", "late_sum")
         if "name" in line:
             page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
             intake.queue.add(page)

@@ -43,20 +43,9 @@ def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
 
 def recover(engine: Engine) -> None:
     """Has an engine go on where an earlier run with its store has ended."""
-    replay, journal, keeps = Replay(engine), engine.journal, engine.queries.keeps_results
-    journal.is_replaying = True
-    for record in journal.records():
-        _ = engine.runtime
-        replay.act(record)
-    journal.is_replaying = False
-    engine.queries.failures.told()
-    engine.memory.recovered()
-    if engine.has_runtime:
-        engine.runtime.free()
-    engine.store.run = replay.runs + 1
-    engine.opened = journal.note(**replay.opening(keeps))
-    for log in engine.deliveries:
-        log.keep_what_is_there()
+    replay, journal = Replay(engine), engine.journal
+    replay.act_on_all()
+    check_files(engine)
     engine.store.remove_garbage(file_names(engine))
     for key, entry in engine.catalog.entries.items():
         match entry:
@@ -79,11 +68,31 @@ def _resume_source(engine: Engine, key: str, entry: StreamEntry | RelationEntry)
         engine.inputs.resume(key, open_source_of(engine, entry))
 
 
+def check_files(engine: Engine) -> None:
+    """Refuses a store whose files are not as the log says.
+
+    What steps read is read through; results and late tuples are when somebody asks for them, and
+    until then only their lengths are looked at.
+    """
+    store, needed = engine.store, step_file_names(engine)
+    store.refuse(store.faults(needed) | store.faults(file_names(engine) - needed, is_whole=False))
+
+
+def step_file_names(engine: Engine) -> set[str]:
+    """The files that are needed to go on: what waits in queues and for sinks, and states."""
+    pages = (page for queue in engine.inputs.queues.values() for page in queue.all_pages)
+    to_sinks = (page for log in engine.deliveries for page in log.waiting)
+    return {name for page in (*pages, *to_sinks) for name in page.names} | _state_names(engine)
+
+
 def file_names(engine: Engine) -> set[str]:
     """The files of the store that an engine needs."""
+    return engine.inputs.file_names() | engine.deliveries.file_names() | _state_names(engine)
+
+
+def _state_names(engine: Engine) -> set[str]:
     running = engine.runtime.running.values() if engine.has_runtime else ()
-    states = {name for each in running if each.state for name in each.state.names}
-    return engine.inputs.file_names() | engine.deliveries.file_names() | states
+    return {name for each in running if each.state for name in each.state.names}
 
 
 class Replay:
@@ -103,6 +112,30 @@ class Replay:
         self._gone: dict[str, GroupLog] = {}
         self.marks: dict[str, Any] = {}
         """What each query's sink contains, as it said itself."""
+
+    def act_on_all(self) -> None:
+        """Has the engine be as the log says, with its files still to be looked at."""
+        engine, journal = self._engine, self._engine.journal
+        keeps = engine.queries.keeps_results
+        journal.is_replaying = True
+        for record in journal.records():
+            _ = engine.runtime
+            self.act(record)
+        journal.is_replaying = False
+        engine.store.replayed()
+        engine.queries.failures.told()
+        engine.memory.recovered()
+        if engine.has_runtime:
+            engine.runtime.free()
+        engine.store.run = self.runs + 1
+        engine.opened = journal.note(**self.opening(keeps))
+        for log in engine.deliveries:
+            log.keep_what_is_there()
+
+    def sinks(self) -> dict[str, tuple[int, Any]]:
+        """How far each query's sink is, and what it contains."""
+        logs = self._engine.deliveries
+        return {name: (logs.of(name).sink_position, mark) for name, mark in self.marks.items()}
 
     def opening(self, keeps: bool) -> Record:
         """What the log says of the run that begins now."""
@@ -163,6 +196,9 @@ class Replay:
     def _restart(self, name: str, **chosen: Any) -> None:
         self._engine.queries.choices = Choices(**chosen)
         self._engine.restart(name)
+
+    def _files(self, made: list[list[Any]], gone: list[str]) -> None:
+        self._engine.store.replay(made, gone)
 
     # -- inputs ----------------------------------------------------------------------------
 

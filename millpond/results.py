@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -318,6 +318,20 @@ class ResultLog:
             for page in gone:
                 if page not in waiting:
                     self.let_go(page)
+
+    def lose(self, files: Set[str]) -> list[Page]:
+        """Lets go of the pages that lie in some files, which are damaged, and of those before: what
+        is kept is kept without a gap."""
+        is_lost = [not files.isdisjoint(page.names) for page in self.kept]
+        first = len(is_lost) - is_lost[::-1].index(True) if any(is_lost) else 0
+        waiting = [page for page in self.waiting if not files.isdisjoint(page.names)]
+        gone = list(dict.fromkeys([*self.kept[:first], *waiting]))
+        self._keep(self.kept[first:])
+        self.waiting = [page for page in self.waiting if page not in waiting]
+        for page in gone:
+            if page not in self.waiting:
+                self.let_go(page)
+        return gone
 
     def keep_what_is_there(self) -> None:
         """Forgets results that an earlier run has let go."""

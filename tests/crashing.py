@@ -20,6 +20,7 @@ def die(engine: Engine) -> None:
     log, engine.journal._log = engine.journal._log, None
     if log is not None:
         os.close(log._file)
+        engine.journal._end.close()
     lock, engine.store._lock = engine.store._lock, None
     if lock is not None:
         os.close(lock)

@@ -271,9 +271,10 @@ def test_set_store_goes_on_with_what_is_there(reopened, tmp_path):
 
 
 def test_what_no_step_committed_is_removed(reopened, tmp_path):
-    reopened().execute(STREAM)
+    engine = reopened()
+    engine.execute(STREAM)
     for folder in ("pages", "state"):
-        (tmp_path / "store" / folder / "0-99.parquet").write_bytes(b"half a page")
+        engine.store.path(engine.store.new_name(folder, ".parquet")).write_bytes(b"half a page")
     reopened()  # which looks at the files
     assert not list((tmp_path / "store" / "pages").iterdir())
 

@@ -20,6 +20,7 @@ from millpond.cli.explain import explain_json, explain_text, query_of
 from millpond.cli.faults import STDIN_SCRIPT, Script, report
 from millpond.cli.running import run_script
 from millpond.cli.simulating import simulated
+from millpond.cli.store import store as store_commands
 from millpond.cli.terminal import start_shell
 from millpond.cli.top import run_top
 from millpond.errors import CqlError, InputError
@@ -116,6 +117,7 @@ def _options(
 app.add_typer(remote.query, name="query")
 app.add_typer(remote.entity, name="entity")
 app.add_typer(remote.plan, name="plan")
+app.add_typer(store_commands, name="store")
 for _command in (remote.tail, remote.push, remote.execute, remote.ask):
     app.command()(_command)
 

@@ -61,6 +61,13 @@ class Fragment:
             {mode: [b.spans(mode, after, until) for b in self._branches] for mode in modes},
         )
 
+    def whole_at(self, time: int) -> Reading | None:
+        """All elements that are alive at a time, if their pages are there: those of windows over
+        streams are until they leave."""
+        if self._past or not all(branch.holds_its_window for branch in self._open):
+            return None
+        return self.read((ALIVE,), time, time)
+
     @property
     def past(self) -> list[tuple[Queue, Reader]]:
         """The queues that are read up to a time only."""
@@ -256,6 +263,12 @@ class _ReadBranch:
     def is_local(self) -> bool:
         """Whether its expressions can be evaluated without Spark."""
         return self._here is not None
+
+    @property
+    def holds_its_window(self) -> bool:
+        """Whether it reads a stream's tuples again when they leave, so that they are there."""
+        has_end = self.window is not None and self.window.length is not None
+        return self.queue.is_stream and has_end and self.through == FOREVER
 
     def subscribe(self, cursor: int, needs: frozenset[str]) -> tuple[Queue, Reader]:
         """Registers it with its queue."""

@@ -30,7 +30,7 @@ from millpond.storage.portions import Portion, Scan, Share
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
-from millpond.storage.store import Store, write_parquet
+from millpond.storage.store import Store, write_parquet, write_summed_parquet
 from millpond.storage.worker_states import STATES
 
 Line = dict[str, Any]
@@ -68,13 +68,20 @@ class Place:
     """What of the output is written: what somebody needs when the step is over."""
     until: int = 0
     """When the step is over."""
+    is_durable: bool = False
+    """Whether the files are summed up, for a log that knows them."""
     is_silent: bool = False
     """Whether nothing is written, for another task does the same and writes it."""
 
     @staticmethod
     def of(store: Store) -> Place:
         """Names in a store that nobody else uses."""
-        return Place(str(store.directory), store.new_name("pages"), store.new_state_name())
+        return Place(
+            str(store.directory),
+            store.new_name("pages"),
+            store.new_state_name(),
+            is_durable=store.is_durable,
+        )
 
     def path(self, name: str) -> Path:
         """Where a file of the store lies."""
@@ -95,7 +102,8 @@ class Place:
         if changes.num_rows == 0 or self.is_silent:
             return {}
         path = f"{self.state}-{part}-{bucket}-{attempt}"
-        return {part: STATES.write(name, form, version, changes, path, until).to_json()}
+        delta = STATES.write(name, form, version, changes, path, until, self.is_durable)
+        return {part: delta.to_line()}
 
     def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
         """Writes a part of the step's output, as far as it is needed; the reference to it."""
@@ -106,7 +114,7 @@ class Place:
         if table.num_rows == 0:
             return made
         name = f"{self.page}-{bucket}-{attempt}.parquet"
-        write_parquet(table, self.path(name))
+        made |= self.write_file(table, name, "sum")
         times = pc.min_max(table["_ts"])
         first_end, last_end = ends_of(table)
         return made | {
@@ -118,6 +126,13 @@ class Place:
             "last_end": last_end,
             "first_end": first_end,
         }
+
+    def write_file(self, table: pa.Table, name: str, key: str) -> Line:
+        """Writes a Parquet file; its sum under a key, if it is to be noted."""
+        if not self.is_durable:
+            write_parquet(table, self.path(name))
+            return {}
+        return {key: write_summed_parquet(table, self.path(name))}
 
 
 class Shaping(Protocol):
@@ -371,6 +386,8 @@ def page_of(store: Store, lines: list[Line]) -> Page | None:
     parts = [line for line in lines if "name" in line]
     if not parts:
         return None
+    for line in parts:
+        store.note_line(line, "name", "sum")
     ends = [line["last_end"] for line in parts if line["last_end"] is not None]
     first_ends = [line["first_end"] for line in parts if line["first_end"] is not None]
     return Page(

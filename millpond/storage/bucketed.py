@@ -17,6 +17,7 @@ from millpond.storage.forms import Form
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
 from millpond.storage.store import Store
+from millpond.storage.sums import Sum
 
 
 class KeptState(Protocol):
@@ -50,6 +51,10 @@ class KeptState(Protocol):
     @property
     def bytes(self) -> int:
         """How large these are."""
+        ...
+
+    def clear(self) -> None:
+        """Forgets all of it: it is to be made anew."""
         ...
 
     def close(self) -> None:
@@ -102,14 +107,23 @@ class BucketedState:
 
     def following(self, written: dict[int, Delta], until: int) -> StateVersion:
         """The version with these deltas; those that say nothing after its time go at once."""
+        self.note(written)
         version = self.version.after(written, until)
         unneeded = {delta.path for delta in written.values()} - version.paths
         self._store.remove(tuple(unneeded))
         return version
 
+    def note(self, written: Mapping[int, Delta]) -> None:
+        """Has the store know the checksums of deltas that were just written."""
+        for delta in written.values():
+            if delta.crc is not None:
+                self._store.note_file(delta.path, Sum(delta.bytes, delta.crc))
+
     def _write(self, bucket: int, rows: pa.Table, until: int) -> Delta:
         name = self._store.new_state_name()
-        return self._cache.write(self._name(bucket), self.form, self.version, rows, name, until)
+        return self._cache.write(
+            self._name(bucket), self.form, self.version, rows, name, until, self._store.is_durable
+        )
 
     def without(self, is_gone: Callable[[int, pa.Table], Bools], until: int) -> StateVersion:
         """The version at a time without some of each bucket's rows; the present one if there are
@@ -121,7 +135,9 @@ class BucketedState:
             if gone.any():
                 kept = self.form.merged([rows.filter(pa.array(~gone))], True, until)
                 path, name = self._store.new_state_name(), self._name(bucket)
-                base = self._cache.write_base(name, self.form, self.version, kept, path)
+                base = self._cache.write_base(
+                    name, self.form, self.version, kept, path, self._store.is_durable
+                )
                 written[bucket] = base
         return self.following(written, until) if written else self.version
 
@@ -176,6 +192,10 @@ class BucketedState:
     def bytes(self) -> int:
         """How large these are."""
         return sum(delta.bytes for deltas in self.version.buckets for delta in deltas)
+
+    def clear(self) -> None:
+        """Forgets all of it: it is to be made anew."""
+        self.take(StateVersion(self.version.number, ((),) * len(self.version.buckets)))
 
     def close(self) -> None:
         """Gives everything up."""
@@ -242,6 +262,11 @@ class PairedState:
     def bytes(self) -> int:
         """How large these are."""
         return self.left.bytes + self.right.bytes
+
+    def clear(self) -> None:
+        """Forgets both."""
+        self.left.clear()
+        self.right.clear()
 
     def close(self) -> None:
         """Gives everything up."""

@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from millpond.storage.sums import Sum, summed
+
 
 def write_delta(path: Path, rows: pa.Table) -> int:
     """Writes the rows to a file of their own; its size in bytes."""
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows.combine_chunks())
     return path.stat().st_size
+
+
+def write_summed_delta(path: Path, rows: pa.Table) -> Sum:
+    """The same, summed up on the way."""
+    with summed(path) as (file, counted), pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return counted.sum
 
 
 def read_delta(path: Path) -> pa.Table:

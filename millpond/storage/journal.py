@@ -7,10 +7,13 @@ memory has no log: its notes go nowhere, and files are deleted at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from millpond.storage.log import CommitLog, Record
-from millpond.storage.store import Store
+from millpond.errors import DamageError
+from millpond.storage.log import CommitLog, LogEnd, Record
+from millpond.storage.mark import LOG, way_out
+from millpond.storage.store import END, Store
 
 LOG_BYTES = 4 * 2**20
 """A shorter log is never begun anew."""
@@ -24,11 +27,52 @@ class Journal:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._log = CommitLog(store.path("commits.log")) if store.is_durable else None
+        self._log: CommitLog | None = None
+        self._end: LogEnd | None = None
+        self._records: list[Record] = []
         self._most_bytes = LOG_BYTES
         self._notes: list[Record] = []
         self.is_replaying = False
         """Whether the notes of an earlier run are being acted on: they are not taken again."""
+        if store.is_durable:
+            try:
+                self._open()
+            except BaseException:
+                store.close()
+                raise
+
+    def _open(self) -> None:
+        """Opens the log of a store, or begins it; what is not sound is refused as it is."""
+        store, path = self._store, self._store.path(LOG)
+        identity = store.mark.identity
+        if not store.mark.has_log:
+            self._log = CommitLog(path, begins=True, identity=identity)
+            self._end = LogEnd(store.path(END))
+            self._has_grown()
+            store.mark = store.mark.with_log()
+        else:
+            self._read(path, identity)
+        store.prepare()
+
+    def _read(self, path: Path, identity: str) -> None:
+        if not path.is_file():
+            raise DamageError(
+                f"store {path.parent}: its log {path.name} is missing; {way_out(path.parent)}"
+            )
+        end = LogEnd.read(self._store.path(END))
+        if path.stat().st_size == 0:
+            raise DamageError(f"{path}: the log is empty (0 bytes); {way_out(path.parent)}")
+        log = CommitLog(path, identity=identity)
+        try:
+            self._records = list(log.read(end))
+        except BaseException:
+            log.close()
+            raise
+        self._log, self._end = log, LogEnd(self._store.path(END))
+
+    def _has_grown(self) -> None:
+        if self._log is not None and self._end is not None:
+            self._end.write(self._log.last_number)
 
     @property
     def is_durable(self) -> bool:
@@ -51,14 +95,21 @@ class Journal:
         """Drops the notes taken since there were so many: what they speak of did not happen."""
         del self._notes[length:]
 
+    def abandon(self) -> None:
+        """Writes nothing any more: the store is to stay as it was found."""
+        self.is_replaying = True
+
     def flush(self) -> None:
         """Writes the notes taken since, as one; then deletes what they have made garbage."""
         if self._log is None or self.is_replaying:
             return
-        if self._notes:
-            self._log.append(self._notes)
+        news = self._store.news()
+        records = news.records + self._notes
+        if records:
+            self._log.append(records)
             self._notes = []
-        self._store.sweep()
+            self._has_grown()
+        self._store.noted(news)
 
     @property
     def is_long(self) -> bool:
@@ -70,14 +121,16 @@ class Journal:
         if self._log is None:
             return
         if records is not None:
-            self._log.rewrite(records)
-            self._store.sweep()
+            news = self._store.everything()
+            self._log.rewrite(news.records + records)
+            self._has_grown()
+            self._store.noted(news)
         self._most_bytes = max(LOG_BYTES, GROWTH * self._log.bytes)
 
     def records(self) -> Iterator[Record]:
         """What earlier runs have noted."""
-        if self._log is not None:
-            yield from self._log.read()
+        records, self._records = self._records, []
+        yield from records
 
     def close(self) -> None:
         """Writes what is left."""
@@ -85,3 +138,5 @@ class Journal:
             self.flush()
             self._log.close()
             self._log = None
+            if self._end is not None:
+                self._end.close()

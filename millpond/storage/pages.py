@@ -124,14 +124,21 @@ class Page:
             return self._names
 
     @property
+    def sound_names(self) -> tuple[str, ...]:
+        """The same for whoever is to read them: they are as they were written."""
+        names = self.names
+        self._store.verify(names)
+        return names
+
+    @property
     def is_there(self) -> bool:
-        """Whether its rows can be read: nobody has deleted its files."""
-        return self._table is not None or all(self._store.path(n).exists() for n in self._names)
+        """Whether its rows can be read: an earlier run has not let its files go."""
+        return self._table is not None or not any(map(self._store.is_gone, self._names))
 
     @property
     def paths(self) -> list[str]:
         """The Parquet files."""
-        return [str(self._store.path(name)) for name in self.names]
+        return [str(self._store.path(name)) for name in self.sound_names]
 
     @property
     def can_spill(self) -> bool:

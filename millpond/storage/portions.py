@@ -35,9 +35,8 @@ class Part:
     @staticmethod
     def of(span: Span) -> list[Part]:
         """The parts of a page's files; the page is written now if it was not yet."""
-        return [
-            Part(name, span.after, span.until, span.ends, span.is_whole) for name in span.page.names
-        ]
+        names = span.page.sound_names
+        return [Part(name, span.after, span.until, span.ends, span.is_whole) for name in names]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Of a piece of the file the rows that are meant."""

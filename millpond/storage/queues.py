@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 
@@ -387,6 +387,14 @@ class Queue:
     def _let_go(self) -> list[Page]:
         """The pages that were held and that nobody needs any more."""
         return [page for kind in self._kinds.values() for page in kind.let_go()]
+
+    def lose(self, files: Set[str]) -> None:
+        """Drops the pages that lie in some files: these are damaged."""
+        self._drop([page for page in self.pages if not files.isdisjoint(page.names)])
+        if self.base is not None and not files.isdisjoint(self.base.names):
+            self._count(self.base, -1)
+            self.base.free()
+            self.base = None
 
     def _drop(self, pages: list[Page]) -> None:
         for page in pages:

@@ -7,7 +7,7 @@ never changed, so a version stays true until its files are deleted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from millpond.kernels.levels import parts_to_merge
@@ -29,6 +29,8 @@ class Delta:
     last: int
     last_end: int = FOREVER
     """The time from which on it says nothing any more."""
+    crc: int | None = field(default=None, compare=False)
+    """The checksum of the file, from who has just written it to a store that stays."""
 
     @property
     def is_base(self) -> bool:
@@ -39,9 +41,13 @@ class Delta:
         """The delta as plain data."""
         return [self.path, self.rows, self.bytes, self.first, self.last, self.last_end]
 
+    def to_line(self) -> list[Any]:
+        """The same with the checksum, for who is to note it."""
+        return [*self.to_json(), self.crc]
+
     @staticmethod
     def from_json(data: Sequence[Any]) -> Delta:
-        """The delta that ``to_json`` gave."""
+        """The delta that ``to_json`` or ``to_line`` gave."""
         return Delta(*data)
 
 

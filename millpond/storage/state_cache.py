@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from millpond.interruption import WholeLock
-from millpond.storage.deltas import read_delta, write_delta
+from millpond.storage.deltas import read_delta, write_delta, write_summed_delta
 from millpond.storage.forms import Form
 from millpond.storage.state import Delta, StateVersion
 
@@ -101,6 +101,7 @@ class StateCache:
         changes: pa.Table,
         path: str,
         until: int,
+        is_summed: bool = False,
     ) -> Delta:
         """Writes what a step changes in a version as the bucket's next delta, merged when due."""
         state = self.state_at(name, form, version)
@@ -113,21 +114,27 @@ class StateCache:
             earlier = [d for d in version.buckets[name.bucket] if d.first >= first]
             parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
-        size = write_delta(Path(name.store) / path, rows)
+        size, crc = _written(Path(name.store) / path, rows, is_summed)
         count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
         with self._lock:
             self._waiting[path] = _Waiting(name, version.number, rows, changes, count)
             self._waiting_bytes += count
             self._shrink()
         end = form.last_end(rows)
-        return Delta(path, rows.num_rows, size, first, version.number + 1, end)
+        return Delta(path, rows.num_rows, size, first, version.number + 1, end, crc)
 
     def write_base(
-        self, name: BucketName, form: Form[State], version: StateVersion, rows: pa.Table, path: str
+        self,
+        name: BucketName,
+        form: Form[State],
+        version: StateVersion,
+        rows: pa.Table,
+        path: str,
+        is_summed: bool = False,
     ) -> Delta:
         """Writes all that a bucket is to hold after a version."""
-        size = write_delta(Path(name.store) / path, rows)
-        return Delta(path, rows.num_rows, size, 0, version.number + 1, form.last_end(rows))
+        size, crc = _written(Path(name.store) / path, rows, is_summed)
+        return Delta(path, rows.num_rows, size, 0, version.number + 1, form.last_end(rows), crc)
 
     def forget(self, store: str, operator: str | None = None) -> None:
         """Drops what is held of an operator, or of a whole store."""
@@ -176,6 +183,11 @@ class StateCache:
             self._waiting_bytes -= self._waiting.popitem(last=False)[1].bytes
         while len(self._held) > 1 and self._held_bytes > self.limit_bytes:
             self._held_bytes -= self._held.popitem(last=False)[1].bytes
+
+
+def _written(path: Path, rows: pa.Table, is_summed: bool) -> tuple[int, int | None]:
+    """Writes rows; how long the file is, and its checksum if somebody is to note it."""
+    return write_summed_delta(path, rows) if is_summed else (write_delta(path, rows), None)
 
 
 def _leads_to(held: _Held, number: int, deltas: tuple[Delta, ...]) -> bool:

@@ -12,17 +12,24 @@ import contextlib
 import fcntl
 import itertools
 import os
+import re
 import shutil
 import tempfile
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millpond.errors import StateError
+from millpond.errors import DamageError, StateError
+from millpond.storage.mark import Mark, way_out
+from millpond.storage.sums import Sum, difference, length_difference, summed
 
 PREFIX = "millpond-pages-"
 """The names of directories in memory begin with this."""
@@ -41,25 +48,59 @@ SPILLED = "spilled"
 
 MEMORY = "memory"
 
+END = "commits.end"
+"""The file that says where the log ends."""
+
+FOLDERS = ("pages", "state", "slots")
+
+OWN_END = r"(-[a-z]+)?(-\d+){0,2}(\.late|\.constants)?(\.parquet)?"
+"""How the names of our files end, behind the numbers of store, run and file."""
+
+VERIFYING_THREADS = 4
+"""So many files are held against their checksums at once."""
+
+MOST_NAMED = 5
+"""So many damaged files are named in one error."""
+
+
+@dataclass(frozen=True)
+class News:
+    """What the log is to say of files."""
+
+    made: dict[str, Sum]
+    gone: list[str]
+    given_up: int
+    """How many of those given up can go once it is said."""
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """As the log says it, if there is anything."""
+        if not self.made and not self.gone:
+            return []
+        made = [[name, *sum_] for name, sum_ in self.made.items()]
+        return [{"kind": "files", "made": made, "gone": self.gone}]
+
 
 class Store:
     """The files of one engine; nobody else writes there while it is open."""
 
     def __init__(self, location: Path | str = MEMORY, parent: Path | None = None) -> None:
         self.is_durable = str(location) != MEMORY
+        self._disk_lock: int | None = None
         if self.is_durable:
             self.directory = _made(Path(location))
-            self._lock = _locked(self.directory)
+            self._lock = locked(self.directory)
             if self._lock is None:
                 raise StateError(
                     f"store {location}: another engine has it open; stop that one, or give this "
                     "one a directory of its own"
                 )
+            self.mark = self._marked()
         else:
             parent = parent or _memory_directory() or Path(tempfile.gettempdir())
             _remove_abandoned(parent)
             self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-            self._lock = _locked(self.directory)
+            self._lock = locked(self.directory)
             atexit.register(self.close)
         self.run = 0
         """How often the store was opened: files of different runs never share a name."""
@@ -70,22 +111,49 @@ class Store:
         self.states_to_disk = False
         """Whether there is no room in memory for what operators keep by key."""
         self._disk: Path | None = None
-        self._disk_lock: int | None = None
         self._numbers = itertools.count()
         self._guard = threading.Lock()
         self._tables: OrderedDict[tuple[str, ...], pa.Table] = OrderedDict()
         self._tables_bytes = 0
         self._doomed: list[str] = []
-        for name in ("pages", "state"):
+        self._sums: dict[str, Sum] = {}
+        """The files of a store that stays, as they were written."""
+        self._unnoted: dict[str, Sum] = {}
+        """Those of them that the log does not know yet."""
+        self._unread: set[str] = set()
+        """Those that an earlier run wrote and nobody has read since."""
+        self._gone: set[str] = set()
+        """Those that the log says are gone, while it is read."""
+        if not self.is_durable:
+            self.prepare()
+
+    def _marked(self) -> Mark:
+        try:
+            return Mark.found_or_made(self.directory)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def prepare(self) -> None:
+        """Makes the folders, once it is sure that this is a store."""
+        for name in FOLDERS:
             (self.directory / name).mkdir(exist_ok=True)
-        shutil.rmtree(self.directory / "slots", ignore_errors=True)
-        (self.directory / "slots").mkdir()
+        if self.is_durable:
+            self._empty_slots()
 
     # -- names nobody else uses ------------------------------------------------------------
 
     def new_name(self, folder: str, suffix: str = "") -> str:
-        """A name within the store that no file had before."""
-        return f"{folder}/{self.run}-{next(self._numbers)}{suffix}"
+        """A name within the store that no file had before.
+
+        In a store that stays it carries the store's own number: nobody else makes such names.
+        """
+        own = f"{self.mark.identity}-" if self.is_durable else ""
+        return f"{folder}/{own}{self.run}-{next(self._numbers)}{suffix}"
+
+    def is_own(self, name: str) -> bool:
+        """Whether a file has a name that only this store gives."""
+        return is_own(self.mark.identity, name)
 
     def new_state_name(self) -> str:
         """A name for what an operator keeps, on disk if memory has no room for it."""
@@ -105,7 +173,7 @@ class Store:
                 parent = Path(tempfile.gettempdir())
                 _remove_abandoned(parent)
                 self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-                self._disk_lock = _locked(self._disk)
+                self._disk_lock = locked(self._disk)
                 (self.directory / SPILLED).symlink_to(self._disk)
         return self.new_name(SPILLED, suffix)
 
@@ -123,7 +191,10 @@ class Store:
 
     def write(self, table: pa.Table, name: str) -> None:
         """Writes a Parquet file as Spark reads it fastest."""
-        write_parquet(table, self.directory / name)
+        if self.is_durable and not name.startswith("slots/"):
+            self.note_file(name, write_summed_parquet(table, self.directory / name))
+        else:
+            write_parquet(table, self.directory / name)
 
     def read(self, names: tuple[str, ...]) -> pa.Table:
         """The rows of some Parquet files; the latest that were read are remembered."""
@@ -131,6 +202,7 @@ class Store:
             if names in self._tables:
                 self._tables.move_to_end(names)
                 return self._tables[names]
+        self.verify(names)
         table = pa.concat_tables(
             [pq.read_table(self.directory / name, memory_map=False) for name in names]
         )
@@ -151,12 +223,106 @@ class Store:
         if not self.is_durable:
             self.sweep()
 
-    def sweep(self) -> None:
-        """Deletes the files that were given up: the log no longer names them."""
+    def sweep(self, count: int | None = None) -> None:
+        """Deletes the first so many files that were given up, all if it is not said: the log no
+        longer names them."""
         with self._guard:
-            doomed, self._doomed = self._doomed, []
+            doomed, self._doomed = self._doomed[:count], self._doomed[len(self._doomed[:count]) :]
+            for name in doomed:
+                for known in (self._sums, self._unnoted):
+                    known.pop(name, None)
+                self._unread.discard(name)
         for name in doomed:
             (self.directory / name).unlink(missing_ok=True)
+
+    # -- what the log knows of files -------------------------------------------------------
+
+    def note_file(self, name: str, sum_: Sum) -> None:
+        """A file was written that the log is to know."""
+        with self._guard:
+            self._sums[name] = self._unnoted[name] = sum_
+
+    def note_line(self, line: Mapping[str, Any], name: str, key: str) -> None:
+        """The same of what a task has answered, if it has written such a file."""
+        if key in line:
+            self.note_file(line[name], Sum(*line[key]))
+
+    def news(self) -> News:
+        """What the log is to say of files: those made since, and those that go when it says so."""
+        with self._guard:
+            doomed = set(self._doomed)
+            made = {name: sum_ for name, sum_ in self._unnoted.items() if name not in doomed}
+            gone = [n for n in self._doomed if n in self._sums and n not in self._unnoted]
+            return News(made, gone, len(self._doomed))
+
+    def noted(self, news: News) -> None:
+        """The log has said it: what is gone is deleted."""
+        with self._guard:
+            for name in news.made:
+                self._unnoted.pop(name, None)
+        self.sweep(news.given_up)
+
+    def everything(self) -> News:
+        """What a log that begins anew says of files."""
+        with self._guard:
+            doomed = set(self._doomed)
+            known = {name: sum_ for name, sum_ in self._sums.items() if name not in doomed}
+            return News(known, [], len(self._doomed))
+
+    # -- after a restart -------------------------------------------------------------------
+
+    def replay(self, made: list[list[Any]], gone: list[str]) -> None:
+        """Takes what the log says of files."""
+        self._sums |= {name: Sum(*sum_) for name, *sum_ in made}
+        self._gone.update(gone)
+        for name in gone:
+            self._sums.pop(name, None)
+
+    def is_gone(self, name: str) -> bool:
+        """Whether the log says that an earlier run has let a file go."""
+        return name in self._gone
+
+    def replayed(self) -> None:
+        """The log is read: what it says of files is to be held against them before they count."""
+        self._unread = set(self._sums)
+        self._doomed = [name for name in self._doomed if name in self._sums]
+
+    def faults(self, names: Iterable[str], is_whole: bool = True) -> dict[str, str]:
+        """What is wrong with which of some files; of their lengths only, if not ``is_whole``."""
+        asked = sorted(names)
+        look = self._fault if is_whole else self._length_fault
+        with ThreadPoolExecutor(VERIFYING_THREADS) as threads:
+            found = dict(zip(asked, threads.map(look, asked), strict=True))
+        return {name: fault for name, fault in found.items() if fault is not None}
+
+    def _fault(self, name: str) -> str | None:
+        if name not in self._sums:
+            return "is gone, as the log says itself"
+        fault = difference(self.directory / name, self._sums[name])
+        if fault is None:
+            self._unread.discard(name)
+        return fault
+
+    def _length_fault(self, name: str) -> str | None:
+        try:
+            length = (self.directory / name).stat().st_size
+        except OSError:
+            return self._fault(name)
+        return length_difference(length, self._sums.get(name, Sum(length, 0)))
+
+    def verify(self, names: Iterable[str]) -> None:
+        """Refuses files of an earlier run that are not as they were written."""
+        if self._unread and not self._unread.isdisjoint(names):
+            self.refuse(self.faults(self._unread.intersection(names)))
+
+    def refuse(self, faults: Mapping[str, str]) -> None:
+        """Says what is wrong with files, if something is."""
+        if faults:
+            said = [f"{name} {fault}" for name, fault in list(faults.items())[:MOST_NAMED]]
+            more = len(faults) - len(said)
+            said += [f"and {more} more"] if more else []
+            way = way_out(self.directory)
+            raise DamageError(f"store {self.directory}: {'; '.join(said)}; {way}")
 
     def account(self, change: int) -> None:
         """Counts bytes in or out; from any thread."""
@@ -164,30 +330,77 @@ class Store:
             self.bytes += change
 
     def remove_garbage(self, named: set[str]) -> None:
-        """Deletes every page and state that nothing names: leftovers of steps never committed."""
+        """Deletes what nothing names of our own files: leftovers of steps never committed.
+
+        Whatever else lies there is not ours.
+        """
+        with self._guard:
+            self._doomed += [name for name in self._sums if name not in named]
+            self._gone.clear()
         for folder in ("pages", "state"):
-            for file in (self.directory / folder).iterdir():
-                if f"{folder}/{file.name}" not in named:
+            for file in self._own_files(folder):
+                if f"{folder}/{file.name}" not in named | self._sums.keys():
                     file.unlink(missing_ok=True)
+
+    def _own_files(self, folder: str) -> list[Path]:
+        files = (self.directory / folder).iterdir()
+        return [file for file in files if self.is_own(file.name) and not file.is_dir()]
+
+    def _empty_slots(self) -> None:
+        """Removes our links; a folder goes with the last of them."""
+        slots = self.directory / "slots"
+        for file in slots.iterdir() if slots.is_dir() else ():
+            if self.is_own(file.name):
+                _remove_links(file)
 
     def close(self) -> None:
         """Removes what is in memory, and lets go of the directory; may be called again."""
         if self._lock is None and not self.directory.exists():
             return
         if self.is_durable:
-            shutil.rmtree(self.directory / "slots", ignore_errors=True)
+            self._empty_slots()
+            with contextlib.suppress(OSError):  # something is there that is not ours
+                (self.directory / "slots").rmdir()
         else:
             shutil.rmtree(self.directory, ignore_errors=True)
             if self._disk is not None:
                 shutil.rmtree(self._disk, ignore_errors=True)
             atexit.unregister(self.close)
+        self._unlock()
+
+    def _unlock(self) -> None:
         for lock in (self._lock, self._disk_lock):
             if lock is not None:
                 os.close(lock)
         self._lock = self._disk_lock = None
 
 
-def write_parquet(table: pa.Table, path: Path | str) -> None:
+def is_own(identity: str, name: str) -> bool:
+    """Whether a file has a name that only the store of a number gives."""
+    return bool(re.fullmatch(rf"{identity}-\d+-\d+{OWN_END}", name))
+
+
+def _remove_links(place: Path) -> None:
+    """Removes a slot, with the links that we have put there and nothing else."""
+    if place.is_symlink() or not place.is_dir():
+        place.unlink(missing_ok=True)
+        return
+    for folder, _, names in os.walk(place, topdown=False):
+        for name in names:
+            if re.fullmatch(r"\d+\.parquet", name):
+                (Path(folder) / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()
+
+
+def write_summed_parquet(table: pa.Table, path: Path | str) -> Sum:
+    """Writes a Parquet file as Spark reads it fastest; its length and checksum."""
+    with summed(path) as (file, counted):
+        write_parquet(table, file)
+    return counted.sum
+
+
+def write_parquet(table: pa.Table, path: Path | str | pa.NativeFile) -> None:
     """Writes a Parquet file as Spark reads it fastest."""
     groups = max(ROW_GROUP_ROWS, -(-table.num_rows // 2))
     pq.write_table(
@@ -209,7 +422,7 @@ def _made(directory: Path) -> Path:
     return directory
 
 
-def _locked(directory: Path) -> int | None:
+def locked(directory: Path) -> int | None:
     """The descriptor of a directory that is now ours until we close it or die; None if it is not.
 
     The system gives such a lock up with the process that held it, however that ended.
@@ -229,7 +442,7 @@ def _remove_abandoned(parent: Path) -> None:
         with contextlib.suppress(OSError):  # another engine may be quicker, or another user's
             if time.time() - directory.stat().st_mtime < UNLOCKED_SECONDS:
                 continue
-            lock = _locked(directory)
+            lock = locked(directory)
             if lock is not None:
                 shutil.rmtree(directory, ignore_errors=True)
                 os.close(lock)

@@ -320,6 +320,7 @@ class RunJoin:
         ):
             if run.num_rows:
                 path = f"{self.place.state}-{side}-{bucket}-{attempt}"
-                delta = STATES.write(name, form, version, run, path, self.until)
-                line[side] = delta.to_json()
+                is_summed = self.place.is_durable
+                delta = STATES.write(name, form, version, run, path, self.until, is_summed)
+                line[side] = delta.to_line()
         return line, pairs

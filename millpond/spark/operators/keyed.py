@@ -24,7 +24,7 @@ from millpond.planning.physical import (
 )
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
-from millpond.spark.fragments import ENDED, STARTED
+from millpond.spark.fragments import ALIVE, ENDED, STARTED
 from millpond.spark.operators.kernel_work import work_of
 from millpond.spark.operators.running import Job, RunningOperator, arrow_types
 from millpond.spark.steps import Outcome, Step
@@ -66,6 +66,18 @@ class RunningKeyed(RunningOperator):
         """Above a match the last key of every kernel is the number of the query."""
         self.living = LivingRows((self.kernel.keys[-1],), living)
         return self._work.purged(living, self.cursor)
+
+    def rebuild(self) -> bool:
+        """What is alive is what the state sums up, where it is taken out again when it ends."""
+        readings = [fragment.whole_at(self.cursor) for fragment in self.fragments]
+        known = [reading for reading in readings if reading is not None]
+        if ENDED not in self.modes or len(known) < len(readings) or not self.is_local:
+            return False
+        step = Step(0, self, BEGINNING - 1, self.cursor, known, 0)
+        rows = self.gathered([(reading, (ALIVE,)) for reading in known], self.event_schema)
+        self._work.state.clear()
+        self._work.state.take(self._work.in_driver(self.living_of(rows), step)[1])
+        return True
 
     def run_here(self, step: Step) -> Outcome:
         """The kernel, on the rows that come to the driver."""

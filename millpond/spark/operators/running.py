@@ -405,6 +405,10 @@ class RunningOperator:
     def forgive(self, numbers: frozenset[int]) -> None:
         """Has no step fail any more for the rows of queries that are gone: most never do."""
 
+    def rebuild(self) -> bool:
+        """Makes its state anew from the pages that are there; whether these say enough."""
+        return False
+
     # -- queries that are gone -------------------------------------------------------------
 
     def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:

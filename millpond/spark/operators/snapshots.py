@@ -132,7 +132,9 @@ class RunningSnapshots(RunningStreamOf):
             work = replace(work, until=min([until, *(line["until"] for line in fits)]))
         lines = self._bucket_lines(step, work)
         store.remove(names)
-        after = version.after(deltas_of(lines))
+        written = deltas_of(lines)
+        self.state.note(written)
+        after = version.after(written)
         outcome = self.written(lines, after)
         outcome.until = work.until
         return outcome

@@ -1,0 +1,56 @@
+"""`millpond store`: looks whether a store is sound, and repairs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from millpond.cli.faults import report
+from millpond.repair import repair
+from millpond.storage.soundness import check, held
+
+EXIT_DAMAGED = 1
+
+store = typer.Typer(
+    help="Check a store directory, and repair it. No engine may have it open.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="the directory of the store")]
+
+
+@store.command("check")
+def check_store(directory: Directory) -> None:
+    """Read a store through: its log and every file; nothing is changed.
+
+    Says what is damaged, with file and place. Ends with 0 if all is sound, with 1 if something is
+    damaged, with 2 if it cannot be looked at.
+    """
+    try:
+        with held(directory):
+            found = check(directory.expanduser().absolute())
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the last door before the user
+        raise typer.Exit(report(error)) from None
+    for line in found.told():
+        typer.echo(line)
+    if not found.is_sound:
+        typer.echo(f'"millpond store repair {directory}" brings it to its last sound state')
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+@store.command("repair")
+def repair_store(directory: Directory) -> None:
+    """Bring a damaged store to its last sound state.
+
+    Nothing is deleted: what no longer counts is moved to the folder set_aside of the store. Says
+    what is lost; queries that have lost their state stand still until they are restarted.
+    """
+    try:
+        told = repair(directory)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the last door before the user
+        raise typer.Exit(report(error)) from None
+    for line in told:
+        typer.echo(line)
