@@ -112,19 +112,27 @@ class Operation:
 
         ``reads_on``: that loop goes on to read all that sources deliver when it is done.
         """
+        if self._take(_Handed(work, reads_on)):
+            try:
+                work()
+            finally:
+                self._give_back()
+
+    def _take(self, handed: _Handed) -> bool:
+        """Makes the loop this thread's, unless the one in the background has done its work."""
         with self._lock:
             self._refuse_inside()
-            if self._background is not None and self._hand_over(_Handed(work, reads_on)):
-                return
+            if self._background is not None and self._hand_over(handed):
+                return False
             while self._owner is not None:
                 self._changed.wait()
             self._owner = threading.get_ident()
-        try:
-            work()
-        finally:
-            with self._lock:
-                self._owner = None
-                self._changed.notify_all()
+            return True
+
+    def _give_back(self) -> None:
+        with self._lock:
+            self._owner = None
+            self._changed.notify_all()
 
     def _refuse_inside(self) -> None:
         if self._owner == threading.get_ident():
