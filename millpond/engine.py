@@ -324,7 +324,7 @@ class Engine:
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self.check_open()
-        self.operation.run(lambda: self.operation.work(Feed()))
+        self.operation.run_until_idle()
         self._raise_failures()
 
     def run_sources(
@@ -336,11 +336,13 @@ class Engine:
         """Reads the sources of running queries, always the one that is furthest behind, and works.
 
         It ends with the sources, or after so many ``seconds`` or ``rows`` of each source; a later
-        call reads on.
+        call reads on. While the engine works in the background, that is where it is done; with a
+        limit sources are not read there any more until ``run_sources`` is called without one.
         """
         self.check_open()
-        feed = self._feed(report, ReadLimits(seconds, rows))
-        self.operation.run(lambda: self.operation.work(feed))
+        limits = ReadLimits(seconds, rows)
+        feed = self._feed(report, limits)
+        self.operation.run(lambda: self.operation.work(feed), reads_on=limits == ReadLimits())
         self._raise_failures()
 
     def finish(
@@ -367,6 +369,8 @@ class Engine:
     def _finish(self, feed: Feed) -> None:
         self.operation.work(feed)
         with self.lock:
+            if self.is_closed:
+                return
             self.inputs.end(self.graph)
         self.operation.work(Feed())
 

@@ -1,14 +1,17 @@
 """The engine at work: the scheduling loop, in the caller's thread or in one of its own.
 
-One thread at a time runs the loop. A callback runs in that thread, between two steps: what it asks
-for is done at once, but it can not wait for the loop that waits for it.
+One thread at a time runs the loop. While one does so in the background, what others have to do is
+handed to it and done there, before it goes on by itself. A callback runs in that thread, between
+two steps: what it asks for is done at once, but it can not wait for the loop that waits for it.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from millpond.arrivals import Arrivals, Feed, endless
 from millpond.errors import StateError
@@ -18,6 +21,30 @@ IDLE_SECONDS = 0.05
 """How long a loop that has nothing to do rests before it looks at the clock again."""
 
 logger = logging.getLogger("millpond")
+
+
+class _CutShortError(Exception):
+    """The loop in the background is to end at once; what it was handed is not done."""
+
+
+@dataclass(eq=False)
+class _Handed:
+    """What another thread has the loop in the background do, and waits for."""
+
+    work: Callable[[], None]
+    reads_on: bool
+    is_done: bool = False
+    error: BaseException | None = None
+
+    def do(self) -> None:
+        """Does it; what it raises is raised where it is waited for."""
+        try:
+            self.work()
+            self.is_done = True
+        except _CutShortError:
+            pass  # the one who waits does the rest
+        except BaseException as error:  # noqa: BLE001
+            self.error, self.is_done = error, True
 
 
 class Operation:
@@ -46,16 +73,24 @@ class Operation:
         self._drains = False
         self._is_resting = False
         self._wanted = self._done = 0
+        self._handed: deque[_Handed] = deque()
+        self._own_feed = endless()
+        """What the loop in the background takes by itself."""
         self._error: BaseException | None = None
 
     def work(self, feed: Feed) -> None:
         """Takes turns until nothing is left to do and nothing more will come."""
         self._work(feed, lambda: self.arrivals.is_over(feed))
+        if self.is_stopping:
+            raise _CutShortError
         self.arrivals.raise_error()
 
-    def _work(self, feed: Feed, is_over: Callable[[], bool]) -> None:
+    def _work(
+        self, feed: Feed, is_over: Callable[[], bool], waits_for: deque[_Handed] | None = None
+    ) -> None:
+        """``waits_for``: what goes before it as soon as there is any."""
         is_idle = True
-        while not self.is_stopping:
+        while not self.is_stopping and not waits_for:
             if self._turn(feed, is_idle):
                 is_idle = False
             elif not is_idle:
@@ -72,25 +107,23 @@ class Operation:
 
     # -- in the caller's thread ------------------------------------------------------------
 
-    def run(self, work: Callable[[], None]) -> None:
-        """Works in this thread, or has the loop in the background do it and waits."""
+    def run(self, work: Callable[[], None], reads_on: bool = True) -> None:
+        """Works in this thread, or has the loop in the background do it and waits.
+
+        ``reads_on``: that loop goes on to read all that sources deliver when it is done.
+        """
         with uninterrupted:  # whoever takes the loop gives it back
-            if self._take():
+            if self._take(_Handed(work, reads_on)):
                 try:
                     uninterrupted.call(work)
                 finally:
                     self._give_back()
 
-    def _take(self) -> bool:
+    def _take(self, handed: _Handed) -> bool:
         """Makes the loop this thread's, unless the one in the background has done its work."""
         with self._lock:
-            if self._owner == threading.get_ident():
-                raise StateError(
-                    "the loop is running and waits for this callback; what you push or execute "
-                    "here is worked on when the callback returns"
-                )
-            if self._background is not None:
-                self._wait_for_background()
+            self._refuse_inside()
+            if self._background is not None and self._hand_over(handed):
                 return False
             while self._owner is not None:
                 self._changed.wait()
@@ -101,6 +134,36 @@ class Operation:
         with self._lock:
             self._owner = None
             self._changed.notify_all()
+
+    def _refuse_inside(self) -> None:
+        if self._owner == threading.get_ident():
+            raise StateError(
+                "the loop is running and waits for this callback; what you push or execute "
+                "here is worked on when the callback returns"
+            )
+
+    def _hand_over(self, handed: _Handed) -> bool:
+        """Has the loop in the background do something; whether it did before it ended."""
+        self._handed.append(handed)
+        self._changed.notify_all()
+        try:
+            while not handed.is_done and self._background is not None:
+                self._changed.wait()
+        finally:
+            if handed in self._handed:
+                self._handed.remove(handed)
+        if handed.error is not None:
+            raise handed.error
+        return handed.is_done
+
+    def run_until_idle(self) -> None:
+        """Works until nothing is left to do, or waits until the loop in the background rests."""
+        with self._lock:
+            self._refuse_inside()
+            if self._background is not None:
+                self._wait_for_background()
+                return
+        self.run(lambda: self.work(Feed()))
 
     def _wait_for_background(self) -> None:
         self._wanted += 1
@@ -144,6 +207,7 @@ class Operation:
                 self._changed.wait()
             self._is_stopping = False
             self._error = None
+            self._own_feed = endless()
             self._background = threading.Thread(target=self._loop, name="millpond", daemon=True)
             self._background.start()
 
@@ -190,8 +254,9 @@ class Operation:
         with self._lock:
             self._owner = threading.get_ident()
         try:
-            feed = endless()
-            self._work(feed, lambda: self._rests(feed))
+            self._work_by_itself()
+            while self._do_handed():
+                self._work_by_itself()
             self.arrivals.raise_error()
         except BaseException as error:
             logger.exception("the loop in the background ends")
@@ -201,6 +266,22 @@ class Operation:
                 self._owner = self._background = None
                 self._is_stopping = False
                 self._changed.notify_all()
+
+    def _work_by_itself(self) -> None:
+        feed = self._own_feed
+        self._work(feed, lambda: self._rests(feed), waits_for=self._handed)
+
+    def _do_handed(self) -> bool:
+        """Does what was handed over first; whether there was anything."""
+        with self._lock:
+            if self.is_stopping or not self._handed:
+                return False
+            handed = self._handed.popleft()
+        handed.do()
+        with self._lock:
+            self._own_feed = endless() if handed.reads_on else Feed(waits=True)
+            self._changed.notify_all()
+        return True
 
     def _rests(self, feed: Feed) -> bool:
         """There is nothing to do now: whoever waits for that is told; whether that is the end."""

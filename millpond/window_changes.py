@@ -92,7 +92,7 @@ def holds_answer(engine: Engine, entry: QueryEntry) -> bool:
 def begins_again(engine: Engine, entry: QueryEntry) -> int:
     """The time at which a query that stands still begins anew if it does so now.
 
-    Where its inputs have ended, it is that of its last change.
+    Where its inputs have ended, it is that of the last tuple or the last change.
     """
     log, inputs = engine.deliveries.of(entry.name), engine.inputs
     names = [name.lower() for name in scanned(entry.plan)]
@@ -101,8 +101,9 @@ def begins_again(engine: Engine, entry: QueryEntry) -> int:
     at = max(log.complete_until, come_to)
     if at < END:
         return at
-    times = integers(concatenated(log.kept, log.page_schema)["_ts"])
-    return int(times.max(initial=BEGINNING))
+    times = integers(concatenated(log.kept[-1:], log.page_schema)["_ts"])
+    seen = (inputs.streams[name].largest for name in names if name in inputs.streams)
+    return max(int(times.max(initial=BEGINNING)), *(time for time in seen if time is not None))
 
 
 def taken_back(log: ResultLog, at: int) -> pa.Table | None:
