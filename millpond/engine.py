@@ -7,6 +7,7 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -27,7 +28,7 @@ from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.entities import Entities
 from millpond.entities.whole import entities
-from millpond.errors import Position, StateError
+from millpond.errors import Position, StateError, StoreError
 from millpond.failures import Failure
 from millpond.function_registry import FunctionGiven, register, register_all
 from millpond.inputs import Inputs, Report
@@ -60,6 +61,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millpond.spark.runtime import SparkRuntime
+
+
+logger = logging.getLogger("millpond")
 
 
 class Engine:
@@ -170,9 +174,11 @@ class Engine:
         name = as_text(name, "a name")
         with self.lock, self.deliveries.at_rest(name):
             self.check_open()
+            self.statements.refuse_drop(name)
+            with self.journal.ahead():
+                self.journal.note("drop", name=name)
             self.statements.drop(name)
-            self.journal.note("drop", name=name)
-            self.journal.flush()
+            self.journal.settle()
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -183,9 +189,10 @@ class Engine:
                 raise StateError(f'query "{entry.name}" has not failed')
             if not self.journal.is_replaying:
                 self.queries.choices = Choices()
+            note = self.journal.note("restart", name=entry.name)
             self.queries.restart(entry)
-            self.journal.note("restart", name=entry.name, **vars(self.queries.choices))
-            self.journal.flush()
+            note |= vars(self.queries.choices)
+            self.journal.flush_what_is_done(f"RESTART of {entry.name}")
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -225,9 +232,15 @@ class Engine:
         """
         with self.lock:
             self.check_open()
+            before = dict(self.catalog.functions)
             replaces = register(self.catalog, name, function, parameters, result)
-            if replaces and self.journal.is_durable:
-                self.compact_log()  # so that it speaks of the other one no more
+            try:
+                if replaces and self.journal.is_durable:
+                    self.compact_log()  # so that it speaks of the other one no more
+            except BaseException:
+                self.catalog.functions.clear()
+                self.catalog.functions.update(before)
+                raise
 
     # -- input -----------------------------------------------------------------------------
 
@@ -235,30 +248,32 @@ class Engine:
         """Adds tuples to a stream, or rows to a relation at the current time.
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. A
-        ``key`` is remembered: what is pushed again with the same one is passed over.
+        ``key`` is remembered: what is pushed to it again with the same one is passed over.
         """
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
             self.check_open()
-            if key is None or self.inputs.is_new(key):
-                self.inputs.push(name, rows)
-                self.inputs.remember(key)
-                self.journal.flush()
+            if key is not None and not self.inputs.is_new(name, key):
+                return
+            with self.inputs.ahead() as coming:
+                self.inputs.push(name, rows, coming)
+                if key is not None:
+                    self.inputs.remember(name, key, coming)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
             self.check_open()
-            self.inputs.push_changes(name, changes)
-            self.journal.flush()
+            with self.inputs.ahead() as coming:
+                self.inputs.push_changes(name, changes, coming)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         with self.lock:
             self.check_open()
-            self.inputs.advance(as_text(name, "a name"), timestamp)
-            self.journal.flush()
+            with self.inputs.ahead() as coming:
+                self.inputs.advance(as_text(name, "a name"), timestamp, coming)
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
@@ -400,6 +415,16 @@ class Engine:
             self.journal.flush()
             self.journal.begin_anew(checkpoint(self) if self.journal.is_durable else None)
 
+    def shorten_log(self) -> None:
+        """Does so if the log is long; if there is no room for another one, the old one goes on."""
+        if not self.journal.is_long:
+            return
+        try:
+            self.compact_log()
+        except StoreError as error:
+            logger.warning("the log of the store cannot begin anew: %s", error)
+            self.journal.goes_on()
+
     # -- results ---------------------------------------------------------------------------
 
     def results(self, query: str, form: str = "arrow") -> Any:
@@ -510,10 +535,16 @@ class Engine:
             self.deliveries.settle()
         finally:
             with self.lock:
-                self.journal.flush()
-                self.deliveries.close()
-                self.journal.close()
-                self.store.close()
+                self._close_files()
+
+    def _close_files(self) -> None:
+        """What steps have noted and the log cannot take is there to be done again."""
+        self.journal.settle()
+        try:
+            self.deliveries.close()
+        finally:
+            self.journal.close()
+            self.store.close()
 
     def __enter__(self) -> Engine:
         return self

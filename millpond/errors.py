@@ -52,5 +52,14 @@ class StateError(MillpondError):
     """A call that does not fit the engine's present state."""
 
 
+class StoreError(StateError):
+    """A file of a store that cannot be written or read; names it and the way out."""
+
+    def __init__(self, message: str, errno: int | None = None) -> None:
+        self.errno = errno
+        """The system's number of what is wrong, where it has one."""
+        super().__init__(message)
+
+
 class StrategyError(MillpondError):
     """A scheduling strategy that is unknown, set wrongly, or given a plan it cannot run."""

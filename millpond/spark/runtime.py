@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, PlaceQueues, RunOperator
-from millpond.errors import StateError
+from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
 from millpond.kernels.living import Living
@@ -299,13 +299,16 @@ class SparkRuntime:
             running = self.running.get(identity)
             if running is not None and self._is_at_work(self.units.of[identity]):
                 continue
-            del self._purges[identity]
             if running is not None and running.state is not None:
-                version = running.purged(*purge)
+                try:
+                    version = running.purged(*purge)
+                except StoreError:  # it can wait until the store can be written again
+                    continue
                 reference = running.state.reference(version)
                 if reference != running.state.present():
                     self._listener.purged(identity, running.cursor, reference)
                     running.state.take(version)
+            del self._purges[identity]
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from millpond.storage.faults import naming, writing
+
 
 def write_delta(path: Path, rows: pa.Table) -> int:
     """Writes the rows to a file of their own; its size in bytes."""
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-        writer.write_table(rows.combine_chunks())
-    return path.stat().st_size
+    with writing(path):
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows.combine_chunks())
+        return path.stat().st_size
 
 
 def read_delta(path: Path) -> pa.Table:
     """The rows of a file, in memory: the file may go while they are used."""
-    with pa.OSFile(str(path), "rb") as file:
+    with naming(path), pa.OSFile(str(path), "rb") as file:
         return pa.ipc.open_file(file).read_all()

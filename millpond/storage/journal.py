@@ -6,10 +6,14 @@ memory has no log: its notes go nowhere, and files are deleted at once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from millpond.errors import StoreError
 from millpond.storage.log import CommitLog, Record
+from millpond.storage.pages import Page
 from millpond.storage.store import Store
 
 LOG_BYTES = 4 * 2**20
@@ -17,6 +21,8 @@ LOG_BYTES = 4 * 2**20
 
 GROWTH = 4
 """Nor is one before it is so many times as long as when it began."""
+
+logger = logging.getLogger("millpond")
 
 
 class Journal:
@@ -36,7 +42,10 @@ class Journal:
         return self._log is not None
 
     def note(self, kind: str, **facts: Any) -> Record:
-        """Adds a note; it counts from the next ``flush`` on, and may be completed until then."""
+        """Adds a note; it counts from the next ``flush`` on, and may be completed until then.
+
+        A page in it is written by then: whoever takes the note need not fear for the disk.
+        """
         record: Record = {"kind": kind, **facts}
         if self._log is not None and not self.is_replaying:
             self._notes.append(record)
@@ -51,14 +60,53 @@ class Journal:
         """Drops the notes taken since there were so many: what they speak of did not happen."""
         del self._notes[length:]
 
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """The notes taken inside are in the log at the end; else they are taken back.
+
+        So what they say can be decided inside, and is done behind it.
+        """
+        before = self.length
+        try:
+            yield
+            self.flush()
+        except BaseException:
+            self.take_back(before)
+            raise
+
     def flush(self) -> None:
-        """Writes the notes taken since, as one; then deletes what they have made garbage."""
+        """Writes the notes taken since, as one; then deletes what they have made garbage.
+
+        If that fails they wait for the next time, in order: the log is behind, never wrong.
+        """
         if self._log is None or self.is_replaying:
             return
         if self._notes:
+            for note in self._notes:
+                page = note.get("page")
+                if isinstance(page, Page):
+                    note["page"] = page.reference()
             self._log.append(self._notes)
             self._notes = []
         self._store.sweep()
+
+    def settle(self) -> None:
+        """Writes the notes taken since if that can be done now; nobody depends on it."""
+        try:
+            self.flush()
+        except StoreError as error:
+            logger.warning("what was noted waits: %s", error)
+
+    def flush_what_is_done(self, what: str) -> None:
+        """Writes notes of something that is done and cannot be undone."""
+        try:
+            self.flush()
+        except StoreError as error:
+            raise StoreError(
+                f"{error}. {what} is done all the same, and in the store as soon as anything can "
+                "be written there; if the engine ends before, it has not happened",
+                error.errno,
+            ) from error
 
     @property
     def is_long(self) -> bool:
@@ -74,6 +122,11 @@ class Journal:
             self._store.sweep()
         self._most_bytes = max(LOG_BYTES, GROWTH * self._log.bytes)
 
+    def goes_on(self) -> None:
+        """The log could not begin anew: it is some time until that is tried again."""
+        if self._log is not None:
+            self._most_bytes = self._log.bytes + LOG_BYTES
+
     def records(self) -> Iterator[Record]:
         """What earlier runs have noted."""
         if self._log is not None:
@@ -81,7 +134,8 @@ class Journal:
 
     def close(self) -> None:
         """Writes what is left."""
-        if self._log is not None:
-            self.flush()
-            self._log.close()
+        log = self._log
+        if log is not None:
+            self.settle()
             self._log = None
+            log.close()

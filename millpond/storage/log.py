@@ -7,6 +7,7 @@ damaged in the middle is refused.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from millpond.errors import StateError
+from millpond.storage.faults import naming
 
 FORMAT = 3
 """Grows whenever records are written that an older reader would misread."""
@@ -34,10 +36,23 @@ class CommitLog:
 
     def __init__(self, path: Path, begins: bool = False) -> None:
         self.path = path
+        self._torn_at: int | None = None
+        """Where half a record begins that could not be cut off yet."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if begins else 0)
-        self._file = os.open(path, flags, 0o644)
+        with naming(path):
+            self._file = os.open(path, flags, 0o644)
         if os.fstat(self._file).st_size == 0:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Says the version of the format; a file that cannot even say that is none."""
+        try:
             self.append([{"kind": "format", "version": FORMAT}])
+        except BaseException:
+            self.close()
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            raise
 
     def read(self) -> Iterator[Record]:
         """Every record, oldest first; what was cut short at the end is cut off."""
@@ -71,22 +86,41 @@ class CommitLog:
         """Adds records, all of them or none."""
         payload = json.dumps({"records": records}, separators=(",", ":")).encode()
         whole = _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
-        start = os.fstat(self._file).st_size
-        try:
-            written = os.write(self._file, whole)
-            while written < len(whole):
-                written += os.write(self._file, whole[written:])
-        except OSError:
-            os.ftruncate(self._file, start)
-            raise
+        with naming(self.path):
+            self._cut_torn()
+            start = os.fstat(self._file).st_size
+            try:
+                written = os.write(self._file, whole)
+                while written < len(whole):
+                    written += os.write(self._file, whole[written:])
+            except OSError:
+                self._torn_at = start
+                with contextlib.suppress(OSError):
+                    self._cut_torn()
+                raise
+
+    def _cut_torn(self) -> None:
+        """Cuts off what was written by half: nothing may ever stand behind it."""
+        if self._torn_at is not None:
+            os.ftruncate(self._file, self._torn_at)
+            self._torn_at = None
 
     def rewrite(self, records: list[Record]) -> None:
         """Begins anew with records that say all the file said; at once or not at all."""
-        new = CommitLog(self.path.with_suffix(".new"), begins=True)
-        for first in range(0, len(records), GROUP):
-            new.append(records[first : first + GROUP])
-        new.path.replace(self.path)
+        beside = self.path.with_suffix(".new")
+        new = CommitLog(beside, begins=True)
+        try:
+            for first in range(0, len(records), GROUP):
+                new.append(records[first : first + GROUP])
+            with naming(self.path):
+                beside.replace(self.path)
+        except BaseException:
+            new.close()
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
         self._file, old = new._file, self._file
+        self._torn_at = None
         os.close(old)
 
     @property

@@ -17,12 +17,15 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millpond.errors import StateError
+from millpond.errors import StateError, StoreError
+from millpond.storage.faults import FULL, naming, writing
 
 PREFIX = "millpond-pages-"
 """The names of directories in memory begin with this."""
@@ -40,6 +43,11 @@ SPILLED = "spilled"
 """The folder for pages that memory has no room for; of a store in memory it lies on disk."""
 
 MEMORY = "memory"
+
+LEAST_FREE_BYTES = 64 * 2**20
+"""With less room than this in memory, what is new is written to disk."""
+
+Written = TypeVar("Written")
 
 
 class Store:
@@ -84,8 +92,14 @@ class Store:
     # -- names nobody else uses ------------------------------------------------------------
 
     def new_name(self, folder: str, suffix: str = "") -> str:
-        """A name within the store that no file had before."""
+        """A name within the store that no file had before; on disk where memory is full."""
+        if not self.is_durable and folder != SPILLED and self._is_full():
+            return self._new_name_on_disk(suffix)
         return f"{folder}/{self.run}-{next(self._numbers)}{suffix}"
+
+    def _is_full(self) -> bool:
+        room = os.statvfs(self.directory)
+        return room.f_bavail * room.f_frsize < LEAST_FREE_BYTES
 
     def new_state_name(self) -> str:
         """A name for what an operator keeps, on disk if memory has no room for it."""
@@ -104,15 +118,18 @@ class Store:
             if self._disk is None:
                 parent = Path(tempfile.gettempdir())
                 _remove_abandoned(parent)
-                self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-                self._disk_lock = _locked(self._disk)
-                (self.directory / SPILLED).symlink_to(self._disk)
+                with naming(parent):
+                    disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+                    self._disk_lock = _locked(disk)
+                    (self.directory / SPILLED).symlink_to(disk)
+                self._disk = disk
         return self.new_name(SPILLED, suffix)
 
     def new_slot(self) -> Path:
         """An empty directory for links to pages."""
         directory = self.directory / self.new_name("slots")
-        directory.mkdir()
+        with naming(directory):
+            directory.mkdir()
         return directory
 
     def path(self, name: str) -> Path:
@@ -122,8 +139,27 @@ class Store:
     # -- tables ----------------------------------------------------------------------------
 
     def write(self, table: pa.Table, name: str) -> None:
-        """Writes a Parquet file as Spark reads it fastest."""
-        write_parquet(table, self.directory / name)
+        """Writes a Parquet file as Spark reads it fastest; whole, or it is not there."""
+        with writing(self.directory / name):
+            write_parquet(table, self.directory / name)
+
+    def placed(self, name: str, write: Callable[[str], Written]) -> Written:
+        """Writes under a name; on disk under another one, if memory turns out to be full."""
+        try:
+            return write(name)
+        except StoreError as error:
+            if self.is_durable or error.errno not in FULL or name.startswith(SPILLED):
+                raise
+        return write(self._new_name_on_disk(Path(name).suffix))
+
+    def write_page(self, table: pa.Table) -> str:
+        """Writes a page; the name of its file."""
+
+        def write(name: str) -> str:
+            self.write(table, name)
+            return name
+
+        return self.placed(self.new_name("pages", ".parquet"), write)
 
     def read(self, names: tuple[str, ...]) -> pa.Table:
         """The rows of some Parquet files; the latest that were read are remembered."""
@@ -131,9 +167,7 @@ class Store:
             if names in self._tables:
                 self._tables.move_to_end(names)
                 return self._tables[names]
-        table = pa.concat_tables(
-            [pq.read_table(self.directory / name, memory_map=False) for name in names]
-        )
+        table = pa.concat_tables([self._read(name) for name in names])
         with self._guard:
             if names not in self._tables:
                 self._tables[names] = table
@@ -141,6 +175,10 @@ class Store:
             while self._tables_bytes > self.cached_bytes and self._tables:
                 self._tables_bytes -= self._tables.popitem(last=False)[1].nbytes
         return table
+
+    def _read(self, name: str) -> pa.Table:
+        with naming(self.directory / name):
+            return pq.read_table(self.directory / name, memory_map=False)
 
     def remove(self, names: tuple[str, ...]) -> None:
         """Gives files up; a step under way reads them through links of its own."""
@@ -152,11 +190,15 @@ class Store:
             self.sweep()
 
     def sweep(self) -> None:
-        """Deletes the files that were given up: the log no longer names them."""
+        """Deletes the files that were given up: the log no longer names them.
+
+        One that cannot be deleted now is left for the next time: what has happened has happened.
+        """
         with self._guard:
             doomed, self._doomed = self._doomed, []
-        for name in doomed:
-            (self.directory / name).unlink(missing_ok=True)
+        left = [name for name in doomed if not _unlinked(self.directory / name)]
+        with self._guard:
+            self._doomed += left
 
     def account(self, change: int) -> None:
         """Counts bytes in or out; from any thread."""
@@ -167,8 +209,8 @@ class Store:
         """Deletes every page and state that nothing names: leftovers of steps never committed."""
         for folder in ("pages", "state"):
             for file in (self.directory / folder).iterdir():
-                if f"{folder}/{file.name}" not in named:
-                    file.unlink(missing_ok=True)
+                if f"{folder}/{file.name}" not in named and not file.is_dir():
+                    _unlinked(file)  # what stays costs room, and nothing else
 
     def close(self) -> None:
         """Removes what is in memory, and lets go of the directory; may be called again."""
@@ -198,6 +240,15 @@ def write_parquet(table: pa.Table, path: Path | str) -> None:
         use_dictionary=False,
         write_statistics=False,
     )
+
+
+def _unlinked(file: Path) -> bool:
+    """Deletes a file; whether it is gone."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _made(directory: Path) -> Path:
