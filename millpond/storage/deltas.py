@@ -12,9 +12,13 @@ from millpond.storage.faults import naming, writing
 def write_delta(path: Path, rows: pa.Table) -> int:
     """Writes the rows to a file of their own; its size in bytes."""
     with writing(path):
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-            writer.write_table(rows.combine_chunks())
+        _write(path, rows)
         return path.stat().st_size
+
+
+def _write(path: Path, rows: pa.Table) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
 
 
 def read_delta(path: Path) -> pa.Table:
