@@ -117,8 +117,16 @@ class Engine:
         self._recover()
 
     def _open_store(self, location: str) -> None:
-        self.store = Store(location)
-        self.journal = Journal(self.store)
+        store = Store(location)
+        try:
+            journal = Journal(store)
+        except BaseException:
+            store.close()
+            raise
+        self._use_store(store, journal)
+
+    def _use_store(self, store: Store, journal: Journal) -> None:
+        self.store, self.journal = store, journal
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self.journal)
         self.inputs: Inputs = Inputs(self.catalog, self.store, self.journal, self._arrived)
@@ -143,13 +151,40 @@ class Engine:
             raise
 
     def move_to(self, location: str) -> None:
-        """Has everything in another store; there is nothing yet."""
+        """Has everything in another store; there is nothing yet, also if it cannot be opened."""
         store, journal = self.store, self.journal
+        before = self.settings, self.catalog.tick_microseconds, self.queries.keeps_results
         self._open_store(location)
         self.operation.arrivals = self.arrivals
+        try:
+            if self.journal.is_durable:
+                recover(self)
+        except BaseException:
+            self._leave_store()
+            self.settings, self.catalog.tick_microseconds, keeps = before
+            self._begin_anew(store, journal, keeps)
+            raise
         journal.close()
         store.close()
-        self._recover()
+
+    def _leave_store(self) -> None:
+        """Lets go of a store that could not be opened, as it is."""
+        if self.queries.started is not None:
+            self.queries.started.close()
+        self.journal.abandon()
+        self.arrivals.close()
+        self.deliveries.close()
+        self.store.close()
+
+    def _begin_anew(self, store: Store, journal: Journal, keeps_results: bool) -> None:
+        """There is nothing again, as before a store was opened."""
+        for key in self.catalog.entries:
+            self.claims.release(key)
+        self.catalog.entries.clear()
+        self.deliveries = Deliveries(self.lock, lambda: self.spark, self._wake)
+        self.queries = Queries(self, keeps_results)
+        self._use_store(store, journal)
+        self.operation.arrivals = self.arrivals
 
     # -- statements ------------------------------------------------------------------------
 

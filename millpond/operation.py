@@ -11,11 +11,14 @@ import threading
 from collections.abc import Callable
 
 from millpond.arrivals import Arrivals, Feed, endless
-from millpond.errors import StateError
+from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock
 
 IDLE_SECONDS = 0.05
 """How long a loop that has nothing to do rests before it looks at the clock again."""
+
+STORE_SECONDS = 1.0
+"""How long it rests when the store cannot be written."""
 
 logger = logging.getLogger("millpond")
 
@@ -47,6 +50,8 @@ class Operation:
         self._is_resting = False
         self._wanted = self._done = 0
         self._error: BaseException | None = None
+        self.store_error: StoreError | None = None
+        """Why the loop in the background rests, if the store could not be written."""
 
     def work(self, feed: Feed) -> None:
         """Takes turns until nothing is left to do and nothing more will come."""
@@ -98,6 +103,8 @@ class Operation:
         wanted = self._wanted
         self._changed.notify_all()
         while self._done < wanted and self._background is not None:
+            if self.store_error is not None:
+                raise self.store_error
             self._changed.wait()
 
     def wait_for(self, is_so: Callable[[], bool]) -> None:
@@ -171,7 +178,8 @@ class Operation:
             self._owner = threading.get_ident()
         try:
             feed = endless()
-            self._work(feed, lambda: self._rests(feed))
+            while not self._works_to_the_end(feed):
+                pass
             self.arrivals.raise_error()
         except BaseException as error:
             logger.exception("the loop in the background ends")
@@ -182,10 +190,27 @@ class Operation:
                 self._is_stopping = False
                 self._changed.notify_all()
 
+    def _works_to_the_end(self, feed: Feed) -> bool:
+        """Works; if it is only that the store cannot be written, that is said, and tried again."""
+        try:
+            self._work(feed, lambda: self._rests(feed))
+        except StoreError as error:
+            if self._is_stopping:
+                raise
+            with self._lock:
+                if str(error) != str(self.store_error):
+                    logger.warning("the engine waits for its store: %s", error)
+                self.store_error = error
+                self._changed.notify_all()
+                self._changed.wait(STORE_SECONDS)
+            return False
+        return True
+
     def _rests(self, feed: Feed) -> bool:
         """There is nothing to do now: whoever waits for that is told; whether that is the end."""
         if not self.arrivals.is_quiet(feed):
             return False
+        self.store_error = None
         self._done = self._wanted
         self._changed.notify_all()
         return self._is_stopping or self.arrivals.error is not None

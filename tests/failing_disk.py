@@ -48,7 +48,7 @@ class FailingDisk:
 
 
 def _path_of(descriptor: int) -> str:
-    return os.readlink(f"/proc/self/fd/{descriptor}")
+    return str(Path(f"/proc/self/fd/{descriptor}").readlink())
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from millpond.connectors.admission import Admission
 from millpond.connectors.sources import OpenPages
 from millpond.settings import Settings
 from millpond.spark.workers import NOTHING, Answer, Line, Place, lines_of_tasks
+from millpond.storage.faults import writing
 from millpond.storage.store import Store, write_parquet
 
 
@@ -50,7 +51,8 @@ class ReadPage:
         if admitted.late is not None:
             line["late"] = f"{self.place.page}-{attempt}.late.parquet"
             line["late_rows"] = admitted.late.num_rows
-            write_parquet(admitted.late, self.place.path(line["late"]))
+            with writing(self.place.path(line["late"])):
+                write_parquet(admitted.late, self.place.path(line["late"]))
         line |= {
             "taken": self.rows + table.num_rows,
             "largest": admitted.largest,

@@ -24,6 +24,7 @@ from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_buck
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
+from millpond.storage.faults import writing
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
 from millpond.storage.portions import Portion, Scan, Share
@@ -106,7 +107,8 @@ class Place:
         if table.num_rows == 0:
             return made
         name = f"{self.page}-{bucket}-{attempt}.parquet"
-        write_parquet(table, self.path(name))
+        with writing(self.path(name)):
+            write_parquet(table, self.path(name))
         times = pc.min_max(table["_ts"])
         first_end, last_end = ends_of(table)
         return made | {

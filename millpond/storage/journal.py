@@ -132,6 +132,13 @@ class Journal:
         if self._log is not None:
             yield from self._log.read()
 
+    def abandon(self) -> None:
+        """Writes nothing more."""
+        self._notes, self.is_replaying = [], False
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
+
     def close(self) -> None:
         """Writes what is left."""
         log = self._log

@@ -8,6 +8,7 @@ damaged in the middle is refused.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import struct
@@ -88,6 +89,7 @@ class CommitLog:
         whole = _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
         with naming(self.path):
             self._cut_torn()
+            self._refuse_gone()
             start = os.fstat(self._file).st_size
             try:
                 written = os.write(self._file, whole)
@@ -98,6 +100,11 @@ class CommitLog:
                 with contextlib.suppress(OSError):
                     self._cut_torn()
                 raise
+
+    def _refuse_gone(self) -> None:
+        """What is written to a file that somebody has removed would be nowhere."""
+        if os.fstat(self._file).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def _cut_torn(self) -> None:
         """Cuts off what was written by half: nothing may ever stand behind it."""

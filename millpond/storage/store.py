@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millpond.errors import StateError, StoreError
-from millpond.storage.faults import FULL, naming, writing
+from millpond.storage.faults import FULL, naming, store_fault, writing
 
 PREFIX = "millpond-pages-"
 """The names of directories in memory begin with this."""
@@ -77,6 +78,8 @@ class Store:
         """How much of what was read back from files is remembered."""
         self.states_to_disk = False
         """Whether there is no room in memory for what operators keep by key."""
+        self._is_over = False
+        """Whether memory turned out to be full."""
         self._disk: Path | None = None
         self._disk_lock: int | None = None
         self._numbers = itertools.count()
@@ -84,10 +87,17 @@ class Store:
         self._tables: OrderedDict[tuple[str, ...], pa.Table] = OrderedDict()
         self._tables_bytes = 0
         self._doomed: list[str] = []
-        for name in ("pages", "state"):
-            (self.directory / name).mkdir(exist_ok=True)
+        try:
+            self._make_folders()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_folders(self) -> None:
         shutil.rmtree(self.directory / "slots", ignore_errors=True)
-        (self.directory / "slots").mkdir()
+        for name in ("pages", "state", "slots"):
+            with naming(self.directory / name):
+                (self.directory / name).mkdir(exist_ok=True)
 
     # -- names nobody else uses ------------------------------------------------------------
 
@@ -97,7 +107,17 @@ class Store:
             return self._new_name_on_disk(suffix)
         return f"{folder}/{self.run}-{next(self._numbers)}{suffix}"
 
+    def moves_on(self, trouble: StoreError) -> StoreError | None:
+        """What to say of a file that could not be written; nothing if it is memory that is full:
+        from now on files are written to disk."""
+        if self.is_durable or trouble.errno not in FULL or self._is_over:
+            return trouble
+        self._is_over = True
+        return None
+
     def _is_full(self) -> bool:
+        if self._is_over:
+            return True
         room = os.statvfs(self.directory)
         return room.f_bavail * room.f_frsize < LEAST_FREE_BYTES
 
@@ -256,6 +276,8 @@ def _made(directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTDIR):
+            raise store_fault(directory, error) from None
         raise StateError(f"store {directory}: {error.strerror}; name a directory") from None
     return directory
 
@@ -265,7 +287,8 @@ def _locked(directory: Path) -> int | None:
 
     The system gives such a lock up with the process that held it, however that ended.
     """
-    descriptor = os.open(directory, os.O_RDONLY)
+    with naming(directory):
+        descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
