@@ -39,7 +39,7 @@ class Budget:
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self.fault: StoreError | None = None
+        self.fault: StoreError | OSError | None = None
         """Why nothing can be spilled, if so."""
 
     def __str__(self) -> str:
@@ -88,11 +88,11 @@ class Budget:
         return chosen
 
 
-def _spilled(pages: Iterable[Page]) -> StoreError | None:
+def _spilled(pages: Iterable[Page]) -> StoreError | OSError | None:
     """Has pages leave memory; why one could not."""
     try:
         for page in pages:
             page.spill()
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         return error
     return None
