@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from millpond.connectors.sources import is_live
-from millpond.errors import InputError
+from millpond.errors import InputError, StoreError
 from millpond.inputs import Inputs, Report, SourceReading
 from millpond.interruption import WholeLock
 from millpond.planning.physical import Graph
@@ -130,6 +130,7 @@ class Arrivals:
             self._inputs.give_up(reading)
             self.error = reading.error
             return False
+        whole = reading.page
         try:
             if rows > left:
                 self._inputs.take(reading.cut(int(left)), feed.report)
@@ -138,6 +139,9 @@ class Arrivals:
                 self._inputs.take(reading, feed.report)
         except InputError as error:
             self.error = error
+        except StoreError:  # it is taken when the store can be written
+            reading.page, self._readings[name] = whole, reading
+            raise
         is_known = before >= BEGINNING and name in self._inputs.sources
         self._spans[name] = self._inputs.reached(name) - before if is_known else 0
         allowance.use(name, int(min(rows, left)))

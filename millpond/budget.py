@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 
+from millpond.errors import StoreError
 from millpond.settings import format_bytes
 from millpond.storage.backlog import Backlog
 from millpond.storage.pages import Page
@@ -38,7 +39,7 @@ class Budget:
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self.fault: OSError | None = None
+        self.fault: StoreError | OSError | None = None
         """Why nothing can be spilled, if so."""
 
     def __str__(self) -> str:
@@ -87,11 +88,11 @@ class Budget:
         return chosen
 
 
-def _spilled(pages: Iterable[Page]) -> OSError | None:
+def _spilled(pages: Iterable[Page]) -> StoreError | OSError | None:
     """Has pages leave memory; why one could not."""
     try:
         for page in pages:
             page.spill()
-    except OSError as error:
+    except (StoreError, OSError) as error:
         return error
     return None

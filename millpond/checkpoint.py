@@ -45,7 +45,7 @@ def checkpoint(engine: Engine) -> list[Record] | None:
         *_views_and_queries(engine, declared),
         *_inputs(engine),
         *({"kind": "cut", **asdict(cut)} for cut in engine.runtime.cutting.history),
-        {"kind": "pushed", "keys": list(engine.inputs.keys)},
+        {"kind": "pushed", "keys": [list(pair) for pair in engine.inputs.keys]},
         *_queues(engine),
         *_operators(engine),
         {"kind": "queues", "by_hand": _by_hand(engine)},

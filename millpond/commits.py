@@ -121,7 +121,6 @@ class Commits:
         engine = self._engine
         with engine.lock:
             engine.journal.flush()
-            if engine.journal.is_long:
-                engine.compact_log()
+            engine.shorten_log()
             engine.operation.wake()
         engine.deliveries.hand_on(engine.queries.fail)

@@ -75,8 +75,10 @@ class Deliveries:
 
     def remove(self, key: str) -> None:
         """A query is dropped: its pages go, and its sink is finished."""
-        self._logs.pop(key).close()
-        self.remove_aside(key)
+        try:
+            self._logs.pop(key).close()
+        finally:
+            self.remove_aside(key)
 
     def remove_aside(self, key: str) -> None:
         """What a query has left out is told no more, if it has that."""

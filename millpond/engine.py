@@ -29,7 +29,7 @@ from millpond.deliveries import Deliveries, nothing_left_out
 from millpond.display import Plan, Query, shown
 from millpond.entities import Entities
 from millpond.entities.whole import entities
-from millpond.errors import Position, StateError
+from millpond.errors import Position, StateError, StoreError
 from millpond.failures import Failure
 from millpond.function_registry import FunctionGiven, register, register_all
 from millpond.inputs import Inputs, Report
@@ -122,8 +122,16 @@ class Engine:
         self._recover()
 
     def _open_store(self, location: str) -> None:
-        self.store = Store(location)
-        self.journal = Journal(self.store)
+        store = Store(location)
+        try:
+            journal = Journal(store)
+        except BaseException:
+            store.close()
+            raise
+        self._use_store(store, journal)
+
+    def _use_store(self, store: Store, journal: Journal) -> None:
+        self.store, self.journal = store, journal
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self.journal)
         self.inputs: Inputs = Inputs(self.catalog, self.store, self.journal, self._arrived)
@@ -149,13 +157,40 @@ class Engine:
             raise
 
     def move_to(self, location: str) -> None:
-        """Has everything in another store; there is nothing yet."""
+        """Has everything in another store; there is nothing yet, also if it cannot be opened."""
         store, journal = self.store, self.journal
+        before = self.settings, self.catalog.tick_microseconds, self.queries.keeps_results
         self._open_store(location)
         self.operation.arrivals = self.arrivals
+        try:
+            if self.journal.is_durable:
+                recover(self)
+        except BaseException:
+            self._leave_store()
+            self.settings, self.catalog.tick_microseconds, keeps = before
+            self._begin_anew(store, journal, keeps)
+            raise
         journal.close()
         store.close()
-        self._recover()
+
+    def _leave_store(self) -> None:
+        """Lets go of a store that could not be opened, as it is."""
+        if self.queries.started is not None:
+            self.queries.started.close(time.monotonic() + CLOSE_SECONDS)
+        self.journal.abandon()
+        self.arrivals.close()
+        self.deliveries.close()
+        self.store.close()
+
+    def _begin_anew(self, store: Store, journal: Journal, keeps_results: bool) -> None:
+        """There is nothing again, as before a store was opened."""
+        for key in self.catalog.entries:
+            self.claims.release(key)
+        self.catalog.entries.clear()
+        self.deliveries = Deliveries(self.lock, lambda: self.spark, self._wake)
+        self.queries = Queries(self, keeps_results)
+        self._use_store(store, journal)
+        self.operation.arrivals = self.arrivals
 
     # -- statements ------------------------------------------------------------------------
 
@@ -180,9 +215,11 @@ class Engine:
         name = as_text(name, "a name")
         with self.lock, self.deliveries.at_rest(name):
             self.check_open()
+            self.statements.refuse_drop(name)
+            with self.journal.ahead():
+                self.journal.note("drop", name=name)
             self.statements.drop(name)
-            self.journal.note("drop", name=name)
-            self.journal.flush()
+            self.journal.settle()
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -194,9 +231,10 @@ class Engine:
             refuse_unknown(self, entry)
             if not self.journal.is_replaying:
                 self.queries.choices = Choices()
+            note = self.journal.note("restart", name=entry.name)
             self.queries.restart(entry)
-            self.journal.note("restart", name=entry.name, **vars(self.queries.choices))
-            self.journal.flush()
+            note |= vars(self.queries.choices)
+            self.journal.flush_what_is_done(f"RESTART of {entry.name}")
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -236,9 +274,15 @@ class Engine:
         """
         with self.lock:
             self.check_open()
+            before = dict(self.catalog.functions)
             replaces = register(self.catalog, name, function, parameters, result)
-            if replaces and self.journal.is_durable:
-                self.compact_log()  # so that it speaks of the other one no more
+            try:
+                if replaces and self.journal.is_durable:
+                    self.compact_log()  # so that it speaks of the other one no more
+            except BaseException:
+                self.catalog.functions.clear()
+                self.catalog.functions.update(before)
+                raise
 
     # -- input -----------------------------------------------------------------------------
 
@@ -246,30 +290,32 @@ class Engine:
         """Adds tuples to a stream, or rows to a relation at the current time.
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. A
-        ``key`` is remembered: what is pushed again with the same one is passed over.
+        ``key`` is remembered: what is pushed to it again with the same one is passed over.
         """
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
             self.check_open()
-            if key is None or self.inputs.is_new(key):
-                self.inputs.push(name, rows)
-                self.inputs.remember(key)
-                self.journal.flush()
+            if key is not None and not self.inputs.is_new(name, key):
+                return
+            with self.inputs.ahead() as coming:
+                self.inputs.push(name, rows, coming)
+                if key is not None:
+                    self.inputs.remember(name, key, coming)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
             self.check_open()
-            self.inputs.push_changes(name, changes)
-            self.journal.flush()
+            with self.inputs.ahead() as coming:
+                self.inputs.push_changes(name, changes, coming)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         with self.lock:
             self.check_open()
-            self.inputs.advance(as_text(name, "a name"), timestamp)
-            self.journal.flush()
+            with self.inputs.ahead() as coming:
+                self.inputs.advance(as_text(name, "a name"), timestamp, coming)
 
     def late(self, stream: str) -> pa.Table:
         """The tuples of a stream that came too late, as they came."""
@@ -417,6 +463,16 @@ class Engine:
             self.journal.flush()
             self.journal.begin_anew(checkpoint(self) if self.journal.is_durable else None)
 
+    def shorten_log(self) -> None:
+        """Does so if the log is long; if there is no room for another one, the old one goes on."""
+        if not self.journal.is_long:
+            return
+        try:
+            self.compact_log()
+        except StoreError as error:
+            logger.warning("the log of the store cannot begin anew: %s", error)
+            self.journal.goes_on()
+
     # -- results ---------------------------------------------------------------------------
 
     def results(self, query: str, form: str = "arrow") -> Any:
@@ -545,12 +601,15 @@ class Engine:
         return ", ".join(left)
 
     def _let_go(self) -> None:
-        """Closes everything, also if something cannot be; files are written before the log is."""
+        """Closes everything, also if something cannot be; files are written before the log is.
+
+        What steps have noted and the log cannot take is there to be done again.
+        """
         with self.lock, ExitStack() as all_of_it:
             all_of_it.callback(self.store.close)
             all_of_it.callback(self.journal.close)
             all_of_it.callback(self.deliveries.close)
-            self.journal.flush()
+            self.journal.settle()
 
     def __enter__(self) -> Engine:
         return self

@@ -56,5 +56,14 @@ class DamageError(StateError):
     """A store that is not as it was written, or is none; names file, place and way out."""
 
 
+class StoreError(StateError):
+    """A file of a store that cannot be written or read; names it and the way out."""
+
+    def __init__(self, message: str, errno: int | None = None) -> None:
+        self.errno = errno
+        """The system's number of what is wrong, where it has one."""
+        super().__init__(message)
+
+
 class StrategyError(MillpondError):
     """A scheduling strategy that is unknown, set wrongly, or given a plan it cannot run."""

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
-from millpond.connectors import Progress, Source, to_arrow
+from millpond.connectors import Progress, Source, arrow_schema, to_arrow
 from millpond.connectors.admission import Admission, stream_page_schema
 from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.sources import OpenPages, is_live
@@ -110,6 +110,26 @@ class SourceReading:
         return self.taken * (progress.total - progress.done) / progress.done
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """Something that is noted and about to come; nothing can go wrong any more when it does."""
+
+    pages: list[Page]
+    files: tuple[str, ...]
+    """Files that were written for it beside its pages."""
+    come: Callable[[], None]
+
+    def give_up(self, store: Store) -> None:
+        """It does not come after all."""
+        for page in self.pages:
+            page.free()
+        store.remove(self.files)
+
+
+Coming = list[Arrival]
+"""What comes together, in order."""
+
+
 class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
@@ -134,8 +154,8 @@ class Inputs:
         """How many rows of each source earlier runs have taken, until a run has counted them."""
         self.held: set[str] = set()
         """The sources that are held back, as there is no room for what they have."""
-        self.keys: dict[str, None] = {}
-        """The keys of the last pushes that had one, oldest first."""
+        self.keys: dict[tuple[str, str], None] = {}
+        """The last pushes that had a key: the name of the input and the key, oldest first."""
         self._epoch = 0
         self._moved = False
 
@@ -167,7 +187,8 @@ class Inputs:
         else:
             refuse_endless_content(entry, source)
             for page in source.pages():
-                self.change(intake, page, self.change_time(intake), 1)
+                with self.ahead(flushes=False) as coming:
+                    self.change(intake, [(page, 1)], self.change_time(intake), coming)
 
     def _relation_queue(self, entry: RelationEntry, suffix: str) -> Queue:
         name = f"relation:{entry.name.lower()}{suffix}"
@@ -180,6 +201,7 @@ class Inputs:
         self.sources.pop(key, None)
         self.held.discard(key)
         self.read_rows.pop(key, None)
+        self.keys = {pair: None for pair in self.keys if pair[0] != key}
         if key in self.streams:
             self._store.remove(tuple(self.streams[key].late_names))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
@@ -271,9 +293,12 @@ class Inputs:
 
     def moved(self) -> None:
         """Something has come or was read: who registers from now on belongs to another epoch."""
+        self._note_moved()
+        self._moved = True
+
+    def _note_moved(self) -> None:
         if not self._moved:
             self._journal.note("moved")
-            self._moved = True
 
     def epochs(self) -> dict[str, Any]:
         """The epochs, as plain data."""
@@ -304,16 +329,21 @@ class Inputs:
 
     def _from_now_on(self, intake: RelationIntake, epoch: int) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
+        if self._journal.is_replaying:  # its pages and its promise follow from the log
+            return self._copy(intake, epoch)
+        promised, changes = intake.queue.heartbeat, intake.changes()
+        past = _from_the_beginning(intake.content(promised))
+        coming = changes.filter(pa.array(integers(changes["_ts"]) > promised))
+        queue = self._copy(intake, epoch)  # from here on nothing can go wrong
+        for page in (queue.append(past), queue.append(coming)):
+            if page is not None and self._journal.is_durable:
+                self._journal.note("page", queue=queue.name, page=page)
+        self._beat(queue, promised)
+        return queue
+
+    def _copy(self, intake: RelationIntake, epoch: int) -> Queue:
         queue = self._relation_queue(intake.entry, f"@{epoch}")
         self.since.setdefault(epoch, {})[queue.name] = intake.queue.heartbeat
-        if not self._journal.is_replaying:  # else its pages and its promise follow from the log
-            promised, changes = intake.queue.heartbeat, intake.changes()
-            past = queue.append(_from_the_beginning(intake.content(promised)))
-            coming = queue.append(changes.filter(pa.array(integers(changes["_ts"]) > promised)))
-            for page in (past, coming):
-                if page is not None:
-                    self._note_page(queue, page)
-            self._beat(queue, promised)
         return queue
 
     def _note_page(self, queue: Queue, page: Page) -> None:
@@ -346,52 +376,79 @@ class Inputs:
 
     # -- tuples and changes ----------------------------------------------------------------
 
-    def push(self, name: str, rows: Any) -> None:
+    @contextmanager
+    def ahead(self, flushes: bool = True) -> Iterator[Coming]:
+        """What is put into the list inside is noted there, and in the log at the end; then it
+        comes. Or nothing does: neither notes nor files stay.
+
+        Without ``flushes`` the notes wait for those that follow.
+        """
+        coming: Coming = []
+        before = self._journal.length
+        try:
+            yield coming
+            if flushes:
+                self._journal.flush()
+        except BaseException:
+            self._journal.take_back(before)
+            for each in coming:
+                each.give_up(self._store)
+            raise
+        for each in coming:
+            each.come()
+
+    def push(self, name: str, rows: Any, coming: Coming) -> None:
         """Adds tuples to a stream, or rows to a relation at the current time."""
         key = name.lower()
         if key in self.streams:
             intake = self.streams[key]
             refuse_ended(intake.entry.name, intake.queue)
-            self._accept(key, intake, to_arrow(rows, intake.entry.schema, intake.entry.name))
+            table = to_arrow(rows, intake.entry.schema, intake.entry.name)
+            self._accept(key, intake, table, coming)
             return
         relation = self.relation(name)
         refuse_ended(relation.entry.name, relation.queue)
         table = to_arrow(rows, relation.entry.schema, relation.entry.name)
-        self.change(relation, table, self.change_time(relation), 1)
+        self.change(relation, [(table, 1)], self.change_time(relation), coming)
 
-    def is_new(self, key: str) -> bool:
-        """Whether nothing was pushed with a key, as far as that is remembered."""
-        return key not in self.keys
+    def is_new(self, name: str, key: str) -> bool:
+        """Whether nothing was pushed to an input with a key, as far as that is remembered."""
+        return (name.lower(), key) not in self.keys and ("", key) not in self.keys
 
-    def remember(self, key: str | None) -> None:
-        """Something was pushed with a key: in the log that is together with the rows."""
-        if key is not None:
-            self.restore_keys([key])
-            self._journal.note("pushed", keys=[key])
+    def remember(self, name: str, key: str, coming: Coming) -> None:
+        """Something is pushed with a key: in the log that is together with the rows."""
+        pair = name.lower(), key
+        self._journal.note("pushed", keys=[list(pair)])
+        coming.append(Arrival([], (), lambda: self.restore_keys([pair])))
 
-    def restore_keys(self, keys: Iterable[str]) -> None:
+    def restore_keys(self, keys: Iterable[tuple[str, str]]) -> None:
         """Takes keys; the oldest are forgotten when there are too many."""
         self.keys.update(dict.fromkeys(keys))
         for key in list(islice(self.keys, max(0, len(self.keys) - MOST_KEYS))):
             del self.keys[key]
 
-    def _accept(self, key: str, intake: StreamIntake, table: pa.Table) -> None:
-        late, name = intake.late_count, None
-        page = intake.accept(table)
+    def _accept(self, key: str, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
+        admitted = intake.admit(table)
+        page, late = intake.page_of(admitted), None
+        if self._journal.is_durable and admitted.late is not None:
+            late = self._store.new_name("pages", ".late.parquet")
+
+        def come() -> None:
+            intake.take(admitted, page, late)
+            self._arrived([intake.queue])
+
+        files = () if late is None else (late,)
+        coming.append(Arrival([] if page is None else [page], files, come))
         if page is not None:
             self._note_page(intake.queue, page)
-        if self._journal.is_durable and intake.late_count > late:
-            name = self._store.new_name("pages", ".late.parquet")
-            self._store.write(intake.late, name)
-            intake.late_names.append(name)
-            intake.late_tables.clear()
-        self._note_stream(key, intake, name)
-        self._arrived([intake.queue])
+        if late is not None:
+            self._store.write(admitted.late, late)
+        self._journal.note(**intake.noted_after(key, admitted), late=late)
+        self._note_moved()
 
-    def _note_stream(self, key: str, intake: StreamIntake, late: str | None) -> None:
-        self._journal.note(**intake.noted(key), late=late)
-
-    def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
+    def push_changes(
+        self, name: str, changes: Iterable[tuple[Any, str, Any]], coming: Coming
+    ) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         intake = self.relation(name)
         listed = listed_changes(changes, intake.entry.name)
@@ -401,31 +458,67 @@ class Inputs:
         ]
         table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
         weights = np.array([WEIGHTS[op] for _, op, _ in listed], dtype=np.int64)
-        self._apply(intake, table, np.array(times, dtype=np.int64), weights)
+        self._apply(intake, table, np.array(times, dtype=np.int64), weights, coming)
 
-    def _apply(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
-        if rows.num_rows == 0:
-            return
-        self._change(intake, rows, times, weights)
-        for queue in intake.queues:
-            self._beat(queue, int(times.max()) - 1)
-        self._arrived(intake.queues)
+    def _apply(
+        self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints, coming: Coming
+    ) -> None:
+        if rows.num_rows:
+            self._change(intake, rows, times, weights, True, coming)
+            self._promise(intake.queues, int(times.max()) - 1, coming)
 
-    def _change(self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints) -> None:
-        for queue, page in intake.change(rows, times, weights):
+    def _change(
+        self,
+        intake: RelationIntake,
+        rows: pa.Table,
+        times: Ints,
+        weights: Ints,
+        moved: bool,
+        coming: Coming,
+    ) -> None:
+        change = intake.changing(rows, times, weights)
+
+        def come() -> None:
+            intake.take(change)
+            self._arrived(intake.queues, moved)
+
+        coming.append(Arrival([page for _, page in change.pages], (), come))
+        for queue, page in change.pages:
             self._note_page(queue, page)
-        self._journal.note(**intake.noted(intake.entry.name.lower()))
+        self._journal.note(**intake.noted_after(intake.entry.name.lower(), change))
+        if moved:
+            self._note_moved()
+
+    def _promise(self, queues: list[Queue], heartbeat: int, coming: Coming) -> None:
+        """A promise for some queues is about to come."""
+        later = [queue for queue in queues if heartbeat > queue.heartbeat]
+        for queue in later:
+            self._journal.note("heartbeat", queue=queue.name, time=heartbeat)
+
+        def come() -> None:
+            for queue in later:
+                queue.advance(heartbeat)
+            self._arrived(queues)
+
+        coming.append(Arrival([], (), come))
+        self._note_moved()
 
     def _beat(self, queue: Queue, heartbeat: int) -> None:
         if heartbeat > queue.heartbeat:
             queue.advance(heartbeat)
             self._journal.note("heartbeat", queue=queue.name, time=heartbeat)
 
-    def change(self, intake: RelationIntake, rows: pa.Table, at: int, weight: int) -> None:
+    def change(
+        self, intake: RelationIntake, parts: list[tuple[pa.Table, int]], at: int, coming: Coming
+    ) -> None:
         """Adds (weight 1) or removes (-1) rows of a relation at a time."""
-        times, weights = np.full(rows.num_rows, at), np.full(rows.num_rows, weight)
-        self._change(intake, rows, times.astype(np.int64), weights.astype(np.int64))
-        self._arrived(intake.queues, moved=at > BEGINNING)  # what is there from the start, all see
+        schema = arrow_schema(intake.entry.schema)
+        tables = [pa.Table.from_arrays(rows.columns, schema=schema) for rows, _ in parts]
+        weights = [np.full(rows.num_rows, weight, dtype=np.int64) for rows, weight in parts]
+        rows = pa.concat_tables(tables)
+        times = np.full(rows.num_rows, at, dtype=np.int64)
+        moved = at > BEGINNING  # what is there from the start, all see
+        self._change(intake, rows, times, np.concatenate(weights), moved, coming)
 
     def change_time(self, intake: RelationIntake) -> int:
         """The current time: the largest any input has reached, and after every promise."""
@@ -437,8 +530,7 @@ class Inputs:
         return max(now, 0) if now > BEGINNING else BEGINNING
 
     def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
-        if moved:
-            self.moved()
+        self._moved = self._moved or moved  # noted before it came
         for queue in queues:
             self._tell(queue)
 
@@ -497,18 +589,24 @@ class Inputs:
         name, page = reading.name, reading.page
         self.report(name, report, reading.source.progress())
         taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
+        with self.ahead(flushes=False) as coming:
+            self._journal.note("source", name=name, rows=taken)
+            self._read(name, page, coming)
         self.read_rows[name] = taken
-        self._journal.note("source", name=name, rows=taken)
         if page is None:
             del self.sources[name]
-            self._advance(name, END)
+
+    def _read(self, name: str, page: pa.Table | None, coming: Coming) -> None:
+        """A page of a source comes, or its end."""
+        if page is None:
+            self._promise(self.queues_of(name), END, coming)
         elif name in self.streams:
-            self._accept(name, self.streams[name], page)
+            self._accept(name, self.streams[name], page, coming)
         else:
             times = np.asarray(page["ts"]).astype(np.int64)
             weights = np.asarray(page["weight"]).astype(np.int64)
             rows = page.select(page.column_names[2:])
-            self._apply(self.relations[name], rows, times, weights)
+            self._apply(self.relations[name], rows, times, weights, coming)
 
     def _take_line(self, name: str, line: dict[str, Any], report: Report | None) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""
@@ -531,7 +629,8 @@ class Inputs:
             intake.late_names.append(line["late"])
             intake.late_count += line["late_rows"]
         intake.has_come(line["largest"], line["arrived"], line["heartbeat"])
-        self._note_stream(name, intake, line.get("late"))
+        self._journal.note(**intake.noted(name), late=line.get("late"))
+        self._note_moved()
         self._arrived([intake.queue])
 
     def report(self, name: str, report: Report | None, progress: Progress) -> None:
@@ -550,15 +649,13 @@ class Inputs:
 
     # -- heartbeats ------------------------------------------------------------------------
 
-    def advance(self, name: str, timestamp: Any) -> None:
+    def advance(self, name: str, timestamp: Any, coming: Coming) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
-        self._advance(name, self._ticks(timestamp, name))
+        self._promise(self.queues_of(name), self._ticks(timestamp, name), coming)
 
     def _advance(self, name: str, ticks: int) -> None:
-        queues = self.queues_of(name)
-        for queue in queues:
-            self._beat(queue, ticks)
-        self._arrived(queues)
+        with self.ahead(flushes=False) as coming:
+            self._promise(self.queues_of(name), ticks, coming)
 
     def use_delay(self, key: str) -> None:
         """The delay of a stream is another one: with a smaller one time may be over at once.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from millpond.catalog import RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.admission import Admission
+from millpond.connectors.admission import Admission, Admitted
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError, StateError
 from millpond.kernels.aggregate import element_schema
@@ -60,17 +60,35 @@ class StreamIntake:
     is_admitted_elsewhere: bool = False
     """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
 
-    def accept(self, table: pa.Table) -> Page | None:
+    def accept(self, table: pa.Table) -> None:
         """Takes tuples in order of arrival; the table has the declared columns."""
+        admitted = self.admit(table)
+        self.take(admitted, self.page_of(admitted))
+
+    def admit(self, table: pa.Table) -> Admitted:
+        """What becomes of tuples that come now; nothing has happened yet."""
         if table.num_rows == 0:
+            return Admitted(None, None, self.largest, self.arrived, self.queue.heartbeat)
+        return self.admission.admit(table, self.now_ticks())
+
+    def page_of(self, admitted: Admitted) -> Page | None:
+        """The page for the queue."""
+        if admitted.page is None:
             return None
-        admitted = self.admission.admit(table, self.now_ticks())
+        return Page.of(self.queue.store, admitted.page, is_sorted=True)
+
+    def take(self, admitted: Admitted, page: Page | None, late: str | None = None) -> None:
+        """Tuples have come; ``late`` is the file with those that came too late, if there is one."""
         if admitted.late is not None:
-            self.late_tables.append(admitted.late)
             self.late_count += admitted.late.num_rows
-        page = None if admitted.page is None else self.queue.append(admitted.page, is_sorted=True)
-        self.has_come(admitted.largest, admitted.arrived, admitted.heartbeat)
-        return page
+            if late is None:
+                self.late_tables.append(admitted.late)
+            else:
+                self.late_names.append(late)
+        if page is not None:
+            self.queue.add(page)
+        if page is not None or admitted.late is not None:
+            self.has_come(admitted.largest, admitted.arrived, admitted.heartbeat)
 
     @property
     def admission(self) -> Admission:
@@ -94,6 +112,16 @@ class StreamIntake:
         """The wall clock in ticks."""
         return time.time_ns() // 1000 // self.tick_microseconds
 
+    def noted_after(self, key: str, admitted: Admitted) -> dict[str, Any]:
+        """What the log says of it once these tuples have come."""
+        late = 0 if admitted.late is None else admitted.late.num_rows
+        return self.noted(key) | {
+            "largest": admitted.largest,
+            "arrived": admitted.arrived,
+            "late_count": self.late_count + late,
+            "heartbeat": max(self.queue.heartbeat, admitted.heartbeat),
+        }
+
     def noted(self, key: str) -> dict[str, Any]:
         """What the log says of what has come so far."""
         return {
@@ -110,6 +138,17 @@ class StreamIntake:
         """The late tuples, as they came."""
         schema = arrow_schema(self.entry.schema)
         return pa.concat_tables(self.late_tables) if self.late_tables else schema.empty_table()
+
+
+@dataclass(frozen=True)
+class Changing:
+    """A change of a relation before it happens: its page for each queue, and what is true then."""
+
+    pages: list[tuple[Queue, Page]]
+    last_change: int
+    changed_rows: int
+    counts: Counter[Hashable] | None
+    """How many of each row come or go, where that was looked at."""
 
 
 @dataclass
@@ -130,18 +169,31 @@ class RelationIntake:
         """The queue that was there from the beginning."""
         return self.queues[0]
 
-    def change(self, rows: pa.Table, times: Ints, weights: Ints) -> list[tuple[Queue, Page]]:
-        """Adds (weight 1) and removes (weight -1) rows at times after the relation's promise."""
+    def changing(self, rows: pa.Table, times: Ints, weights: Ints) -> Changing:
+        """What adds (weight 1) and removes (weight -1) rows at times after the relation's promise;
+        nothing has happened yet."""
         if rows.num_rows == 0:
-            return []
-        self._check(rows, times, weights)
+            return Changing([], self.last_change, self.changed_rows, None)
+        counts = self._checked(rows, times, weights)
         ends = np.full(rows.num_rows, FOREVER, dtype=np.int64)
         columns = [pa.array(times), pa.array(ends), pa.array(weights), *rows.columns]
         page = pa.Table.from_arrays(columns, schema=relation_page_schema(self.entry.schema))
-        self.last_change = max(self.last_change, int(times.max()))
-        self.changed_rows += rows.num_rows
-        added = ((queue, queue.append(page)) for queue in self.queues)
-        return [(queue, one) for queue, one in added if one is not None]
+        pages = [(queue, Page.of(queue.store, page)) for queue in self.queues]
+        last = max(self.last_change, int(times.max()))
+        return Changing(pages, last, self.changed_rows + rows.num_rows, counts)
+
+    def take(self, change: Changing) -> None:
+        """Rows have come or gone."""
+        self.last_change, self.changed_rows = change.last_change, change.changed_rows
+        if self._held is not None:
+            self._held.update(change.counts or {})
+        for queue, page in change.pages:
+            queue.add(page)
+
+    def noted_after(self, key: str, change: Changing) -> dict[str, Any]:
+        """What the log says of it after a change."""
+        after = {"last_change": change.last_change, "changed_rows": change.changed_rows}
+        return self.noted(key) | after
 
     def noted(self, key: str) -> dict[str, Any]:
         """What the log says of what has changed so far."""
@@ -152,7 +204,8 @@ class RelationIntake:
             "changed_rows": self.changed_rows,
         }
 
-    def _check(self, rows: pa.Table, times: Ints, weights: Ints) -> None:
+    def _checked(self, rows: pa.Table, times: Ints, weights: Ints) -> Counter[Hashable] | None:
+        """How many of each row come or go, if that is looked at; what cannot be is refused."""
         earliest = int(times.min())
         if earliest <= self.queue.heartbeat:
             raise InputError(
@@ -160,17 +213,17 @@ class RelationIntake:
                 f"nothing at or before {self.queue.heartbeat} will follow"
             )
         if self._held is None and not (weights < 0).any():
-            return
-        held = self._content() if self._held is None else self._held
+            return None
+        held = self._held = self._content() if self._held is None else self._held
+        changes: Counter[Hashable] = Counter()
         for row, weight, when in zip(rows_of(rows), weights.tolist(), times.tolist(), strict=True):
-            held[row] += weight
-            if held[row] < 0:
-                self._held = None
+            changes[row] += weight
+            if held[row] + changes[row] < 0:
                 raise InputError(
                     f"relation {self.entry.name}: at {when} a row is removed that is not there: "
                     f"{row}"
                 )
-        self._held = held
+        return changes
 
     def _content(self) -> Counter[Hashable]:
         held: Counter[Hashable] = Counter()

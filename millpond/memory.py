@@ -96,6 +96,10 @@ class StatementMemory:
         """A statement was executed, which changes rows."""
         self.executed[_digest(text)] += 1
 
+    def discount(self, text: str) -> None:
+        """A statement was not executed after all."""
+        self.executed[_digest(text)] -= 1
+
     def declare(self, declaration: Declaration) -> None:
         """A name is declared."""
         self._in_force[declaration.name.lower()] = self._next

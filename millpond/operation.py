@@ -14,11 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from millpond.arrivals import Arrivals, Feed, endless
-from millpond.errors import StateError
+from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock, uninterrupted
 
 IDLE_SECONDS = 0.05
 """How long a loop that has nothing to do rests before it looks at the clock again."""
+
+STORE_SECONDS = 1.0
+"""How long it rests when the store cannot be written."""
 
 logger = logging.getLogger("millpond")
 
@@ -77,6 +80,8 @@ class Operation:
         self._own_feed = endless()
         """What the loop in the background takes by itself."""
         self._error: BaseException | None = None
+        self.store_error: StoreError | None = None
+        """Why the loop in the background rests, if the store could not be written."""
 
     def work(self, feed: Feed) -> None:
         """Takes turns until nothing is left to do and nothing more will come."""
@@ -170,6 +175,8 @@ class Operation:
         wanted = self._wanted
         self._changed.notify_all()
         while self._done < wanted and self._background is not None:
+            if self.store_error is not None:
+                raise self.store_error
             self._changed.wait()
 
     def wait_for(self, is_so: Callable[[], bool]) -> None:
@@ -254,9 +261,8 @@ class Operation:
         with self._lock:
             self._owner = threading.get_ident()
         try:
-            self._work_by_itself()
-            while self._do_handed():
-                self._work_by_itself()
+            while not self._works_to_the_end():
+                pass
             self.arrivals.raise_error()
         except BaseException as error:
             logger.exception("the loop in the background ends")
@@ -266,6 +272,25 @@ class Operation:
                 self._owner = self._background = None
                 self._is_stopping = False
                 self._changed.notify_all()
+
+    def _works_to_the_end(self) -> bool:
+        """Works; if it is only that the store cannot be written, that is said, and tried again."""
+        try:
+            self._work_by_itself()
+            while self._do_handed():
+                self._work_by_itself()
+        except StoreError as error:
+            if self._is_stopping:
+                raise
+            with self._lock:
+                if str(error) != str(self.store_error):
+                    logger.warning("the engine waits for its store: %s", error)
+                self.store_error = error
+                self._changed.notify_all()
+                self._changed.wait(STORE_SECONDS)
+            return False
+        self.store_error = None
+        return True
 
     def _work_by_itself(self) -> None:
         feed = self._own_feed
@@ -287,6 +312,7 @@ class Operation:
         """There is nothing to do now: whoever waits for that is told; whether that is the end."""
         if not self.arrivals.is_quiet(feed):
             return False
+        self.store_error = None
         self._done = self._wanted
         self._changed.notify_all()
         return self._is_stopping or self.arrivals.error is not None

@@ -5,7 +5,7 @@ Whoever calls holds the engine's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -225,7 +225,7 @@ class Queries:
         if table is not None:
             page = Page.of(engine.store, table)
             if engine.journal.is_durable:
-                engine.journal.note("taken_back", query=key, page=page.reference(), at=at)
+                engine.journal.note("taken_back", query=key, page=page, at=at)
             engine.deliveries.put_out(key, page, at)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:
@@ -573,13 +573,21 @@ class Queries:
 
     def place_queues(self, operator: str, has_queue: bool) -> None:
         """Has a queue stand behind an operator, or none, whatever a strategy wants."""
+        self.placing(operator, has_queue)()
+
+    def placing(self, operator: str, has_queue: bool) -> Callable[[], None]:
+        """What does so; an operator that is not there is refused."""
         runtime = self.runtime
         if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
             known = ", ".join(self.graph.operators) or "none"
             raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
-        runtime.placement = runtime.placement.say(operator, has_queue)
-        if not self._engine.journal.is_replaying:
-            runtime.move_queues()
+
+        def place() -> None:
+            runtime.placement = runtime.placement.say(operator, has_queue)
+            if not self._engine.journal.is_replaying:
+                runtime.move_queues()
+
+        return place
 
     # -- which there are -------------------------------------------------------------------
 

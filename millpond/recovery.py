@@ -57,8 +57,7 @@ def recover(engine: Engine) -> None:
                 engine.deliveries.has_news(key)
     engine.queries.purge_again()
     journal.flush()
-    if journal.is_long:
-        engine.compact_log()
+    engine.shorten_log()
 
 
 def _resume_source(engine: Engine, key: str, entry: StreamEntry | RelationEntry) -> None:
@@ -190,6 +189,9 @@ class Replay:
                     "begin anew with another store"
                 )
 
+    def _undone(self, name: str, text: str) -> None:
+        self._engine.statements.withdraw(name, text)
+
     def _drop(self, name: str) -> None:
         self._engine.drop(name)
 
@@ -285,8 +287,10 @@ class Replay:
     def _taken_back(self, query: str, page: dict[str, Any], at: int) -> None:
         self._engine.deliveries.put_out(query, self._referred(page), at)
 
-    def _pushed(self, keys: list[str]) -> None:
-        self._engine.inputs.restore_keys(keys)
+    def _pushed(self, keys: list[str | list[str]]) -> None:
+        """Earlier versions have not told which input a key was for."""
+        pairs = (("", key) if isinstance(key, str) else (key[0], key[1]) for key in keys)
+        self._engine.inputs.restore_keys(pairs)
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]

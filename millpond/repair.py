@@ -168,7 +168,7 @@ class _Repairing(Engine):
             damaged = set(self.store.faults(file_names(self)))
             self._lose(damaged)
             self.runtime.free()
-            self._begin_anew(damaged, _sinks(replay))
+            self._begin_log_anew(damaged, _sinks(replay))
         except BaseException:
             self.journal.abandon()
             self.close()
@@ -225,7 +225,7 @@ class _Repairing(Engine):
         known = (name for name in sorted(files) if name in self._found.faults)
         return "; ".join(f"{name} {self._found.faults[name]}" for name in known)
 
-    def _begin_anew(self, damaged: set[str], sinks: list[Record]) -> None:
+    def _begin_log_anew(self, damaged: set[str], sinks: list[Record]) -> None:
         """Has the log say what is left, and sets aside what it does not name any more."""
         records = checkpoint(self)
         if records is None:

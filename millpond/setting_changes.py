@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millpond.catalog import QueryEntry
@@ -15,22 +16,29 @@ if TYPE_CHECKING:
     from millpond.engine import Engine
 
 
-def set_option(engine: Engine, action: SetOption) -> None:
-    """Does what SET says; the lock is held."""
+def setting(engine: Engine, action: SetOption) -> Callable[[], None]:
+    """What does what SET says, and what can be refused is; the lock is held."""
     key, is_replaying = action.key.lower(), engine.journal.is_replaying
     if is_replaying and key == "store":
-        return  # the store is where it is found
+        return lambda: None  # the store is where it is found
     settings = engine.settings.with_option(action.key, str(action.value))
+    moves = not is_replaying and settings.store != engine.settings.store
     if not is_replaying:
         _refuse(engine, action.key, settings)
-        if settings.store != engine.settings.store:
-            engine.move_to(settings.store)
     strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
     if key == "tick":
-        apply(action, engine.catalog)
-    engine.use(settings)
-    if key in ("strategy", "mode", "budget"):
-        engine.use_strategy(strategy)
+        apply(action, engine.catalog.copy())
+
+    def set_it() -> None:
+        if moves:
+            engine.move_to(settings.store)
+        if key == "tick":
+            apply(action, engine.catalog)
+        engine.use(settings)
+        if key in ("strategy", "mode", "budget"):
+            engine.use_strategy(strategy)
+
+    return set_it
 
 
 def _refuse(engine: Engine, key: str, settings: Settings) -> None:

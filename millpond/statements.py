@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from millpond.attachments import open_sink_of, open_source_of
@@ -32,17 +34,28 @@ from millpond.cql.text.parse import syntax_tree
 from millpond.display import Plan
 from millpond.errors import CqlError, MillpondError, Position
 from millpond.function_registry import functions_of
+from millpond.inputs import Coming
 from millpond.memory import noted
 from millpond.planned import planned
 from millpond.policy_changes import succession
 from millpond.query_plans import plan_text
 from millpond.recovery import form_of
 from millpond.relation_changes import changed_rows
-from millpond.setting_changes import set_option
+from millpond.setting_changes import setting
+from millpond.storage.log import Record
 from millpond.window_changes import refuse_unknown, renewal
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
+
+
+def _begins_anew(action: AlterQuery) -> bool:
+    """Whether a query is begun, by choices that the log is to tell."""
+    return action.plan is not None or action.on_error is not None or action.active is True
+
+
+def _nothing_more() -> None:
+    """What was to be done is done when what is coming has come."""
 
 
 class Statements:
@@ -88,13 +101,32 @@ class Statements:
         """
         engine = self._engine
         entry = engine.catalog.get(name)
-        apply(Drop(kind_of(entry) if entry else "query", name), engine.catalog)
+        apply(self._drop_of(name), engine.catalog)
         key = name.lower()
         engine.memory.forget(key)
-        if isinstance(entry, QueryEntry):
-            engine.queries.remove(key)
-        engine.queries.forget_queues(engine.inputs.drop(key))
-        engine.claims.release(key)
+        try:
+            if isinstance(entry, QueryEntry):
+                engine.queries.remove(key)
+        finally:  # a sink may not come to its end well
+            engine.queries.forget_queues(engine.inputs.drop(key))
+            engine.claims.release(key)
+
+    def refuse_drop(self, name: str) -> None:
+        """Refuses what cannot be dropped."""
+        self._try(self._drop_of(name))
+
+    def _drop_of(self, name: str) -> Drop:
+        entry = self._engine.catalog.get(name)
+        return Drop(kind_of(entry) if entry else "query", name)
+
+    def _try(self, action: Action) -> None:
+        """Refuses what the catalog would."""
+        apply(action, self._engine.catalog.copy())
+
+    def withdraw(self, name: str, text: str) -> None:
+        """Takes a CREATE back of which it turned out that it cannot be done."""
+        self.drop(name)
+        self._engine.memory.discount(text)
 
     # -- kinds of statements ---------------------------------------------------------------
 
@@ -116,22 +148,79 @@ class Statements:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         engine, queries = self._engine, self._engine.queries
         with engine.lock, self._at_rest(statement.action):
-            before, queries.begun = engine.journal.length, []
-            queries.choices = Choices()
-            if engine.catalog.functions:
-                for record in needs(functions_of(statement.action)):
-                    engine.journal.note(**record)
-            note = noted(statement, engine.journal)
-            try:
-                self._apply(statement.action)
-            except BaseException:
-                engine.journal.take_back(before)
-                raise
-            if engine.journal.is_durable:
-                note["form"] = form_of(engine.graph, queries.begun)
-                note |= vars(queries.choices)
+            engine.check_open()
+            queries.begun, queries.choices = [], Choices()
+            match statement.action:
+                case Create():
+                    self._create_and_log(statement, statement.action)
+                case AlterQuery() as action if _begins_anew(action):
+                    self._alter_and_log(statement, action)
+                case _:
+                    self._log_and_do(statement)
+
+    def _log_and_do(self, statement: Statement) -> None:
+        """First a statement is in the log; nothing goes wrong with it from then on."""
+        engine = self._engine
+        with engine.inputs.ahead() as coming:
+            noted(statement, engine.journal)
+            do = self._checked(statement.action, coming)
+        try:
+            do()
+        finally:
             engine.memory.done(statement)
+        engine.journal.settle()
+
+    def _create_and_log(self, statement: Statement, action: Create) -> None:
+        """What the log says of a query follows from how it was begun: if the log cannot say it, or
+        it could not be begun, it is dropped again, and the log says both."""
+        engine, before = self._engine, self._engine.journal.length
+        if engine.catalog.functions:
+            for record in needs(functions_of(action)):
+                engine.journal.note(**record)
+        note = noted(statement, engine.journal)
+        try:
+            self._create(action)
+            self._complete(note)
             engine.journal.flush()
+        except BaseException:
+            self._undo(statement, action, note, before)
+            raise
+        engine.memory.done(statement)
+
+    def _undo(self, statement: Statement, action: Create, note: Record, before: int) -> None:
+        engine, name = self._engine, action.entry.name
+        found = engine.catalog.get(name)
+        if found is not action.entry:  # it was refused before anything was done
+            engine.journal.take_back(before)
+            if found is None:
+                engine.claims.release(name)
+            return
+        if engine.journal.is_durable:
+            note |= vars(engine.queries.choices)
+        self.drop(name)
+        engine.journal.note("undone", name=name, text=statement.text)
+        engine.journal.settle()
+
+    def _alter_and_log(self, statement: Statement, action: AlterQuery) -> None:
+        """A query that begins anew is no longer what it was: it stays so if the log cannot be
+        written, and is there as soon as it can."""
+        engine, before = self._engine, self._engine.journal.length
+        note = noted(statement, engine.journal)
+        try:
+            self._alter(action)
+        except BaseException:
+            engine.journal.take_back(before)
+            raise
+        self._complete(note)
+        engine.memory.done(statement)
+        engine.journal.flush_what_is_done(f"ALTER QUERY {action.name}")
+
+    def _complete(self, note: Record) -> None:
+        """Adds what was chosen for the queries that a statement has begun."""
+        engine, queries = self._engine, self._engine.queries
+        if engine.journal.is_durable:
+            note["form"] = form_of(engine.graph, queries.begun)
+            note |= vars(queries.choices)
 
     def _at_rest(self, action: Action) -> AbstractContextManager[None]:
         """Before anything is changed: whoever writes to a sink that is to be closed has done so."""
@@ -140,23 +229,39 @@ class Statements:
         return nullcontext()
 
     def _apply(self, action: Action) -> None:
-        engine = self._engine
+        """Does what a statement of an earlier run says."""
         match action:
             case Create():
                 self._create(action)
-            case Drop():
-                self.drop(action.name)
-            case Insert():
-                engine.inputs.push(action.relation, list(action.rows))
             case AlterQuery():
                 self._alter(action)
+            case _:
+                self._checked(action, [])()
+
+    def _checked(self, action: Action, coming: Coming) -> Callable[[], None]:
+        """What does what a statement says, and cannot fail; what could is found out now."""
+        engine = self._engine
+        match action:
+            case Drop():
+                self.refuse_drop(action.name)
+                return partial(self.drop, action.name)
+            case Insert():
+                engine.inputs.push(action.relation, list(action.rows), coming)
+            case AlterQuery():
+                self._try(action)
+                return partial(self._alter, action)
             case AlterStream():
-                apply(action, engine.catalog)
-                engine.inputs.use_delay(action.name.lower())
+                self._try(action)
+                return partial(self._delay, action)
             case AlterPlan():
-                engine.queries.place_queues(action.operator, action.has_queue)
+                return engine.queries.placing(action.operator, action.has_queue)
             case SetOption():
-                set_option(engine, action)
+                return setting(engine, action)
+        return _nothing_more
+
+    def _delay(self, action: AlterStream) -> None:
+        apply(action, self._engine.catalog)
+        self._engine.inputs.use_delay(action.name.lower())
 
     def _alter(self, action: AlterQuery) -> None:
         engine, catalog = self._engine, self._engine.catalog
@@ -187,7 +292,7 @@ class Statements:
             case RelationEntry():
                 source = self._source_of(entry)
                 apply(action, engine.catalog)
-                self._add_relation(entry, source)
+                engine.inputs.add_relation(entry, source)
             case QueryEntry():
                 plans = planned(entry, engine.queries.templates)
                 if entry.begins is not None and not engine.journal.is_replaying:
@@ -200,14 +305,6 @@ class Statements:
 
     def _source_of(self, entry: StreamEntry | RelationEntry) -> Source | None:
         return None if self._engine.journal.is_replaying else open_source_of(self._engine, entry)
-
-    def _add_relation(self, entry: RelationEntry, source: Source | None) -> None:
-        """Reads the relation's content; if it cannot be read there is no such relation."""
-        try:
-            self._engine.inputs.add_relation(entry, source)
-        except BaseException:
-            self.drop(entry.name)
-            raise
 
     def _modify(self, action: Delete | Update, statement: Statement) -> None:
         """DELETE, and UPDATE as removal and insertion, decided on the present content."""
@@ -223,12 +320,11 @@ class Statements:
                 if intake.changed_rows != seen:
                     continue  # somebody else was quicker: look again
                 at = engine.inputs.change_time(intake)
-                noted(statement, engine.journal)
-                engine.inputs.change(intake, old, at, -1)
-                if new is not None:
-                    engine.inputs.change(intake, new, at, 1)
+                parts = [(old, -1), *([] if new is None else [(new, 1)])]
+                with engine.inputs.ahead() as coming:
+                    noted(statement, engine.journal)
+                    engine.inputs.change(intake, parts, at, coming)
                 engine.memory.done(statement)
-                engine.journal.flush()
                 return
 
     def _explain(self, action: Explain, text: str) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millpond import Engine
-from millpond.errors import CqlError, StateError
+from millpond.errors import CqlError, InputError, StateError
 from millpond.storage.log import CommitLog
 from tests.crashing import Mortal, die, recovered, validate_open
 
@@ -427,3 +427,18 @@ def test_nothing_is_left_of_a_part_that_was_cut_off_and_fused_again(reopened):
     assert recovered(engine) == before
     feed(engine, 3)
     assert engine.results("a")["n"].to_pylist()[-1] == 3
+
+
+def test_a_query_that_was_restarted_reads_its_relation_after_a_death(reopened):
+    engine = reopened()
+    engine.execute(STREAM + RELATION + "INSERT INTO R VALUES (1, 'x');")
+    risky = "CAST(S.a * 1500000000 AS INT)"
+    engine.execute(f"CREATE QUERY j AS SELECT {risky} AS n, b FROM S [NOW], R WHERE b = 'x'")
+    engine.push("S", [(1, 9), (5, 1)])
+    with pytest.raises(InputError):
+        engine.run_until_idle()
+    engine.restart("j")
+    engine = reopened()
+    engine.push("S", [(7, 1), (12, 1)])
+    engine.run_until_idle()
+    assert [row["n"] for row in engine.results("j", "rows")][:1] == [1500000000]

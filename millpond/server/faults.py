@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millpond.errors import CqlError, MillpondError
+from millpond.errors import CqlError, MillpondError, StoreError
 
 
 class RequestError(Exception):
@@ -25,8 +25,16 @@ def not_found(message: str) -> RequestError:
 
 
 def of_engine(error: MillpondError, status: int = 400) -> RequestError:
-    """What the engine refuses."""
+    """What the engine refuses; what the store does is not the fault of who asks."""
+    status = 503 if _is_of_store(error) else status
     if isinstance(error, CqlError) and error.position is not None:
         line, column = error.position.line, error.position.column
         return RequestError(status, error.message, line=line, column=column)
     return RequestError(status, str(error))
+
+
+def _is_of_store(error: BaseException | None) -> bool:
+    """Whether an error is, or stems from, a file of the store."""
+    while error is not None and not isinstance(error, StoreError):
+        error = error.__cause__ or error.__context__
+    return error is not None

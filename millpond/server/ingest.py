@@ -7,6 +7,8 @@ import io
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -92,16 +94,32 @@ class IdempotencyKeys:
         self._digests: OrderedDict[str, str] = OrderedDict()
         self._lock = threading.Lock()
 
-    def key(self, target: str, key: str, body: bytes) -> str:
-        """The key as the engine remembers it; refused if it was used for something else."""
+    @contextmanager
+    def used(self, target: str, key: str, body: bytes) -> Iterator[str]:
+        """The key as the engine remembers it; refused if it was used for something else.
+
+        What is refused inside has not used it: a corrected body may come with the same key.
+        """
         if not 1 <= len(key) <= 200 or not key.isprintable():
             raise RequestError(400, "Idempotency-Key: 1 to 200 printable characters")
         whole = f"{target.lower()}/{key}"
         digest = hashlib.sha256(body).hexdigest()[:32]
+        is_first = self._take(whole, digest)
+        try:
+            yield f"{whole}/{digest}"
+        except BaseException:
+            if is_first:
+                with self._lock:
+                    self._digests.pop(whole, None)
+            raise
+
+    def _take(self, whole: str, digest: str) -> bool:
+        """Whether a key is new; it is taken from now on."""
         with self._lock:
+            is_first = whole not in self._digests
             known = self._digests.setdefault(whole, digest)
             while len(self._digests) > self._most:
                 self._digests.popitem(last=False)
         if known != digest:
             raise RequestError(409, "this Idempotency-Key was used with another body")
-        return f"{whole}/{digest}"
+        return is_first

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from millpond.errors import InputError, MillpondError, StateError
+from millpond.errors import InputError, MillpondError, StateError, StoreError
 from millpond.kernels.expressions import WORDS, Fault
+from millpond.storage.faults import FULL
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
 
 _BESIDE = re.compile(r"^\[[\w.]+\]\s*|\s*SQLSTATE: \w+$")
 """What Spark puts around its words."""
+
+_STORE = re.compile(r"^millpond\.errors\.StoreError: (.*)$", re.MULTILINE)
+"""What a worker says of the store."""
 
 _WORDS = {fault.name: words for fault, words in WORDS.items()}
 
@@ -53,6 +59,17 @@ def in_words(error: BaseException | None, where: Callable[[], str]) -> MillpondE
         failure = StateError(f"{where()}: {type(raised).__name__}: {words[0] if words else ''}")
         failure.__cause__ = raised
         return failure
+
+
+def store_trouble(error: BaseException | None) -> StoreError | None:
+    """What is wrong with the store, where that is why a step, here or in a worker, has failed."""
+    if isinstance(error, StoreError):
+        return error
+    said = _STORE.findall(str(error)) if isinstance(error, PySparkException) else ()
+    if not said:
+        return None
+    full = any(os.strerror(number) in said[-1] for number in FULL)
+    return StoreError(said[-1], errno.ENOSPC if full else None)
 
 
 def _was_interrupted(error: BaseException) -> bool:

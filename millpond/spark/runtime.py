@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from millpond.decisions import Decision, PlaceQueues, RunOperator
-from millpond.errors import StateError
+from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
 from millpond.kernels.living import Living
@@ -34,7 +34,7 @@ from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
 from millpond.spark.converging import Converging
 from millpond.spark.cutting import Cutting
-from millpond.spark.failures import in_words
+from millpond.spark.failures import in_words, store_trouble
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
@@ -185,6 +185,8 @@ class SparkRuntime:
         self._shown: set[str] = set()
         """The units of the plan that the strategy has seen."""
         self._shown_version = 0
+        self._trouble: StoreError | None = None
+        """Why the store could not be written, until somebody was told."""
         self._told = time.monotonic()
         self._telling_since: float | None = None
         self._telling_seconds = 0.0
@@ -303,13 +305,16 @@ class SparkRuntime:
             running = self.running.get(identity)
             if running is not None and self._is_at_work(self.units.of[identity]):
                 continue
-            del self._purges[identity]
             if running is not None and running.state is not None:
-                version = running.purged(*purge)
+                try:
+                    version = running.purged(*purge)
+                except StoreError:  # it can wait until the store can be written again
+                    continue
                 reference = running.state.reference(version)
                 if reference != running.state.present():
                     self._listener.purged(identity, running.cursor, reference)
                     running.state.take(version)
+            del self._purges[identity]
 
     def set_weight(self, query: str, weight: float) -> None:
         """Tells strategies how much a query matters."""
@@ -570,6 +575,7 @@ class SparkRuntime:
             self._finished.append(step)
             self._commit_finished()
             self.picture.turns.over(step.seconds)
+        self._raise_trouble()
 
     def _submit(self, step: UnitStep) -> None:
         step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
@@ -590,7 +596,8 @@ class SparkRuntime:
         """Whether an error is that of a step, and not the end of Spark or of the execution."""
         session = self._processors.used
         is_gone = session is not None and not is_alive(session)
-        return isinstance(error, Exception) and not is_gone and not was_cancelled(error)
+        is_ours = isinstance(error, Exception) and store_trouble(error) is None
+        return is_ours and not is_gone and not was_cancelled(error)
 
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
@@ -605,6 +612,7 @@ class SparkRuntime:
             self._is_woken = False
             self._commit_finished()
         self._listener.after_commit()
+        self._raise_trouble()
         return True
 
     def wake(self) -> None:
@@ -644,7 +652,10 @@ class SparkRuntime:
 
     def _committed(self, step: UnitStep) -> bool:
         """Publishes what the members of a unit have done; whether all of them have done it."""
-        if step.is_outdated:
+        trouble = store_trouble(step.error)
+        if trouble is not None:
+            self._trouble = self._store.moves_on(trouble)
+        if step.is_outdated or trouble is not None:
             step.unclaim()
             step.throw_away()
             return True
@@ -664,6 +675,13 @@ class SparkRuntime:
         for each in failed:
             self._fail(each)
         return False
+
+    def _raise_trouble(self) -> None:
+        """Says why a step could not be written, or read: it is there to be done again, as its
+        queries have done nothing wrong."""
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise trouble
 
     def _commit(self, step: Step) -> None:
         running, outcome = step.running, step.outcome
@@ -737,15 +755,26 @@ class SparkRuntime:
         past = {queue.name for queue, _ in self.running[identity].past}
         for name in (*self.running[identity].inputs, *past):
             queue = self.queues[name]
-            compaction = queue.compaction()
-            if compaction is not None:
-                self._listener.compacted(name, compaction)
-                queue.compact(compaction)
+            self._compact(queue)
             queue.free()
         self._count_backlog([*self.running[identity].inputs, *past, identity])
         if past:
             self.cutting.let_go(identity)
         self._changed |= {identity, *self._graph.readers(identity)}
+
+    def _compact(self, queue: Queue) -> None:
+        """Has fewer pages hold a queue's content; where the store fails that can wait."""
+        compaction = None
+        try:
+            compaction = queue.compaction()
+            if compaction is not None:
+                self._listener.compacted(queue.name, compaction)
+        except StoreError:
+            if compaction is not None and compaction.page is not None:
+                compaction.page.free()
+            return
+        if compaction is not None:
+            queue.compact(compaction)
 
     def arrived(self, queue: str) -> None:
         """Notes that a base queue has new rows or a new heartbeat."""

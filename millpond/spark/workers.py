@@ -24,6 +24,7 @@ from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_buck
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
+from millpond.storage.faults import writing
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
 from millpond.storage.portions import Portion, Scan, Share
@@ -129,10 +130,11 @@ class Place:
 
     def write_file(self, table: pa.Table, name: str, key: str) -> Line:
         """Writes a Parquet file; its sum under a key, if it is to be noted."""
-        if not self.is_durable:
-            write_parquet(table, self.path(name))
-            return {}
-        return {key: write_summed_parquet(table, self.path(name))}
+        with writing(self.path(name)):
+            if not self.is_durable:
+                write_parquet(table, self.path(name))
+                return {}
+            return {key: write_summed_parquet(table, self.path(name))}
 
 
 class Shaping(Protocol):

@@ -120,10 +120,12 @@ class BucketedState:
                 self._store.note_file(delta.path, Sum(delta.bytes, delta.crc))
 
     def _write(self, bucket: int, rows: pa.Table, until: int) -> Delta:
-        name = self._store.new_state_name()
-        return self._cache.write(
-            self._name(bucket), self.form, self.version, rows, name, until, self._store.is_durable
-        )
+        name, is_summed = self._name(bucket), self._store.is_durable
+
+        def write(path: str) -> Delta:
+            return self._cache.write(name, self.form, self.version, rows, path, until, is_summed)
+
+        return self._store.placed(self._store.new_state_name(), write)
 
     def without(self, is_gone: Callable[[int, pa.Table], Bools], until: int) -> StateVersion:
         """The version at a time without some of each bucket's rows; the present one if there are
@@ -134,12 +136,16 @@ class BucketedState:
             gone = is_gone(bucket, rows)
             if gone.any():
                 kept = self.form.merged([rows.filter(pa.array(~gone))], True, until)
-                path, name = self._store.new_state_name(), self._name(bucket)
-                base = self._cache.write_base(
-                    name, self.form, self.version, kept, path, self._store.is_durable
-                )
-                written[bucket] = base
+                written[bucket] = self._write_base(bucket, kept)
         return self.following(written, until) if written else self.version
+
+    def _write_base(self, bucket: int, rows: pa.Table) -> Delta:
+        name = self._name(bucket)
+
+        def write(path: str) -> Delta:
+            return self._cache.write_base(name, self.form, self.version, rows, path)
+
+        return self._store.placed(self._store.new_state_name(), write)
 
     def at(self, bucket: int) -> Any:
         """One bucket's state, in the form the operator works with."""

@@ -6,24 +6,31 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from millpond.storage.faults import naming, writing
 from millpond.storage.sums import Sum, summed
 
 
 def write_delta(path: Path, rows: pa.Table) -> int:
     """Writes the rows to a file of their own; its size in bytes."""
+    with writing(path):
+        _write(path, rows)
+        return path.stat().st_size
+
+
+def _write(path: Path, rows: pa.Table) -> None:
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows.combine_chunks())
-    return path.stat().st_size
 
 
 def write_summed_delta(path: Path, rows: pa.Table) -> Sum:
     """The same, summed up on the way."""
-    with summed(path) as (file, counted), pa.ipc.new_file(file, rows.schema) as writer:
-        writer.write_table(rows.combine_chunks())
-    return counted.sum
+    with writing(path), summed(path) as (file, counted):
+        with pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows.combine_chunks())
+        return counted.sum
 
 
 def read_delta(path: Path) -> pa.Table:
     """The rows of a file, in memory: the file may go while they are used."""
-    with pa.OSFile(str(path), "rb") as file:
+    with naming(path), pa.OSFile(str(path), "rb") as file:
         return pa.ipc.open_file(file).read_all()

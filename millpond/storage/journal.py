@@ -6,13 +6,17 @@ memory has no log: its notes go nowhere, and files are deleted at once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from millpond.errors import DamageError
+from millpond.errors import DamageError, StoreError
+from millpond.storage.faults import naming
 from millpond.storage.log import CommitLog, LogEnd, Record
 from millpond.storage.mark import LOG, way_out
+from millpond.storage.pages import Page
 from millpond.storage.store import END, Store
 
 LOG_BYTES = 4 * 2**20
@@ -20,6 +24,8 @@ LOG_BYTES = 4 * 2**20
 
 GROWTH = 4
 """Nor is one before it is so many times as long as when it began."""
+
+logger = logging.getLogger("millpond")
 
 
 class Journal:
@@ -36,7 +42,8 @@ class Journal:
         """Whether the notes of an earlier run are being acted on: they are not taken again."""
         if store.is_durable:
             try:
-                self._open()
+                with naming(store.directory):
+                    self._open()
             except BaseException:
                 store.close()
                 raise
@@ -71,8 +78,10 @@ class Journal:
         self._log, self._end = log, LogEnd(self._store.path(END))
 
     def _has_grown(self) -> None:
+        """Says where the log ends now; if that cannot be said it is found when the log is read."""
         if self._log is not None and self._end is not None:
-            self._end.write(self._log.last_number)
+            with suppress(OSError):
+                self._end.write(self._log.last_number)
 
     @property
     def is_durable(self) -> bool:
@@ -80,7 +89,10 @@ class Journal:
         return self._log is not None
 
     def note(self, kind: str, **facts: Any) -> Record:
-        """Adds a note; it counts from the next ``flush`` on, and may be completed until then."""
+        """Adds a note; it counts from the next ``flush`` on, and may be completed until then.
+
+        A page in it is written by then: whoever takes the note need not fear for the disk.
+        """
         record: Record = {"kind": kind, **facts}
         if self._log is not None and not self.is_replaying:
             self._notes.append(record)
@@ -95,14 +107,31 @@ class Journal:
         """Drops the notes taken since there were so many: what they speak of did not happen."""
         del self._notes[length:]
 
-    def abandon(self) -> None:
-        """Writes nothing any more: the store is to stay as it was found."""
-        self.is_replaying = True
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """The notes taken inside are in the log at the end; else they are taken back.
+
+        So what they say can be decided inside, and is done behind it.
+        """
+        before = self.length
+        try:
+            yield
+            self.flush()
+        except BaseException:
+            self.take_back(before)
+            raise
 
     def flush(self) -> None:
-        """Writes the notes taken since, as one; then deletes what they have made garbage."""
+        """Writes the notes taken since, as one; then deletes what they have made garbage.
+
+        If that fails they wait for the next time, in order: the log is behind, never wrong.
+        """
         if self._log is None or self.is_replaying:
             return
+        for note in self._notes:
+            page = note.get("page")
+            if isinstance(page, Page):
+                note["page"] = page.reference()
         news = self._store.news()
         records = news.records + self._notes
         if records:
@@ -110,6 +139,24 @@ class Journal:
             self._notes = []
             self._has_grown()
         self._store.noted(news)
+
+    def settle(self) -> None:
+        """Writes the notes taken since if that can be done now; nobody depends on it."""
+        try:
+            self.flush()
+        except StoreError as error:
+            logger.warning("what was noted waits: %s", error)
+
+    def flush_what_is_done(self, what: str) -> None:
+        """Writes notes of something that is done and cannot be undone."""
+        try:
+            self.flush()
+        except StoreError as error:
+            raise StoreError(
+                f"{error}. {what} is done all the same, and in the store as soon as anything can "
+                "be written there; if the engine ends before, it has not happened",
+                error.errno,
+            ) from error
 
     @property
     def is_long(self) -> bool:
@@ -127,16 +174,26 @@ class Journal:
             self._store.noted(news)
         self._most_bytes = max(LOG_BYTES, GROWTH * self._log.bytes)
 
+    def goes_on(self) -> None:
+        """The log could not begin anew: it is some time until that is tried again."""
+        if self._log is not None:
+            self._most_bytes = self._log.bytes + LOG_BYTES
+
     def records(self) -> Iterator[Record]:
         """What earlier runs have noted."""
         records, self._records = self._records, []
         yield from records
 
+    def abandon(self) -> None:
+        """Writes nothing more: the store is to stay as it was found."""
+        self._notes, self.is_replaying = [], False
+        log, self._log = self._log, None
+        end, self._end = self._end, None
+        for file in (log, end):
+            if file is not None:
+                file.close()
+
     def close(self) -> None:
         """Writes what is left."""
-        if self._log is not None:
-            self.flush()
-            self._log.close()
-            self._log = None
-            if self._end is not None:
-                self._end.close()
+        self.settle()
+        self.abandon()

@@ -9,6 +9,8 @@ committed; whatever else is not as it was written is refused.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import struct
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from millpond.errors import DamageError, StateError
+from millpond.storage.faults import naming
 from millpond.storage.mark import way_out
 
 FORMAT = 4
@@ -72,10 +75,23 @@ class CommitLog:
         self._identity = identity
         self._number = number
         """Of the next record."""
+        self._torn_at: int | None = None
+        """Where half a record begins that could not be cut off yet."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if begins else 0)
-        self._file = os.open(path, flags, 0o644)
+        with naming(path):
+            self._file = os.open(path, flags, 0o644)
         if os.fstat(self._file).st_size == 0:
-            self.append([{"kind": "format", "version": FORMAT, "store": identity}])
+            self._begin()
+
+    def _begin(self) -> None:
+        """Says the version of the format; a file that cannot even say that is none."""
+        try:
+            self.append([{"kind": "format", "version": FORMAT, "store": self._identity}])
+        except BaseException:
+            self.close()
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            raise
 
     def read(self, end: int | None = None) -> Iterator[Record]:
         """Every record, oldest first; what was cut short at the end is cut off.
@@ -101,28 +117,51 @@ class CommitLog:
         payload = json.dumps({"records": records}, separators=(",", ":")).encode()
         checksum = _checksum(len(payload), self._number, payload)
         whole = _HEAD.pack(_MAGIC, len(payload), checksum, self._number) + payload
-        start = os.fstat(self._file).st_size
-        try:
-            written = os.write(self._file, whole)
-            while written < len(whole):
-                written += os.write(self._file, whole[written:])
-        except OSError:
-            os.ftruncate(self._file, start)
-            raise
+        with naming(self.path):
+            self._cut_torn()
+            self._refuse_gone()
+            start = os.fstat(self._file).st_size
+            try:
+                written = os.write(self._file, whole)
+                while written < len(whole):
+                    written += os.write(self._file, whole[written:])
+            except OSError:
+                self._torn_at = start
+                with contextlib.suppress(OSError):
+                    self._cut_torn()
+                raise
         self._number += 1
+
+    def _refuse_gone(self) -> None:
+        """What is written to a file that somebody has removed would be nowhere."""
+        if os.fstat(self._file).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    def _cut_torn(self) -> None:
+        """Cuts off what was written by half: nothing may ever stand behind it."""
+        if self._torn_at is not None:
+            os.ftruncate(self._file, self._torn_at)
+            self._torn_at = None
 
     def rewrite(self, records: list[Record]) -> None:
         """Begins anew with records that say all the file said; at once or not at all.
 
         Numbers go on, so that no record of before can pass for one of these.
         """
-        path = self.path.with_suffix(".new")
-        new = CommitLog(path, begins=True, identity=self._identity, number=self._number)
-        for first in range(0, len(records), GROUP):
-            new.append(records[first : first + GROUP])
-        new.path.replace(self.path)
+        beside = self.path.with_suffix(".new")
+        new = CommitLog(beside, begins=True, identity=self._identity, number=self._number)
+        try:
+            for first in range(0, len(records), GROUP):
+                new.append(records[first : first + GROUP])
+            with naming(self.path):
+                beside.replace(self.path)
+        except BaseException:
+            new.close()
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
         self._file, old = new._file, self._file
-        self._number = new._number
+        self._number, self._torn_at = new._number, None
         os.close(old)
 
     @property

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.errors import StoreError
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
@@ -116,9 +117,7 @@ class Page:
         """The Parquet files within the store, written now if they were not yet."""
         with self._writing:
             if not self._names:
-                name = self._store.new_name("pages", ".parquet")
-                self._store.write(self.table, name)
-                self._names = (name,)
+                self._names = (self._store.write_page(self.table),)
                 if self.rows > KEEP_IN_MEMORY_ROWS:
                     self._table = None
             return self._names
@@ -154,7 +153,7 @@ class Page:
                 name = self._store.new_spilled_name()
                 try:
                     self._store.write(self.table, name)
-                except OSError:
+                except StoreError:
                     if self.is_free:
                         return
                     raise
@@ -267,9 +266,12 @@ class Page:
     # -- references ------------------------------------------------------------------------
 
     def reference(self) -> dict[str, Any]:
-        """What the log says of the page; its files are there from then on."""
+        """What the log says of the page; its files are there from then on.
+
+        Of one that was given up before anybody heard of it there are none.
+        """
         return {
-            "names": list(self.names),
+            "names": [] if self.is_free else list(self.names),
             "rows": self.rows,
             "bytes": self.bytes,
             "first": self.first,

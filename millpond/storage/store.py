@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import fcntl
 import itertools
 import os
@@ -18,16 +19,17 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millpond.errors import DamageError, StateError
+from millpond.errors import DamageError, StateError, StoreError
+from millpond.storage.faults import FULL, naming, store_fault, writing
 from millpond.storage.mark import Mark, way_out
 from millpond.storage.sums import Sum, difference, length_difference, summed
 
@@ -48,6 +50,9 @@ SPILLED = "spilled"
 
 MEMORY = "memory"
 
+LEAST_FREE_BYTES = 64 * 2**20
+"""With less room than this in memory, what is new is written to disk."""
+
 END = "commits.end"
 """The file that says where the log ends."""
 
@@ -61,6 +66,8 @@ VERIFYING_THREADS = 4
 
 MOST_NAMED = 5
 """So many damaged files are named in one error."""
+
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,8 @@ class Store:
         """How much of what was read back from files is remembered."""
         self.states_to_disk = False
         """Whether there is no room in memory for what operators keep by key."""
+        self._is_over = False
+        """Whether memory turned out to be full."""
         self._disk: Path | None = None
         self._numbers = itertools.count()
         self._guard = threading.Lock()
@@ -129,31 +138,53 @@ class Store:
 
     def _marked(self) -> Mark:
         try:
-            return Mark.found_or_made(self.directory)
+            with naming(self.directory):
+                return Mark.found_or_made(self.directory)
         except BaseException:
             self._unlock()
             raise
 
     def prepare(self) -> None:
         """Makes the folders, once it is sure that this is a store."""
-        for name in FOLDERS:
-            (self.directory / name).mkdir(exist_ok=True)
+        try:
+            for name in FOLDERS:
+                with naming(self.directory / name):
+                    (self.directory / name).mkdir(exist_ok=True)
+        except BaseException:
+            self.close()
+            raise
         if self.is_durable:
             self._empty_slots()
 
     # -- names nobody else uses ------------------------------------------------------------
 
     def new_name(self, folder: str, suffix: str = "") -> str:
-        """A name within the store that no file had before.
+        """A name within the store that no file had before; on disk where memory is full.
 
         In a store that stays it carries the store's own number: nobody else makes such names.
         """
+        if not self.is_durable and folder != SPILLED and self._is_full():
+            return self._new_name_on_disk(suffix)
         own = f"{self.mark.identity}-" if self.is_durable else ""
         return f"{folder}/{own}{self.run}-{next(self._numbers)}{suffix}"
 
     def is_own(self, name: str) -> bool:
         """Whether a file has a name that only this store gives."""
         return is_own(self.mark.identity, name)
+
+    def moves_on(self, trouble: StoreError) -> StoreError | None:
+        """What to say of a file that could not be written; nothing if it is memory that is full:
+        from now on files are written to disk."""
+        if self.is_durable or trouble.errno not in FULL or self._is_over:
+            return trouble
+        self._is_over = True
+        return None
+
+    def _is_full(self) -> bool:
+        if self._is_over:
+            return True
+        room = os.statvfs(self.directory)
+        return room.f_bavail * room.f_frsize < LEAST_FREE_BYTES
 
     def new_state_name(self) -> str:
         """A name for what an operator keeps, on disk if memory has no room for it."""
@@ -172,15 +203,18 @@ class Store:
             if self._disk is None:
                 parent = Path(tempfile.gettempdir())
                 _remove_abandoned(parent)
-                self._disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-                self._disk_lock = locked(self._disk)
-                (self.directory / SPILLED).symlink_to(self._disk)
+                with naming(parent):
+                    disk = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+                    self._disk_lock = locked(disk)
+                    (self.directory / SPILLED).symlink_to(disk)
+                self._disk = disk
         return self.new_name(SPILLED, suffix)
 
     def new_slot(self) -> Path:
         """An empty directory for links to pages."""
         directory = self.directory / self.new_name("slots")
-        directory.mkdir()
+        with naming(directory):
+            directory.mkdir()
         return directory
 
     def path(self, name: str) -> Path:
@@ -190,11 +224,31 @@ class Store:
     # -- tables ----------------------------------------------------------------------------
 
     def write(self, table: pa.Table, name: str) -> None:
-        """Writes a Parquet file as Spark reads it fastest."""
-        if self.is_durable and not name.startswith("slots/"):
-            self.note_file(name, write_summed_parquet(table, self.directory / name))
-        else:
-            write_parquet(table, self.directory / name)
+        """Writes a Parquet file as Spark reads it fastest; whole, or it is not there."""
+        path = self.directory / name
+        with writing(path):
+            if self.is_durable and not name.startswith("slots/"):
+                self.note_file(name, write_summed_parquet(table, path))
+            else:
+                write_parquet(table, path)
+
+    def placed(self, name: str, write: Callable[[str], Written]) -> Written:
+        """Writes under a name; on disk under another one, if memory turns out to be full."""
+        try:
+            return write(name)
+        except StoreError as error:
+            if self.is_durable or error.errno not in FULL or name.startswith(SPILLED):
+                raise
+        return write(self._new_name_on_disk(Path(name).suffix))
+
+    def write_page(self, table: pa.Table) -> str:
+        """Writes a page; the name of its file."""
+
+        def write(name: str) -> str:
+            self.write(table, name)
+            return name
+
+        return self.placed(self.new_name("pages", ".parquet"), write)
 
     def read(self, names: tuple[str, ...]) -> pa.Table:
         """The rows of some Parquet files; the latest that were read are remembered."""
@@ -203,9 +257,7 @@ class Store:
                 self._tables.move_to_end(names)
                 return self._tables[names]
         self.verify(names)
-        table = pa.concat_tables(
-            [pq.read_table(self.directory / name, memory_map=False) for name in names]
-        )
+        table = pa.concat_tables([self._read(name) for name in names])
         with self._guard:
             if names not in self._tables:
                 self._tables[names] = table
@@ -213,6 +265,10 @@ class Store:
             while self._tables_bytes > self.cached_bytes and self._tables:
                 self._tables_bytes -= self._tables.popitem(last=False)[1].nbytes
         return table
+
+    def _read(self, name: str) -> pa.Table:
+        with naming(self.directory / name):
+            return pq.read_table(self.directory / name, memory_map=False)
 
     def remove(self, names: tuple[str, ...]) -> None:
         """Gives files up; a step under way reads them through links of its own."""
@@ -225,15 +281,19 @@ class Store:
 
     def sweep(self, count: int | None = None) -> None:
         """Deletes the first so many files that were given up, all if it is not said: the log no
-        longer names them."""
+        longer names them.
+
+        One that cannot be deleted now is left for the next time: what has happened has happened.
+        """
         with self._guard:
             doomed, self._doomed = self._doomed[:count], self._doomed[len(self._doomed[:count]) :]
             for name in doomed:
                 for known in (self._sums, self._unnoted):
                     known.pop(name, None)
                 self._unread.discard(name)
-        for name in doomed:
-            (self.directory / name).unlink(missing_ok=True)
+        left = [name for name in doomed if not _unlinked(self.directory / name)]
+        with self._guard:
+            self._doomed += left
 
     # -- what the log knows of files -------------------------------------------------------
 
@@ -340,7 +400,7 @@ class Store:
         for folder in ("pages", "state"):
             for file in self._own_files(folder):
                 if f"{folder}/{file.name}" not in named | self._sums.keys():
-                    file.unlink(missing_ok=True)
+                    _unlinked(file)  # what stays costs room, and nothing else
 
     def _own_files(self, folder: str) -> list[Path]:
         files = (self.directory / folder).iterdir()
@@ -413,11 +473,22 @@ def write_parquet(table: pa.Table, path: Path | str | pa.NativeFile) -> None:
     )
 
 
+def _unlinked(file: Path) -> bool:
+    """Deletes a file; whether it is gone."""
+    try:
+        file.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
 def _made(directory: Path) -> Path:
     directory = directory.expanduser().absolute()
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTDIR):
+            raise store_fault(directory, error) from None
         raise StateError(f"store {directory}: {error.strerror}; name a directory") from None
     return directory
 
@@ -427,7 +498,8 @@ def locked(directory: Path) -> int | None:
 
     The system gives such a lock up with the process that held it, however that ended.
     """
-    descriptor = os.open(directory, os.O_RDONLY)
+    with naming(directory):
+        descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

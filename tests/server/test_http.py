@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from millpond.errors import StoreError
 from millpond.server.limits import Limits
 from tests.server.serving import SCRIPT, Running, running
 
@@ -110,6 +111,33 @@ def test_a_key_makes_a_repeated_request_count_once(server: Running) -> None:
     assert (first.json()["repeated"], again.json()["repeated"]) == (False, True)
     assert other.status_code == 409
     assert server.service.engine.inputs.streams["s"].arrived == 1
+
+
+def test_a_body_that_is_refused_does_not_use_its_key(server: Running) -> None:
+    headers = {"idempotency-key": "k2"}
+    path = "/api/streams/S/tuples"
+    refused = server.http.post(path, content='{"t":1,"a":"x"}', headers=headers)
+    corrected = server.http.post(path, content='{"t":1,"a":5}', headers=headers)
+    again = server.http.post(path, content='{"t":1,"a":5}', headers=headers)
+    other = server.http.post(path, content='{"t":1,"a":6}', headers=headers)
+    assert refused.status_code == 400
+    assert (corrected.json()["repeated"], again.json()["repeated"]) == (False, True)
+    assert other.status_code == 409
+    assert server.service.engine.inputs.streams["s"].arrived == 1
+
+
+def test_a_store_that_fails_is_no_fault_of_the_request(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("store: /there: No space left on device; free some", 28)
+
+    monkeypatch.setattr(server.service.engine.inputs, "push", full)
+    monkeypatch.setattr(server.service.engine.statements, "_create", full)
+    pushed = server.http.post("/api/streams/S/tuples", content='{"t":1,"a":5}')
+    created = server.http.post("/api/streams", json={"text": "CREATE STREAM N (a INT)"})
+    assert (pushed.status_code, created.status_code) == (503, 503)
+    assert "/there: No space left" in created.json()["error"]
 
 
 def test_results_in_all_formats_say_the_same(server: Running) -> None:

@@ -50,4 +50,5 @@ FAULTS: dict[int | str, dict[str, Any]] = {
     413: {"model": Fault, "description": "too large"},
     415: {"model": Fault, "description": "another form of data is expected"},
     429: {"model": Fault, "description": "too much at once"},
+    503: {"model": Fault, "description": "the store cannot be written now"},
 }

@@ -80,9 +80,9 @@ def _push(service: Service, name: str, body: bytes, kind: str, key: str | None) 
     if key is None:
         service.engine.push(name, rows)
         return Pushed(rows=count)
-    whole = service.keys.key(name, key, body)
-    is_new = service.engine.inputs.is_new(whole)
-    service.engine.push(name, rows, key=whole)
+    with service.keys.used(name, key, body) as whole:
+        is_new = service.engine.inputs.is_new(name, whole)
+        service.engine.push(name, rows, key=whole)
     return Pushed(rows=count, repeated=not is_new)
 
 
