@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -26,6 +27,12 @@ def spark(_spark_session: SparkSession) -> Iterator[SparkSession]:
     """The shared session; what a test cached is gone after it."""
     yield _spark_session
     _spark_session.catalog.clearCache()
+
+
+def pytest_configure() -> None:
+    """Has Ctrl-C heard, also by what tests start: a shell has its background jobs ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 
 from millpond import Engine
 from millpond.checkpoint import checkpoint
 from millpond.recovery import file_names
+from tests.patience import PATIENCE_SECONDS
 
 CALLS = ("execute", "push", "push_changes", "advance", "run_until_idle")
 
@@ -16,7 +18,7 @@ def die(engine: Engine) -> None:
     engine.is_closed = True
     if engine.has_runtime:
         engine.runtime.cancel()
-        engine.runtime._processors.close()
+        engine.runtime._processors.close(time.monotonic() + PATIENCE_SECONDS)
     log, engine.journal._log = engine.journal._log, None
     if log is not None:
         os.close(log._file)
