@@ -20,16 +20,19 @@ from millpond.scheduling.charts.steepest_paths import ChainSlopes, chain_slopes
 from millpond.scheduling.charts.swiftest_paths import SwiftestPaths, priority_of
 from millpond.scheduling.charts.ways import Ways
 from millpond.scheduling.ladder import WeighedDescents, _weighed, outputs_owed, weighed_priorities
-from millpond.scheduling.registry import make
+from millpond.scheduling.registry import make, names
 from millpond.scheduling.strategies.path_capacity import PathCapacity, path_unit
 from millpond.scheduling.strategies.periodically_oldest import OldestPath
 from millpond.scheduling.strategies.segment import Segment
 from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
+from millpond.scheduling.strategy_text import parse_strategy
 from millpond.scheduling.threads.rival_placements import place_queues_by_segments
 from millpond.snapshot import (
     InputSnapshot,
+    Observation,
     OperatorPath,
     OperatorSnapshot,
+    OperatorState,
     PlanSnapshot,
     QueryShare,
 )
@@ -103,7 +106,7 @@ def _same(found: Mapping[int, float], wanted: Mapping[int, float]) -> bool:
     return True
 
 
-@examples(200)
+@examples(120)
 @given(PLANS)
 def test_the_number_of_paths_and_the_first_ones_are_those_of_the_list(plan: PlanSnapshot) -> None:
     ways, paths = Ways(plan), every_path(plan)
@@ -115,14 +118,14 @@ def test_the_number_of_paths_and_the_first_ones_are_those_of_the_list(plan: Plan
     assert set(ways.first_paths()) == {ways.first_path(each) for each in plan.by_id}
 
 
-@examples(300)
+@examples(150)
 @given(PLANS)
 def test_the_slope_of_a_chain_is_the_steepest_of_all_paths(plan: PlanSnapshot) -> None:
     wanted = _largest(plan, lambda path: chain_slopes(plan, path))
     assert _same(ChainSlopes(Ways(plan)).found(), wanted)
 
 
-@examples(200)
+@examples(120)
 @given(PLANS, st.sampled_from([0.0, 0.4, 0.8, 1.0]))
 def test_the_descents_of_auto_are_the_steepest_of_all_paths(
     plan: PlanSnapshot, share: float
@@ -138,7 +141,7 @@ def test_the_descents_of_auto_are_the_steepest_of_all_paths(
     assert _same(weighed_priorities(plan, share), _largest(plan, descents))
 
 
-@examples(300)
+@examples(150)
 @given(PLANS)
 def test_borders_between_chains_are_those_of_any_path(plan: PlanSnapshot) -> None:
     wanted = set().union(*(path_borders(plan, path) for path in every_path(plan)))
@@ -156,7 +159,7 @@ def _same_places(strategy: ByUnit, plan: PlanSnapshot, units: Sequence[Unit]) ->
     return True
 
 
-@examples(300)
+@examples(150)
 @given(PLANS)
 def test_the_best_path_through_an_operator_is_the_first_of_the_list(plan: PlanSnapshot) -> None:
     units = [path_unit(plan, path, priority_of(plan, path)) for path in every_path(plan)]
@@ -181,7 +184,7 @@ def _cut(strategy: Segment, plan: PlanSnapshot, path: OperatorPath) -> list[tupl
     return [path.operators[a:b] for a, b in zip(starts, ends, strict=True)]
 
 
-@examples(200)
+@examples(120)
 @given(PLANS, st.sampled_from(["segment", "simplified-segment"]))
 def test_segments_are_those_of_all_paths(plan: PlanSnapshot, name: str) -> None:
     strategy = make(name)
@@ -194,7 +197,7 @@ def test_segments_are_those_of_all_paths(plan: PlanSnapshot, name: str) -> None:
     assert all(not set(each) < set(largest) for each in listed.runs)
 
 
-@examples(200)
+@examples(120)
 @given(PLANS, st.sampled_from([0.3, 0.75, 1.0]))
 def test_queues_between_segments_stand_where_a_path_has_its_first_drop(
     plan: PlanSnapshot, gamma: float
@@ -249,3 +252,37 @@ def test_segments_of_many_diamonds_are_cut_where_paths_part_and_meet(rising: boo
     runs = strategy.segments.runs
     assert len(runs) <= segment_runs.MOST_SEGMENTS
     assert {operator for run in runs for operator in run} == set(range(121))
+
+
+class Counted(dict[int, OperatorSnapshot]):
+    """Operators by their id, which may be looked at so many times."""
+
+    left = 1_000_000
+
+    def __getitem__(self, identity: int) -> OperatorSnapshot:
+        self.left -= 1
+        assert self.left > 0, "the work does not follow from the number of operators"
+        return super().__getitem__(identity)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *names(),
+        "gts(strategy = chain)",
+        "hmts(placement = chains)",
+        "hmts(placement = segments)",
+        "component-based(objective = memory)",
+        "maximum-slope-segment(objective = memory)",
+        "dynamic-priority(inner = segment)",
+    ],
+)
+def test_every_strategy_decides_at_once_on_many_diamonds(text: str, rising: bool) -> None:
+    plan = diamonds(40, rising)
+    plan.__dict__["by_id"] = Counted(plan.by_id)
+    name, settings = parse_strategy(text)
+    strategy = make(name, **settings)
+    strategy.plan_changed(plan)
+    strategy.observe(Observation(0.0, [OperatorState(0, 1.0, 1.0, 0.0, ready=True)], 1.0))
+    assert strategy.decide() is not None
