@@ -338,8 +338,10 @@ DOCUMENTS = (
     b'<plan><query name="big#left_out"><cql>SELECT a FROM S</cql></query></plan>',
     b'<plan><stream name="S@1"><cql>CREATE STREAM "S@1" (a INT)</cql></stream></plan>',
     b'<plan><query name="x"><cql>SELECT a FROM S; DROP QUERY big</cql></query></plan>',
-    b'<plan><query name="x"><select condition="a > 1; DROP QUERY big"><stream name="S"/>'
-    b"</select></query></plan>",
+    (
+        b'<plan><query name="x"><select condition="a > 1; DROP QUERY big"><stream name="S"/>'
+        b"</select></query></plan>"
+    ),
     b'<plan><set name="store" value="/tmp/x"/></plan>',
     b'<plan><set name="strategy" value="&#9;"/></plan>',
     b'<plan><query name="x" weight="1e999"><cql>SELECT a FROM S</cql></query></plan>',
