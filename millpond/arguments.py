@@ -15,7 +15,7 @@ def as_text(value: Any, what: str) -> str:
     'S'
     """
     if not isinstance(value, str):
-        raise StateError(f"{what} is text, not {_short(value)}")
+        raise StateError(f"{what} is text, not {shown_value(value)}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -30,18 +30,20 @@ def as_ticks(value: Any, what: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, Integral) or isinstance(value, bool) or abs(int(value)) >= 2**63:
-        raise StateError(f"{what} is a number of ticks of 64 bits, or None, not {_short(value)}")
+        raise StateError(
+            f"{what} is a number of ticks of 64 bits, or None, not {shown_value(value)}"
+        )
     return int(value)
 
 
 def as_session(value: Any) -> Any:
     """The value, if it is a Spark session, or None; PySpark is not loaded for this."""
     if value is not None and not hasattr(value, "sparkContext"):
-        raise StateError(f"spark is a SparkSession or None, not {_short(value)}")
+        raise StateError(f"spark is a SparkSession or None, not {shown_value(value)}")
     return value
 
 
-def _short(value: Any) -> str:
+def shown_value(value: Any) -> str:
     """The value as messages show it, whatever its own class makes of that."""
     try:
         text = repr(value)

@@ -530,7 +530,7 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
-        if stage not in ("logical", "physical", "analyze"):
+        if as_text(stage, "a stage") not in ("logical", "physical", "analyze"):
             raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
         with self.lock:
             return Plan(entry.name, stage, plan_text(self, entry, stage))

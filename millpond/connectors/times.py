@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millpond.arguments import shown_value
 from millpond.connectors.arrow import Place, in_words, to_ticks
 from millpond.connectors.rows import to_arrow
 from millpond.connectors.sources import Declaration
@@ -45,14 +46,16 @@ def as_ticks(time: Any, tick_microseconds: int, place: str) -> int:
     """A time that a program hands over: a number of ticks, or a moment in any form."""
     if isinstance(time, int | np.integer) and not isinstance(time, bool):
         if not EARLIEST <= time <= LATEST:
-            raise InputError(f"{place}: {out_of_range(str(time))}")
+            raise InputError(f"{place}: {out_of_range(shown_value(time))}")
         return int(time)
     try:
         column = to_arrow([(time,)], Schema((Field("time", Type.TIMESTAMP),)), place).column(0)
     except InputError:
         column = None
     if column is None or column.null_count:
-        raise InputError(f"{place}: {time!r} is not a time: give a number of ticks or a datetime")
+        raise InputError(
+            f"{place}: {shown_value(time)} is not a time: give a number of ticks or a datetime"
+        )
     return int(times_of(column, "time", tick_microseconds, lambda _: place)[0])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from millpond.arguments import shown_value
 from millpond.errors import StateError
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Attribute:
 
     def _refusal(self, value: Any) -> StateError:
         wanted = self.limits or f"of type {self.type}"
-        return StateError(f"{self.name}: {value!r} will not do; it must be {wanted}")
+        return StateError(f"{self.name}: {shown_value(value)} will not do; it must be {wanted}")
 
 
 def statistic(name: str, type_: str, meaning: str, read: Read, unit: str = "") -> Attribute:

@@ -10,8 +10,11 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
+
+from h11 import LocalProtocolError
 
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
@@ -103,7 +106,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 kept = [h for h in message.get("headers", []) if h[0].lower() != b"server"]
                 message["headers"] = [*kept, *HEADERS]
-            await send(message)
+            with suppress(LocalProtocolError):  # the request was no HTTP, and is over already
+                await send(message)
 
         try:
             limit = self._check(scope)

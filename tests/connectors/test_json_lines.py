@@ -4,7 +4,10 @@ from pathlib import Path
 import pytest
 
 from millpond.connectors import files
+from millpond.connectors.json_lines import _Object
+from millpond.connectors.rows import rows_to_arrow
 from millpond.errors import InputError
+from millpond.schema import Field, Schema, Type
 from tests.connectors.declarations import opened, rows
 
 ALL = "b BOOLEAN, i INT, d DOUBLE, s STRING, day DATE, ts TIMESTAMP"
@@ -119,3 +122,18 @@ def test_a_fault_names_file_and_line(
     place, _, rest = str(raised.value).partition(", line 5")
     assert place == file
     assert message in rest
+
+
+def test_the_place_of_a_fault_is_looked_for_once() -> None:
+    """Looking for it goes through the lines before, so once for each row would be quadratic."""
+    asked: list[int] = []
+
+    def place(row: int) -> str:
+        asked.append(row)
+        return f"row {row}"
+
+    schema = Schema((Field("a", Type.INT),))
+    objects = [_Object([("A", 1)]) for _ in range(100)] + [_Object([("A", "x")])]
+    with pytest.raises(InputError, match="row 100, column a"):
+        rows_to_arrow(objects, schema, place, lenient=True)
+    assert asked == [100]

@@ -151,6 +151,7 @@ HEADERS = {
     "no name": ({"host": ""}, 421),
     "another origin": ({"origin": "http://evil.example"}, 403),
     "null origin": ({"origin": "null"}, 403),
+    "half an origin": ({"origin": "http://[::1"}, 403),
     "other port": ({"origin": "http://127.0.0.1:1"}, 403),
     "cross site": ({"sec-fetch-site": "cross-site"}, 403),
     "compressed": ({"content-encoding": "gzip"}, 415),
@@ -239,6 +240,23 @@ def test_bodies_beyond_the_limits_are_refused(server: Running) -> None:
     answer = http.post("/api/execute", content='{"text":' + "[" * 10_000, headers=headers)
     assert answer.status_code in (400, 422)
     assert is_untouched(server)
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT a FROM S; DROP QUERY big", "SELECT a FROM S;; SHOW ALL", ";", "", "-- none"]
+)
+def test_a_query_is_one_statement(server: Running, text: str) -> None:
+    answer = server.http.post("/api/queries", json={"name": "more", "text": text})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "text is one SELECT, and nothing behind it"
+    assert is_untouched(server)
+
+
+def test_a_query_may_end_with_a_semicolon_and_a_comment(server: Running) -> None:
+    text = "SELECT a FROM S; -- as in a script;"
+    made = server.http.post("/api/queries", json={"name": "more", "text": text})
+    assert made.status_code == 201, made.text
+    server.http.delete("/api/queries/more")
 
 
 def test_no_more_queries_than_there_may_be(server: Running) -> None:

@@ -1,0 +1,23 @@
+"""A server in a process of its own meets attacks of every kind, and is well afterwards.
+
+`make fuzz` makes all of them; here every third one is made.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import attacks
+
+pytestmark = pytest.mark.slow
+
+STRIDE = 3
+
+
+def test_no_attack_breaks_a_server() -> None:
+    with attacks.target() as attacked:
+        made = attacks.attacks_on(attacked)[::STRIDE]
+        assert len(made) >= 500
+        found = {attack.name: attacks.broken(attacked, attack) for attack in made}
+        assert {name: fault for name, fault in found.items() if fault} == {}
+        assert attacks.wrong_afterwards(attacked) == []
