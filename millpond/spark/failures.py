@@ -75,5 +75,7 @@ def plain_words(error: PySparkException | Py4JError) -> str | None:
     said = re.findall(r"^millpond\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
     if said:  # by a worker
         return str(said[-1])
+    if "Python worker exited unexpectedly" in str(error):
+        return "a function of the user has ended the Python worker of Spark's that it ran in"
     lines = str(error).strip().splitlines()
     return _BESIDE.sub("", lines[0]) if lines else type(error).__name__

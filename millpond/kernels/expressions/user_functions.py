@@ -66,9 +66,13 @@ def answers(function: UserFunction, columns: Sequence[pa.Array]) -> Answers:
     rows = len(columns[0])
     if rows == 0:
         return Answers(pa.array([], ARROW_TYPES[function.result]), {})
+    if function.processes.are_wanted:
+        return _answers_apart(function, columns)
     called = _loaded(function)
     try:
         values = called(*columns)
+    except SystemExit as end:  # no row's fault, and nobody else's end
+        raise InputError(f"function {function.name} has called sys.exit({end.code!r})") from None
     except Exception as error:  # noqa: BLE001 (whatever a function of the user may raise)
         if rows == 1:
             return Answers(pa.nulls(1, ARROW_TYPES[function.result]), {0: _words(function, error)})
@@ -79,6 +83,45 @@ def answers(function: UserFunction, columns: Sequence[pa.Array]) -> Answers:
     second = answers(function, [column[middle:] for column in columns])
     raised = first.raised | {row + middle: words for row, words in second.raised.items()}
     return Answers(pa.concat_arrays([first.values, second.values]), raised)
+
+
+# -- apart -----------------------------------------------------------------------------------
+
+
+def _answers_apart(function: UserFunction, columns: Sequence[pa.Array]) -> Answers:
+    """What the function gives in a process of its own."""
+    request = pickle.dumps((function, _packed(columns)))
+    replied = pickle.loads(function.processes.call(function.name, request))  # noqa: S301 (ours)
+    if isinstance(replied, str):
+        raise InputError(replied)
+    packed, raised = replied
+    return Answers(_unpacked(packed)[0], raised)
+
+
+def answered(request: bytes) -> bytes:
+    """What such a process replies: the answers, or the words of what stops the query."""
+    function, packed = pickle.loads(request)  # noqa: S301 (the engine's that has started it)
+    try:
+        values, raised = answers(function, _unpacked(packed))
+    except InputError as error:
+        return pickle.dumps(str(error))
+    return pickle.dumps((_packed([values]), raised))
+
+
+def _packed(columns: Sequence[pa.Array]) -> bytes:
+    batch = pa.record_batch(list(columns), [str(place) for place in range(len(columns))])
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(buffer.getvalue())
+
+
+def _unpacked(packed: bytes) -> list[pa.Array]:
+    with pa.ipc.open_stream(packed) as reader:
+        return list(reader.read_next_batch().columns)
+
+
+# -- in this process -------------------------------------------------------------------------
 
 
 def _loaded(function: UserFunction) -> Callable[..., Any]:
