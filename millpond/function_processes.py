@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from typing import BinaryIO
 
+import pyarrow as pa
+
 from millpond.errors import InputError
+from millpond.function_calls import (
+    Answers,
+    FunctionCode,
+    answers,
+    answers_in,
+    read_message,
+    request_of,
+    write_message,
+)
 
-WORKER = "millpond.kernels.expressions.function_worker"
+WORKER = "millpond.function_calls"
 """The program: it answers requests on its standard input until that ends."""
-
-_LENGTH = struct.Struct("<Q")
 
 
 class FunctionProcesses:
@@ -40,6 +48,12 @@ class FunctionProcesses:
 
     def __reduce__(self) -> tuple[type[FunctionProcesses], tuple[()]]:
         return FunctionProcesses, ()
+
+    def answers(self, function: FunctionCode, columns: list[pa.Array]) -> Answers:
+        """What a function gives, here or apart."""
+        if not self.are_wanted or not len(columns[0]):
+            return answers(function, columns)
+        return answers_in(self.call(function.name, request_of(function, columns)))
 
     def call(self, name: str, request: bytes) -> bytes:
         """Has a process answer a request that calls a function; says how it ended if it did."""
@@ -121,20 +135,3 @@ def _pipe(pipe: BinaryIO | None) -> BinaryIO:
     if pipe is None:
         raise InputError("internal: a process without pipes")
     return pipe
-
-
-def write_message(pipe: BinaryIO, content: bytes) -> None:
-    """Writes bytes with their length before them."""
-    pipe.write(_LENGTH.pack(len(content)))
-    pipe.write(content)
-    pipe.flush()
-
-
-def read_message(pipe: BinaryIO) -> bytes | None:
-    """Reads what ``write_message`` has written; None if whoever writes has ended."""
-    head = pipe.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(head)
-    content = pipe.read(length)
-    return content if len(content) == length else None
