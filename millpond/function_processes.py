@@ -32,6 +32,10 @@ WORKER = "millpond.function_calls"
 """The program: it answers requests on its standard input until that ends."""
 
 
+class FunctionEndedError(InputError):
+    """A function has ended its process; which row made it do so is not known."""
+
+
 class FunctionProcesses:
     """The processes of one engine, as many as there were calls at once.
 
@@ -68,7 +72,8 @@ class FunctionProcesses:
             raise
         if answer is None:
             code = self._end(process, is_killed=False)
-            raise InputError(f"function {name} has ended the process it ran in: {self._how(code)}")
+            how = self._how(code)
+            raise FunctionEndedError(f"function {name} has ended the process it ran in: {how}")
         with self._lock:
             self._busy.discard(process)
             self._idle.append(process)

@@ -184,3 +184,20 @@ def test_processes_of_a_closed_engine_answer_no_more():
     processes.close()
     with pytest.raises(InputError, match="closed"):
         processes.call("f", b"")
+
+
+def test_on_the_executors_one_that_ends_its_worker_stops_its_queries_only(spark):
+    functions = [("exits", exits, ["INT"], "INT"), *FUNCTIONS]
+    everything = {"driver_rows": 0, "place_by": "rows"}
+    with Engine(everything, spark=spark, functions=functions) as engine:
+        engine.execute(
+            STREAM + "CREATE QUERY bad AS SELECT exits(a) AS a FROM S;"
+            "CREATE QUERY good AS SELECT reciprocal(a) AS r FROM S;"
+        )
+        engine.push("S", [(1, 7)])
+        with pytest.raises(MillpondError, match="exits.*has ended the Python worker of Spark's"):
+            engine.finish()
+        assert [row["r"] for row in engine.results("good", "rows")] == [142]
+        [failure] = engine.failures()
+        assert failure.query == "bad"
+        assert engine.runtime.tally.executor_steps > 0

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from millpond.errors import InputError, MillpondError, StateError
+from millpond.function_processes import FunctionEndedError
 from millpond.kernels.expressions import WORDS, Fault
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
@@ -55,6 +56,12 @@ def in_words(error: BaseException | None, where: Callable[[], str]) -> MillpondE
         return failure
 
 
+def has_ended_its_process(error: BaseException) -> bool:
+    """Whether a function of the user has ended the process that it ran in, here or on Spark."""
+    is_there = "Python worker exited unexpectedly" in str(error)
+    return isinstance(error, FunctionEndedError) or is_there
+
+
 def _was_interrupted(error: BaseException) -> bool:
     """Whether it is what Spark says of a job that Ctrl-C has cancelled."""
     before = error.__context__
@@ -75,7 +82,7 @@ def plain_words(error: PySparkException | Py4JError) -> str | None:
     said = re.findall(r"^millpond\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
     if said:  # by a worker
         return str(said[-1])
-    if "Python worker exited unexpectedly" in str(error):
+    if has_ended_its_process(error):
         return "a function of the user has ended the Python worker of Spark's that it ran in"
     lines = str(error).strip().splitlines()
     return _BESIDE.sub("", lines[0]) if lines else type(error).__name__
