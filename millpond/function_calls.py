@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -145,14 +145,14 @@ def _unpacked(packed: bytes) -> list[pa.Array]:
         return list(reader.read_next_batch().columns)
 
 
-def write_message(pipe: BinaryIO, content: bytes) -> None:
+def write_message(pipe: IO[bytes], content: bytes) -> None:
     """Writes bytes with their length before them."""
     pipe.write(_LENGTH.pack(len(content)))
     pipe.write(content)
     pipe.flush()
 
 
-def read_message(pipe: BinaryIO) -> bytes | None:
+def read_message(pipe: IO[bytes]) -> bytes | None:
     """Reads what ``write_message`` has written; None if whoever writes has ended."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -162,7 +162,7 @@ def read_message(pipe: BinaryIO) -> bytes | None:
     return content if len(content) == length else None
 
 
-def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     """Answers requests until there are no more."""
     while (request := read_message(requests)) is not None:
         write_message(replies, reply_to(request))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from typing import BinaryIO
+from typing import IO
 
 import pyarrow as pa
 
@@ -136,7 +136,7 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def _pipe(pipe: BinaryIO | None) -> BinaryIO:
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     if pipe is None:
         raise InputError("internal: a process without pipes")
     return pipe
