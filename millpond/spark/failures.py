@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.function_processes import FunctionEndedError
 from millpond.kernels.expressions import WORDS, Fault
+from millpond.user_function import UserFunction
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
@@ -62,6 +63,18 @@ def has_ended_its_process(error: BaseException) -> bool:
     return isinstance(error, FunctionEndedError) or is_there
 
 
+def named_if_ended(
+    error: BaseException | None, called: Iterable[UserFunction]
+) -> BaseException | None:
+    """The error of a step; one of a worker that has ended names the functions that ran in it."""
+    if error is None or isinstance(error, InputError) or not has_ended_its_process(error):
+        return error
+    names = " or ".join(sorted({each.name for each in called})) or "of the user"
+    return FunctionEndedError(
+        f"function {names} has ended the Python worker of Spark's that it ran in"
+    )
+
+
 def _was_interrupted(error: BaseException) -> bool:
     """Whether it is what Spark says of a job that Ctrl-C has cancelled."""
     before = error.__context__
@@ -82,7 +95,5 @@ def plain_words(error: PySparkException | Py4JError) -> str | None:
     said = re.findall(r"^millpond\.errors\.InputError: (.*)$", str(error), re.MULTILINE)
     if said:  # by a worker
         return str(said[-1])
-    if has_ended_its_process(error):
-        return "a function of the user has ended the Python worker of Spark's that it ran in"
     lines = str(error).strip().splitlines()
     return _BESIDE.sub("", lines[0]) if lines else type(error).__name__
