@@ -11,6 +11,7 @@ from typing import Any, Union
 from unicodedata import category
 
 from millpond.errors import Position, StateError
+from millpond.function_processes import FunctionProcesses
 from millpond.schema import Schema
 from millpond.spelling import suggestion
 from millpond.user_function import UserFunction
@@ -146,6 +147,10 @@ class Catalog:
     entries: dict[str, Entry] = field(default_factory=dict)
     functions: dict[str, UserFunction] = field(default_factory=dict)
     """Those of the user, by their names in lower case."""
+    function_processes: FunctionProcesses = field(
+        default_factory=FunctionProcesses, compare=False, repr=False
+    )
+    """Where they run apart, if that is wanted."""
     _unnamed: int = field(default=1, compare=False, repr=False)
     """No name q1, q2, … with a smaller number is free."""
 
@@ -189,4 +194,5 @@ class Catalog:
 
     def copy(self) -> Catalog:
         """An independent copy, to try statements on."""
-        return Catalog(self.tick_microseconds, dict(self.entries), dict(self.functions))
+        functions, processes = dict(self.functions), self.function_processes
+        return Catalog(self.tick_microseconds, dict(self.entries), functions, processes)

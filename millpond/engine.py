@@ -98,6 +98,7 @@ class Engine:
         if store is not None:
             self.settings = self.settings.with_option("store", str(store))
         self.catalog: Catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
+        self.catalog.function_processes.are_wanted = self.settings.functions == "process"
         register_all(self.catalog, functions)
         self.directory = Path(directory or ".")
         self.lazy_spark = LazySpark(as_session(spark))
@@ -244,6 +245,7 @@ class Engine:
     def use(self, settings: Settings) -> None:
         """Goes on with other settings."""
         self.settings = settings
+        self.catalog.function_processes.are_wanted = settings.functions == "process"
         self._keep_to_budget()
         self.queries.use(settings)
 
@@ -449,6 +451,7 @@ class Engine:
                 return uninterrupted.call(self._loop.turn) or has_news
             except BaseException:
                 self._loop = None  # its strategy may have learnt half: another one is told all
+                self.catalog.function_processes.interrupt()
                 self.runtime.cancel()
                 raise
 
@@ -595,6 +598,7 @@ class Engine:
             if not self.operation.stop(False, max(0.0, until - time.monotonic())):
                 left.append("the loop")
         finally:
+            self.catalog.function_processes.close()
             if self.queries.started is not None:
                 left += [f"a step of query {each}" for each in self.queries.started.close(until)]
         left += [f"the sink of query {each}" for each in self.deliveries.end(until)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from millpond.catalog import Catalog, QueryEntry, ViewEntry
@@ -39,7 +40,10 @@ def register(
     from millpond.spark.user_functions import user_function
 
     key = checked_name(name)
-    made = user_function(key, function, *checked_types(key, parameters, result))
+    made = replace(
+        user_function(key, function, *checked_types(key, parameters, result)),
+        processes=catalog.function_processes,
+    )
     before = catalog.functions.get(key)
     if before not in (None, made) and before in functions_in_use(catalog):
         raise StateError(

@@ -316,6 +316,13 @@ class Settings:
         _one_of("driver", "spark"),
         "who evaluates the expressions of steps that end in the driver",
     )
+    functions: str = _option(
+        "functions",
+        "thread",
+        _one_of("thread", "process"),
+        "where steps in the driver call functions of the user: in the thread of the step, or in a "
+        "process of their own, so that one that crashes stops the queries that call it only",
+    )
     linear: str = _option(
         "linear",
         "functions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from millpond.function_processes import FunctionProcesses
 from millpond.schema import Type
 
 
@@ -18,6 +19,10 @@ class UserFunction:
     """What tells its code from other code, wherever that stands."""
     code: bytes = field(compare=False, repr=False)
     """The function, pickled: it runs as it was when it was registered, in every process."""
+    processes: FunctionProcesses = field(
+        default_factory=FunctionProcesses, compare=False, repr=False
+    )
+    """Where it runs apart, if its engine wants that."""
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.parameters))}) {self.result}"

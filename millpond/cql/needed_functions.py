@@ -22,8 +22,8 @@ def _needed(node: Node) -> frozenset[UserFunction]:
     return frozenset(functions_of(node)).union(*map(_needed, (*node.inputs, *node.subqueries)))
 
 
-def functions_of(node: Node) -> list[UserFunction]:
-    """The functions of the user that a node of a plan calls itself."""
+def functions_of(node: Any) -> list[UserFunction]:
+    """The functions of the user that a node of a plan, or an operator, calls itself."""
     return [called for field in fields(node) for called in _called(getattr(node, field.name))]
 
 

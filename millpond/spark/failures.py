@@ -7,14 +7,16 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from millpond.errors import InputError, MillpondError, StateError, StoreError
+from millpond.function_processes import FunctionEndedError
 from millpond.kernels.expressions import WORDS, Fault
 from millpond.storage.faults import FULL
+from millpond.user_function import UserFunction
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
@@ -70,6 +72,24 @@ def store_trouble(error: BaseException | None) -> StoreError | None:
         return None
     full = any(os.strerror(number) in said[-1] for number in FULL)
     return StoreError(said[-1], errno.ENOSPC if full else None)
+
+
+def has_ended_its_process(error: BaseException) -> bool:
+    """Whether a function of the user has ended the process that it ran in, here or on Spark."""
+    is_there = "Python worker exited unexpectedly" in str(error)
+    return isinstance(error, FunctionEndedError) or is_there
+
+
+def named_if_ended(
+    error: BaseException | None, called: Iterable[UserFunction]
+) -> BaseException | None:
+    """The error of a step; one of a worker that has ended names the functions that ran in it."""
+    if error is None or isinstance(error, InputError) or not has_ended_its_process(error):
+        return error
+    names = " or ".join(sorted({each.name for each in called})) or "of the user"
+    return FunctionEndedError(
+        f"function {names} has ended the Python worker of Spark's that it ran in"
+    )
 
 
 def _was_interrupted(error: BaseException) -> bool:

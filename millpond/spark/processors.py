@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 from collections.abc import Callable
 
 from py4j.protocol import Py4JError
@@ -20,6 +21,9 @@ from millpond.background import BackgroundThreads
 
 MOST_PROCESSORS = 64
 """More steps than this never run at once."""
+
+END_SECONDS = 60.0
+"""So long what runs is waited for, unless somebody says how long."""
 
 _engines = itertools.count()
 
@@ -76,9 +80,9 @@ class Processors:
             with contextlib.suppress(Py4JError, OSError):
                 session.sparkContext.cancelJobsWithTag(tag or self._tag)
 
-    def close(self, until: float) -> bool:
+    def close(self, until: float | None = None) -> bool:
         """Lets the threads end; what runs is waited for, until a moment; whether all have ended."""
-        return self._threads.close(until)
+        return self._threads.close(time.monotonic() + END_SECONDS if until is None else until)
 
 
 class _Here(threading.local):

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from millpond.cql.needed_functions import functions_of
 from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock
@@ -34,7 +35,7 @@ from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
 from millpond.spark.converging import Converging
 from millpond.spark.cutting import Cutting
-from millpond.spark.failures import in_words, store_trouble
+from millpond.spark.failures import in_words, named_if_ended, store_trouble
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
@@ -734,7 +735,9 @@ class SparkRuntime:
         """Says that an operator could not do its step, and why."""
         identity = step.running.identity
         if identity in self.running:  # else it has gone with one that failed before it
-            said = in_words(step.error, lambda: self.picture.place_of(identity))
+            called = functions_of(step.running.operator)
+            error = named_if_ended(step.error, called)
+            said = in_words(error, lambda: self.picture.place_of(identity))
             self._listener.failed(identity, step, said)
         if identity in self.running:  # it goes on for others of its group
             step.running.forgive(last_keys_in(step.error))

@@ -23,6 +23,7 @@ from millpond.planning.physical import OutputOperator
 from millpond.schema import FOREVER
 from millpond.spark.batches import Experience
 from millpond.spark.costs import Line
+from millpond.spark.failures import has_ended_its_process
 from millpond.spark.fragments import STARTED
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
@@ -484,8 +485,8 @@ def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:
 
 
 def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
-    if not isinstance(error, InputError | PySparkException):
-        return ()
+    if not isinstance(error, InputError | PySparkException) or has_ended_its_process(error):
+        return ()  # it would do so again
     try:
         return step.running.offenders(step)
     except (MillpondError, PySparkException, Py4JError, OSError):

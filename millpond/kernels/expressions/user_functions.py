@@ -1,23 +1,17 @@
-"""Calls of the user's functions: whole columns at once; halves, only to find the rows that raise.
-
-What raises is a fault of its rows. An answer of another length or type than promised is no row's
-fault, for the rows of one call depend on how pages are cut: it stops the query.
-"""
+"""Calls of the user's functions in expressions: what raises is a fault of its rows."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache, reduce
-from typing import Any, NamedTuple
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import UserCall
-from millpond.errors import InputError
+from millpond.function_calls import Answers, FunctionCode
 from millpond.kernels.expressions.attempts import attempt
 from millpond.kernels.expressions.faults import Faults, first_of, own_fault
 from millpond.kernels.expressions.operand import Value, of_array, to_array
@@ -26,13 +20,6 @@ from millpond.user_function import UserFunction
 
 _MOST_WORDS = 16
 """So many different errors of one call are told apart."""
-
-
-class Answers(NamedTuple):
-    """What a function gives for some rows: values, and the words of the rows that raised."""
-
-    values: pa.Array
-    raised: dict[int, str]
 
 
 def call_of(call: UserCall) -> Callable[..., Value]:
@@ -63,64 +50,6 @@ def _faults(rows: int, raised: dict[int, str]) -> Faults | None:
 
 def answers(function: UserFunction, columns: Sequence[pa.Array]) -> Answers:
     """What the function gives for the rows of its arguments' columns."""
-    rows = len(columns[0])
-    if rows == 0:
-        return Answers(pa.array([], ARROW_TYPES[function.result]), {})
-    called = _loaded(function)
-    try:
-        values = called(*columns)
-    except Exception as error:  # noqa: BLE001 (whatever a function of the user may raise)
-        if rows == 1:
-            return Answers(pa.nulls(1, ARROW_TYPES[function.result]), {0: _words(function, error)})
-    else:
-        return Answers(_checked(function, values, rows), {})
-    middle = rows // 2
-    first = answers(function, [column[:middle] for column in columns])
-    second = answers(function, [column[middle:] for column in columns])
-    raised = first.raised | {row + middle: words for row, words in second.raised.items()}
-    return Answers(pa.concat_arrays([first.values, second.values]), raised)
-
-
-def _loaded(function: UserFunction) -> Callable[..., Any]:
-    try:
-        return _unpickled(function.code)
-    except Exception as error:
-        raise InputError(
-            f"{_words(function, error)}; it was sent as it is where it was registered, and cannot "
-            "be read where it is needed: import what it uses inside it, and have that installed"
-        ) from error
-
-
-@lru_cache(maxsize=256)
-def _unpickled(code: bytes) -> Callable[..., Any]:
-    called: Callable[..., Any] = pickle.loads(code)  # noqa: S301 (the user's own, of this process)
-    return called
-
-
-def _words(function: UserFunction, error: Exception) -> str:
-    said = str(error).strip().splitlines()
-    return f"function {function.name}: {type(error).__name__}{': ' + said[0] if said else ''}"
-
-
-def _checked(function: UserFunction, values: Any, rows: int) -> pa.Array:
-    """The values, if they are what was promised."""
-    wanted = ARROW_TYPES[function.result]
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not isinstance(values, pa.Array):
-        raise InputError(
-            f"function {function.name} gives {type(values).__name__}; it must give an Arrow array"
-        )
-    if len(values) != rows:
-        raise InputError(
-            f"function {function.name} gives {len(values)} values for {rows} rows; "
-            "it must give one for each"
-        )
-    if pa.types.is_null(values.type):
-        values = values.cast(wanted)
-    if values.type != wanted:
-        raise InputError(
-            f"function {function.name} gives {values.type}, but was registered to give "
-            f"{function.result}, which is {wanted}; cast its answer, or register it with its type"
-        )
-    return values
+    name, result = function.name, function.result
+    called = FunctionCode(name, function.code, str(result), ARROW_TYPES[result])
+    return function.processes.answers(called, list(columns))
