@@ -350,7 +350,7 @@ def _refused(case: Case, store: Path, before: dict[str, bytes], error: MillpondE
 
 
 def _culprits(case: Case) -> list[str]:
-    return [LOG, NAME, END, *(case.what.split()[:1] if "/" in case.what else [])]
+    return [LOG, NAME, END, *(word for word in case.what.split() if "/" in word)]
 
 
 def contents(store: Path) -> dict[str, bytes]:

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from millpond.errors import DamageError, StateError, StoreError
 from millpond.storage.faults import FULL, naming, store_fault, writing
 from millpond.storage.mark import Mark, way_out
-from millpond.storage.sums import Sum, difference, length_difference, summed
+from millpond.storage.sums import Sum, difference, length_difference, sum_of
 
 PREFIX = "millpond-pages-"
 """The names of directories in memory begin with this."""
@@ -455,12 +455,11 @@ def _remove_links(place: Path) -> None:
 
 def write_summed_parquet(table: pa.Table, path: Path | str) -> Sum:
     """Writes a Parquet file as Spark reads it fastest; its length and checksum."""
-    with summed(path) as (file, counted):
-        write_parquet(table, file)
-    return counted.sum
+    write_parquet(table, path)
+    return sum_of(Path(path))
 
 
-def write_parquet(table: pa.Table, path: Path | str | pa.NativeFile) -> None:
+def write_parquet(table: pa.Table, path: Path | str) -> None:
     """Writes a Parquet file as Spark reads it fastest."""
     groups = max(ROW_GROUP_ROWS, -(-table.num_rows // 2))
     pq.write_table(
