@@ -117,7 +117,9 @@ class Engine:
         self.journal = Journal(self.store)
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self.journal)
-        self.inputs: Inputs = Inputs(self.catalog, self.store, self.journal, self._arrived)
+        self.inputs: Inputs = Inputs(
+            self.catalog, self.store, self.journal, self._arrived, self.deliveries.keeper
+        )
         self.arrivals = Arrivals(
             self.inputs,
             self.graph,

@@ -37,6 +37,7 @@ from millpond.reading import is_read, refuse_endless_content
 from millpond.schema import BEGINNING, FOREVER
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
+from millpond.storage.kept_pages import Keeper
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -114,7 +115,12 @@ class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
     def __init__(
-        self, catalog: Catalog, store: Store, journal: Journal, arrived: Callable[[Queue], None]
+        self,
+        catalog: Catalog,
+        store: Store,
+        journal: Journal,
+        arrived: Callable[[Queue], None],
+        keeper: Keeper,
     ) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
@@ -128,6 +134,7 @@ class Inputs:
         self._store = store
         self._journal = journal
         self._tell = arrived
+        self._keeper = keeper
         self.read_rows: dict[str, int] = {}
         """How many rows of each source were taken; -1 at its end."""
         self.taken_before: dict[str, int] = {}
@@ -147,7 +154,9 @@ class Inputs:
         schema = stream_page_schema(entry.schema)
         queue = Queue(f"stream:{key}", schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
-        self.streams[key] = StreamIntake(entry, queue, self._catalog.tick_microseconds)
+        intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
+        intake.late_log.books = self._keeper.books
+        self.streams[key] = intake
         if entry.source.name != "push" and source is not None:
             self.sources[key] = (source, OpenPages(source.pages()))
 
@@ -181,7 +190,8 @@ class Inputs:
         self.held.discard(key)
         self.read_rows.pop(key, None)
         if key in self.streams:
-            self._store.remove(tuple(self.streams[key].late_names))
+            late = self.streams[key].late_log
+            late.pass_pages(len(late.kept))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -195,13 +205,13 @@ class Inputs:
         known = ", ".join(sorted([*self.streams, *self.relations])) or "none"
         raise StateError(f'no stream or relation "{name}"; known: {known}')
 
-    def late(self, stream: str) -> pa.Table:
-        """The tuples of a stream that came too late, as they came."""
+    def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """The tuples of a stream that came too late, as they came: the last, or all that are
+        kept."""
         if stream.lower() not in self.streams:
             raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
         intake = self.streams[stream.lower()]
-        tables = [self._store.read((name,)) for name in intake.late_names]
-        return pa.concat_tables([*tables, intake.late])
+        return intake.late if last_rows is None else intake.last_late(last_rows)
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -376,20 +386,19 @@ class Inputs:
             del self.keys[key]
 
     def _accept(self, key: str, intake: StreamIntake, table: pa.Table) -> None:
-        late, name = intake.late_count, None
+        late = intake.late_count
         page = intake.accept(table)
         if page is not None:
             self._note_page(intake.queue, page)
-        if self._journal.is_durable and intake.late_count > late:
-            name = self._store.new_name("pages", ".late.parquet")
-            self._store.write(intake.late, name)
-            intake.late_names.append(name)
-            intake.late_tables.clear()
-        self._note_stream(key, intake, name)
+        has_late = intake.late_count > late
+        self._note_stream(key, intake, intake.late_log.kept[-1] if has_late else None)
         self._arrived([intake.queue])
 
-    def _note_stream(self, key: str, intake: StreamIntake, late: str | None) -> None:
-        self._journal.note(**intake.noted(key), late=late)
+    def _note_stream(self, key: str, intake: StreamIntake, late: Page | None) -> None:
+        is_told = late is not None and self._journal.is_durable
+        self._journal.note(**intake.noted(key), late=late.reference() if late and is_told else None)
+        if late is not None:
+            self._keeper.tidy(intake.late_log, late=key)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -525,12 +534,18 @@ class Inputs:
             page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
             intake.queue.add(page)
             self._note_page(intake.queue, page)
-        if "late" in line:
-            intake.late_names.append(line["late"])
-            intake.late_count += line["late_rows"]
+        late = self._late_page(intake, line) if "late" in line else None
+        if late is not None:
+            intake.add_late(late)
         intake.has_come(line["largest"], line["arrived"], line["heartbeat"])
-        self._note_stream(name, intake, line.get("late"))
+        self._note_stream(name, intake, late)
         self._arrived([intake.queue])
+
+    def _late_page(self, intake: StreamIntake, line: dict[str, Any]) -> Page:
+        name, rows = line["late"], line["late_rows"]
+        bytes_ = self._store.path(name).stat().st_size
+        place = intake.late_place(rows)
+        return Page(self._store, rows=rows, bytes_=bytes_, names=(name,), **place)
 
     def report(self, name: str, report: Report | None, progress: Progress) -> None:
         """Tells how far a source is, if that is asked for."""
@@ -622,8 +637,8 @@ class Inputs:
     def file_names(self) -> set[str]:
         """The files of all queues and of the late tuples."""
         pages = [page for queue in self.queues.values() for page in queue.all_pages]
-        late = [name for intake in self.streams.values() for name in intake.late_names]
-        return {name for page in pages for name in page.names}.union(late)
+        pages += [page for intake in self.streams.values() for page in intake.late_log.kept]
+        return {name for page in pages for name in page.names}
 
     def resume(self, key: str, source: Source) -> None:
         """Goes on with a source behind the rows that an earlier run has taken of it."""

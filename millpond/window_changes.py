@@ -19,7 +19,6 @@ from millpond.planned import QueryPlans, planned
 from millpond.policy_changes import has_answered, read_until, uneven
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING
-from millpond.storage.pages import concatenated
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -69,7 +68,7 @@ def _refusal(entry: QueryEntry, reason: str) -> StateError:
 
 def taken_back(log: ResultLog, at: int) -> pa.Table | None:
     """The changes that take out at a time what the answer of a query holds."""
-    whole = concatenated(log.kept, log.page_schema)
+    whole = log.net([*log.content, *log.kept])
     times, weights = pa.repeat(at, whole.num_rows), pa.array(-integers(whole["_w"]))
     changes = whole.set_column(0, "_ts", times.cast(pa.int64())).set_column(1, "_w", weights)
     table = summed(changes.cast(log.page_schema))

@@ -112,6 +112,12 @@ class Page:
         return self._table is not None
 
     @property
+    def memory_bytes(self) -> int:
+        """How much of memory it takes; a store in memory has its files there too."""
+        is_on_disk = self.is_spilled or (self._store.is_durable and not self.is_in_driver)
+        return 0 if is_on_disk or self.is_free else self.bytes
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The Parquet files within the store, written now if they were not yet."""
         with self._writing:
