@@ -144,7 +144,7 @@ class Deliveries:
         self.tidy(log)
 
     def tidy(self, log: ResultLog) -> None:
-        """Lets old results go and merges small pages, of a group also what its queries had before."""
+        """Lets old results go and merges small pages; of a group also what its queries had."""
         self.keeper.tidy(log, query=log.entry.name.lower())
         if isinstance(log, GroupLog):
             for number, elder in list(log.elders.items()):
