@@ -176,7 +176,7 @@ def test_impossible_parameters_are_refused(name: str, parameters: dict[str, floa
 def test_a_period_of_any_length_is_made_in_pieces():
     process = OnOff(10_000_000, 1_000, 1)  # ten thousand million arrivals
     assert process.mean_arrivals_per_second == 10**10 / 1_001
-    pieces = list(islice(process.arrivals(), 3))
+    pieces = list(itertools.islice(process.arrivals(), 3))
     assert [len(piece) for piece in pieces] == [CHUNK_ARRIVALS] * 3
     assert np.array_equal(np.concatenate(pieces), np.arange(3 * CHUNK_ARRIVALS) / 10_000_000)
 
