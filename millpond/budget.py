@@ -1,10 +1,11 @@
-"""The budget: memory for what waits in queues and what windows retain, together.
+"""The budget: memory for what waits in queues, what windows retain and what is kept, together.
 
-What does not fit is spilled to disk, windows first, as they are needed last; what operators keep by
-key is written there as long as it would not fit beside the rest. Sources that can wait, and pushes,
-are held back once the backlog alone has reached the budget; those that cannot (a pipe, the wall
-clock) once it is several times that. A source is not held back while nobody has anything of it to
-work on: whoever waits for it would wait for ever.
+Kept are results, late and left-out rows. What does not fit is spilled to disk: what is kept first,
+then windows, as they are needed last; what operators keep by key is written there as long as it
+would not fit beside the rest. Sources that can wait, and pushes, are held back once the backlog
+alone has reached the budget; those that cannot (a pipe, the wall clock) once it is several times
+that. A source is not held back while nobody has anything of it to work on: whoever waits for it
+would wait for ever.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import AbstractContextManager
 from millpond.errors import StoreError
 from millpond.settings import format_bytes
 from millpond.storage.backlog import Backlog
+from millpond.storage.kept_pages import KeptPages
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.store import CACHED_BYTES
@@ -58,27 +60,34 @@ class Budget:
         backlog: Backlog,
         queues: Mapping[str, Queue],
         lock: AbstractContextManager[object],
+        kept: KeptPages,
     ) -> str | None:
         """Has pages leave memory that there is no room for; they are written without the lock.
 
         If that fails, the name of the queue whose windows alone leave no room for anything else.
         """
         with lock:
-            if backlog.memory_bytes <= self.limit_bytes:
+            excess = backlog.memory_bytes + kept.memory_bytes - self.limit_bytes
+            if excess <= 0:
                 self.fault = None
                 return None
-            chosen = self._chosen(backlog, queues)
-        self.fault = _spilled(page for pages in chosen.values() for page in pages)
+            excess += int((1 - SPILLED_TO) * self.limit_bytes)
+            read_again = kept.to_spill(excess)
+            excess -= sum(page.bytes for page in read_again)
+            chosen = self._chosen(backlog, queues, excess)
+        self.fault = _spilled([*read_again, *(page for pages in chosen.values() for page in pages)])
         with lock:
+            kept.count_spilled(read_again)
             for name in chosen.keys() & queues.keys():
                 queues[name].count_spilled()
                 backlog.count(queues[name])
             is_crowded = backlog.memory_bytes - backlog.bytes > self.limit_bytes
             return backlog.most_retaining() if self.fault and is_crowded else None
 
-    def _chosen(self, backlog: Backlog, queues: Mapping[str, Queue]) -> dict[str, list[Page]]:
-        """The pages that are to leave memory, by queue."""
-        excess = backlog.memory_bytes - int(SPILLED_TO * self.limit_bytes)
+    def _chosen(
+        self, backlog: Backlog, queues: Mapping[str, Queue], excess: int
+    ) -> dict[str, list[Page]]:
+        """The pages of so many bytes that are to leave memory, by queue."""
         chosen: dict[str, list[Page]] = {}
         for name in backlog.largest():
             if excess <= 0:

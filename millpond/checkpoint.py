@@ -165,7 +165,7 @@ def _inputs(engine: Engine) -> Iterator[Record]:
         if intake.entry.has_other_delay:
             yield {"kind": "delay", "name": intake.entry.name, "ticks": intake.entry.delay_ticks}
         yield intake.noted(key)
-        yield {"kind": "late", "name": key, "files": list(intake.late_names)}
+        yield {"kind": "late", "name": key, "pages": [p.reference() for p in intake.late_log.kept]}
     for key, relation in engine.inputs.relations.items():
         yield relation.noted(key)
     for key, rows in engine.inputs.read_rows.items():
@@ -225,6 +225,8 @@ def _results(engine: Engine) -> Iterator[Record]:
             "position": log.position,
             "pages": [page.reference() for page in log.kept],
             "waiting": [page.reference() for page in log.waiting],
+            "content": [page.reference() for page in log.content],
+            "complete": log.is_complete,
             **(log.facts() if isinstance(log, GroupLog) else {}),
         }
         if log.sink is not None:

@@ -25,6 +25,7 @@ from millpond.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.settings import Keeping
 from millpond.spelling import suggestion
 from millpond.storage.journal import Journal
+from millpond.storage.kept_pages import Keeper, runs_of_time
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
 
@@ -56,20 +57,21 @@ class Deliveries:
         self._writing: list[Future[None]] = []
         """What the thread beside the loop is writing, and is to write."""
         self._has_ended = False
-        self.keeping = Keeping()
-        """How much of the results is kept."""
+        self.keeper = Keeper()
+        """Looks after what is kept of the results."""
         self._journal: Journal
         self._store: Store
 
     def use(self, store: Store, journal: Journal) -> None:
         """Where pages lie and what happened is noted."""
         self._store, self._journal = store, journal
+        self.keeper.use(store, journal)
 
     # -- which there are -------------------------------------------------------------------
 
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
-        log.write_elsewhere = self._write_elsewhere
+        log.write_elsewhere, log.books = self._write_elsewhere, self.keeper.books
         self._logs[log.entry.name.lower()] = log
         self.note_sink(log)
 
@@ -143,7 +145,23 @@ class Deliveries:
         else:
             log.add(page, until)
             self._news |= set() if page is None else {query.lower()}
-        log.keep_to(self.keeping)
+        self.tidy(log)
+
+    def tidy(self, log: ResultLog) -> None:
+        """Lets old results go and merges small pages; of a group also what its queries had."""
+        self.keeper.tidy(log, query=log.entry.name.lower())
+        if isinstance(log, GroupLog):
+            for number, elder in list(log.elders.items()):
+                if elder.share is not None:
+                    self.tidy(elder)
+                if elder.share is None or not elder.kept:
+                    del log.elders[number]
+
+    def keep_at_most(self, rows: int) -> None:
+        """Lets go what is more than so many rows of a query, in a store that does not last."""
+        for log in self:
+            log.keep_to(Keeping(rows))
+            self.tidy(log)
 
     def has_news(self, key: str) -> None:
         """Somebody may not have seen all that a query has put out."""
@@ -239,22 +257,12 @@ class Deliveries:
         """What a query has put out so far, in one of four forms."""
         if form == "spark":
             self._spark()  # started now, where nobody waits for the lock
-        with self._lock:
-            log = self.of(query)
-            shared = [] if log.share is None else list(log.share.pages())
-            pages = [*log.kept, *shared]
-            if form == "spark":
-                return self._frame(log, pages)
-            for page in pages:
-                page.pin()
-        try:
-            table = log.table(pages)
-        finally:
+        log = self.of(query)
+        if form == "spark":
             with self._lock:
-                for page in pages:
-                    page.unpin()
-                for page in shared:
-                    page.free()
+                return self._frame(log)
+        with log.reading(self._lock) as found:
+            table = log.table(found.pages)
         match form:
             case "arrow":
                 return table
@@ -264,13 +272,28 @@ class Deliveries:
                 return python_rows(table)
         raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
 
-    def _frame(self, log: ResultLog, pages: list[Page]) -> Any:
+    def last_results(self, query: str, rows: int) -> pa.Table:
+        """The last rows that a query has put out; no page is read for it that has none of them."""
+        log = self.of(query)
+        with log.reading(self._lock) as found:
+            tables, wanted = [log.table([])], rows
+            for run in reversed(list(runs_of_time(found.pages))):
+                if wanted > 0:
+                    tables.insert(1, log.table(list(run)))
+                    wanted -= tables[1].num_rows
+        table = pa.concat_tables(tables)
+        return table.slice(max(0, table.num_rows - rows))
+
+    def _frame(self, log: ResultLog) -> Any:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
+        pages = [*log.kept, *(() if log.share is None else log.share.pages())]
         parts = [page for page in pages if isinstance(page, PartOfPage)]
         lent = [Page.of(self._store, part.table) for part in parts]
         log.lent += lent
+        for page in lent:
+            self.keeper.books.add(page)
         pages = [page for page in pages if page not in parts] + lent
         for part in parts:
             if part not in log.kept:

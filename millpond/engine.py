@@ -135,7 +135,9 @@ class Engine:
         self.store, self.journal = store, journal
         self.memory = StatementMemory()
         self.deliveries.use(self.store, self.journal)
-        self.inputs: Inputs = Inputs(self.catalog, self.store, self.journal, self._arrived)
+        self.inputs: Inputs = Inputs(
+            self.catalog, self.store, self.journal, self._arrived, self.deliveries.keeper
+        )
         self.arrivals = Arrivals(
             self.inputs,
             self.graph,
@@ -319,10 +321,13 @@ class Engine:
             with self.inputs.ahead() as coming:
                 self.inputs.advance(as_text(name, "a name"), timestamp, coming)
 
-    def late(self, stream: str) -> pa.Table:
-        """The tuples of a stream that came too late, as they came."""
+    def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """The tuples of a stream that came too late, as they came: all that are kept, or so many.
+
+        No more is read for the last rows than they are.
+        """
         with self.lock:
-            return self.inputs.late(as_text(stream, "a name"))
+            return self.inputs.late(as_text(stream, "a name"), last_rows)
 
     def _arrived(self, queue: Queue) -> None:
         if queue.last_page_rows > self.settings.driver_rows:
@@ -485,11 +490,18 @@ class Engine:
         """
         return self.deliveries.results(query, form)
 
-    def left_out(self, query: str) -> pa.Table:
-        """What a query with ON ERROR SKIP has left out: when, how often, why and which row."""
+    def left_out(self, query: str, last_rows: int | None = None) -> pa.Table:
+        """What a query with ON ERROR SKIP has left out: when, how often, why and which row.
+
+        All that is kept, or so many of the last rows; no more is read for those than they are.
+        """
         entry = self.query_entry(query)
         aside = self.deliveries.aside(entry.name)
-        return nothing_left_out() if aside is None else self.results(aside.entry.name)
+        if aside is None:
+            return nothing_left_out()
+        if last_rows is None:
+            return self.results(aside.entry.name)
+        return self.deliveries.last_results(aside.entry.name, last_rows)
 
     def subscribe(self, query: str, callback: Callback) -> None:
         """Calls back with every table of new results, complete instants in order of time."""

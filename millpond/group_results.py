@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,11 +15,26 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Ints
+from millpond.kernels.groups import Bools, Ints
 from millpond.latency import LatencyRecord
-from millpond.results import ResultLog
+from millpond.results import SUM_ROWS, ResultLog
 from millpond.settings import Keeping
+from millpond.storage.kept_pages import (
+    MERGED_ROWS,
+    PARTS_KEPT,
+    Repaging,
+    follow,
+    in_order_of_time,
+    run_to_merge,
+)
 from millpond.storage.pages import Page
+from millpond.storage.store import Store
+
+BY_QUERY_ROWS = 100_000
+"""Pages of a group with so many rows are at hand in the order of its queries."""
+
+LEAST_PART_ROWS = 16
+"""So many rows of a query may become one part of a page, however few are kept."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,8 @@ class _ByQuery:
     def of(page: Page) -> _ByQuery:
         table = page.table
         tags = _tags(table)
+        if np.all(tags[1:] >= tags[:-1]):  # as it is once pages were merged
+            return _ByQuery(table, tags)
         order = np.argsort(tags, kind="stable")
         return _ByQuery(table.take(pa.array(order)), tags[order])
 
@@ -76,6 +94,7 @@ class PartOfPage(Page):
 
     def __init__(self, log: GroupLog, page: Page, number: int, rows: int) -> None:
         self.rows, self.origins = rows, page.origins
+        self.first, self.last, self.is_sorted = page.first, page.last, False
         self.made_seconds = page.made_seconds
         self.is_free = False
         self._log, self._page, self._number = log, page, number
@@ -92,6 +111,11 @@ class PartOfPage(Page):
         return True
 
     @property
+    def memory_bytes(self) -> int:
+        """None but that of the page."""
+        return 0
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The files of the page."""
         return self._page.names
@@ -100,11 +124,6 @@ class PartOfPage(Page):
     def sound_names(self) -> tuple[str, ...]:
         """The same, for whoever is to read them."""
         return self._page.sound_names
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the page is."""
-        return self._page.is_there
 
     def pin(self) -> None:
         """Somebody reads it."""
@@ -134,34 +153,47 @@ class PartOfPage(Page):
 class GroupLog(ResultLog):
     """The output of the queries of one group; the last column says whose a row is."""
 
-    members: int = 0
-    """How many queries belong to the group."""
+    living: set[int] = field(default_factory=set)
+    """The numbers of the queries that belong to the group."""
     readers: dict[int, ResultLog] = field(default_factory=dict)
     """The queries of which somebody wants, or wanted, every page as it comes."""
     elders: dict[int, ResultLog] = field(default_factory=dict)
     """The queries of which results are kept from before they belonged to the group."""
     _counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """How many rows were put out for each query, by its number."""
+    _gone: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """How many of them were let go, which may be in the pages still."""
+    _there: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """How many of them are in the pages."""
     _holders: Counter[Page] = field(default_factory=Counter)
     """How many need each page: this log, and queries that have a part of it."""
     _tags: WeakKeyDictionary[Page, Tags] = field(default_factory=WeakKeyDictionary)
-    _by_query: WeakKeyDictionary[Page, _ByQuery] = field(default_factory=WeakKeyDictionary)
+    _by_query: OrderedDict[Page, _ByQuery] = field(default_factory=OrderedDict)
+    """The pages that were read last."""
 
     def add(self, page: Page | None, until: int) -> None:
         """Takes what one step put out for all queries: complete up to a time."""
         if page is not None:
             self.hold(page)
             tags = self.tags_of(page)
-            most = max(len(self._counts), int(tags.numbers.max(initial=-1)) + 1)
-            counts = np.zeros(most, np.int64)
-            counts[: len(self._counts)] = self._counts
-            counts[tags.numbers] += tags.counts
-            self._counts = counts
+            self._grow(int(tags.numbers.max(initial=-1)) + 1)
+            self._counts[tags.numbers] += tags.counts
+            if self.is_kept:
+                self._there[tags.numbers] += tags.counts
         super().add(page, until)
 
-    @property
-    def queries(self) -> int:
-        """How many queries put it out."""
-        return max(1, self.members)
+    def _grow(self, numbers: int) -> None:
+        more = numbers - len(self._counts)
+        if more > 0:
+            for name in ("_counts", "_gone", "_there"):
+                setattr(self, name, np.append(getattr(self, name), np.zeros(more, np.int64)))
+
+    def leave_it(self, number: int) -> None:
+        """A query belongs to the group no more; what it wanted it has taken."""
+        self.living.discard(number)
+        self.readers.pop(number, None)
+        if number < len(self._counts):
+            self._gone[number] = self._counts[number]
 
     def tags_of(self, page: Page) -> Tags:
         """Whose its rows are."""
@@ -182,35 +214,174 @@ class GroupLog(ResultLog):
                 log.pass_on(PartOfPage(self, page, number, rows))
                 yield log
 
-    def keep_to(self, keeping: Keeping) -> None:
-        """Lets the oldest results go, also those of its queries from before."""
-        super().keep_to(keeping)
-        for number, log in list(self.elders.items()):
-            if log.share is not None:
-                log.keep_to(keeping)
-            if log.share is None or not log.kept:
-                del self.elders[number]
+    # -- what is kept ----------------------------------------------------------------------
 
-    def parts(self, number: int) -> Iterator[PartOfPage]:
+    def keep_to(self, keeping: Keeping) -> dict[str, Any] | None:
+        """Lets the oldest results go that are more than are to be kept of each query."""
+        if keeping.rows is not None:
+            return {"rows": keeping.rows} if self._pass_rows(keeping.rows) else None
+        return super().keep_to(keeping)
+
+    def let_go_again(self, pages: int = 0, rows: int | None = None) -> None:
+        """Does what ``keep_to`` did in an earlier run."""
+        if rows is not None:
+            self._pass_rows(rows)
+        else:
+            self.pass_pages(pages)
+
+    def pass_pages(self, pages: int) -> None:
+        """Lets the first pages go, whosever their rows are."""
+        for page in self.kept[:pages]:
+            self._count_there(page, -1)
+        self._gone = np.maximum(self._gone, self._counts - self._there)
+        super().pass_pages(pages)
+
+    def _count_there(self, page: Page, sign: int) -> None:
+        tags = self.tags_of(page)
+        self._there[tags.numbers] += sign * tags.counts
+
+    def _pass_rows(self, most: int) -> bool:
+        """Keeps no more of each query than so many rows, page by page; whether any go."""
+        left = self._counts - self._gone
+        if not np.any(left > most):
+            return False
+        may, has_passed = left > most, False
+        for page, gone in zip(self.kept, self._gone_in_pages(), strict=True):
+            tags = self.tags_of(page)
+            some = may[tags.numbers] & ~gone
+            go = some & (left[tags.numbers] - tags.counts >= most)
+            left[tags.numbers[go]] -= tags.counts[go]
+            self._gone[tags.numbers[go]] += tags.counts[go]
+            may[tags.numbers[some & ~go]] = False
+            has_passed = has_passed or bool(go.any())
+        over = next((i for i, gone in enumerate(self._gone_in_pages()) if not gone.all()), None)
+        self.pass_pages(len(self.kept) if over is None else over)
+        return has_passed
+
+    def _gone_in_pages(self) -> list[Bools]:
+        """For each page whether the rows of each query that has some are let go."""
+        passed, found = self._gone - (self._counts - self._there), []
+        for page in self.kept:
+            tags = self.tags_of(page)
+            found.append(passed[tags.numbers] >= tags.counts)
+            passed[tags.numbers] -= tags.counts
+        return found
+
+    def repaging(self, keeping: Keeping, store: Store) -> Repaging | None:
+        """What could be summed up, has too many rows that are let go, or is too many pages."""
+        return (
+            self._summed_content(store) or self._without_gone(store) or self._merged(keeping, store)
+        )
+
+    def _without_gone(self, store: Store) -> Repaging | None:
+        """The page with the most rows that are let go without them, if there are many such rows."""
+        there = int(self._there.sum())
+        if there <= SUM_ROWS or there - int((self._counts - self._gone).sum()) <= there // 3:
+            return None
+        gone = [
+            int(self.tags_of(page).counts[is_gone].sum()) / page.rows
+            for page, is_gone in zip(self.kept, self._gone_in_pages(), strict=True)
+        ]
+        return self._repaged(store, int(np.argmax(gone)), 1)
+
+    def _merged(self, keeping: Keeping, store: Store) -> Repaging | None:
+        run = self.run_to_merge(keeping)
+        return None if run is None else self._repaged(store, *run)
+
+    def run_to_merge(self, keeping: Keeping) -> tuple[int, int] | None:
+        """Where pages follow each other that could be one: no query has too many rows in it."""
+        most = math.inf if keeping.rows is None else keeping.rows // PARTS_KEPT
+        gone = dict(zip(self.kept, self._gone_in_pages(), strict=True))
+
+        def is_one(run: Sequence[Page]) -> bool:
+            parts = np.zeros(len(self._counts), np.int64)
+            for page in run:
+                tags = self.tags_of(page)
+                parts[tags.numbers] += np.where(gone[page], 0, tags.counts)
+            return follow(run, keeping) and int(parts.max()) <= max(most, LEAST_PART_ROWS)
+
+        return run_to_merge(self.kept, MERGED_ROWS, is_one)
+
+    def forget(self) -> None:
+        """Drops the pages everybody has seen, but those that are kept."""
+        super().forget()
+        if not self.kept:
+            self._there[:] = 0
+
+    def _repaged(self, store: Store, place: int, count: int) -> Repaging:
+        """Some pages as one, in order of queries and time; what is let go of them is apart."""
+        stays, goes = [], []
+        for page, gone in list(zip(self.kept, self._gone_in_pages(), strict=True))[place:][:count]:
+            table = in_order_of_time([page])
+            is_gone = np.isin(_tags(table), self.tags_of(page).numbers[gone])
+            stays.append(table.filter(pa.array(~is_gone)))
+            goes.append(self._of_living(table.filter(pa.array(is_gone))))
+        kept, passed = pa.concat_tables(stays).combine_chunks(), pa.concat_tables(goes)
+        kept = kept.take(pa.array(np.argsort(_tags(kept), kind="stable")))
+        merged = Page.of(store, kept) if kept.num_rows else None
+        if merged is not None:
+            merged.made_seconds = self.kept[place + count - 1].made_seconds
+        has_passed = self.has_content and passed.num_rows > 0
+        return Repaging(place, count, merged, passed=Page.of(store, passed) if has_passed else None)
+
+    def _of_living(self, table: pa.Table) -> pa.Table:
+        living = np.fromiter(self.living, np.int64, len(self.living))
+        return table.filter(pa.array(np.isin(_tags(table), living)))
+
+    def net(self, pages: Sequence[Page], keeps_zeros: bool = False) -> pa.Table:
+        """What pages come to for the queries that belong to the group."""
+        return self._of_living(super().net(pages, keeps_zeros))
+
+    def repage(self, change: Repaging) -> None:
+        """Puts the new page in the place of those it replaces."""
+        for page in (change.page, change.passed):
+            if page is not None:
+                self.hold(page)
+        if not change.is_content:
+            for page in self.kept[change.place : change.place + change.count]:
+                self._count_there(page, -1)
+            if change.page is not None:
+                self._count_there(change.page, 1)
+            self.content += self._entered(change.passed)
+        super().repage(change)
+
+    def facts_of(self, change: Repaging) -> dict[str, Any]:
+        """Whose the rows of the new pages are."""
+        pages = {"tags": change.page, "passed_tags": change.passed}
+        return {
+            name: self.tags_of(page).to_json() for name, page in pages.items() if page is not None
+        }
+
+    def parts(self, number: int) -> list[PartOfPage]:
         """A query's parts of the pages that are kept."""
+        return [PartOfPage(self, *part) for part, is_gone in self.placed(number) if not is_gone]
+
+    def passed_parts(self, number: int) -> list[PartOfPage]:
+        """A query's parts of what is let go, as far as its content is known."""
+        gone = [part for part, is_gone in self.placed(number) if is_gone and self.has_content]
+        passed = [(page, number, _count_of(self.tags_of(page), number)) for page in self.content]
+        return [PartOfPage(self, *part) for part in [*passed, *gone] if part[2]]
+
+    def placed(self, number: int) -> Iterator[tuple[tuple[Page, int, int], bool]]:
+        """A query's rows in each page, and whether they are let go."""
+        if number >= len(self._counts):
+            return
+        passed = int(self._gone[number] - (self._counts[number] - self._there[number]))
         for page in self.kept:
             rows = _count_of(self.tags_of(page), number)
             if rows:
-                yield PartOfPage(self, page, number, rows)
+                yield (page, number, rows), passed >= rows
+                passed -= rows
 
     def rows_of(self, page: Page, number: int) -> pa.Table:
         """A query's part of a page."""
         if page not in self._by_query:
+            rows = sum(each.rows for each in self._by_query) + page.rows
+            while self._by_query and rows > BY_QUERY_ROWS:
+                rows -= self._by_query.popitem(last=False)[0].rows
             self._by_query[page] = _ByQuery.of(page)
+        self._by_query.move_to_end(page)
         return self._by_query[page].rows_of(number)
-
-    def counts_in(self, pages: Iterable[Page]) -> Ints:
-        """How many rows of some pages each query has, by its number."""
-        counts = np.zeros(len(self._counts), np.int64)
-        for page in pages:
-            tags = self.tags_of(page)
-            counts[tags.numbers] += tags.counts
-        return counts
 
     def count_of(self, number: int) -> int:
         """How many elements were put out for a query."""
@@ -227,7 +398,8 @@ class GroupLog(ResultLog):
         self._holders[page] -= 1
         if self._holders[page] == 0:
             del self._holders[page]
-            page.free()
+            self._by_query.pop(page, None)
+            super().let_go(page)
 
     def part_again(self, page: Page, number: int, rows: int) -> PartOfPage:
         """A part of a page of an earlier run."""
@@ -237,31 +409,32 @@ class GroupLog(ResultLog):
     # -- after a restart -------------------------------------------------------------------
 
     def restore(
-        self,
-        pages: list[Page],
-        waiting: list[Page],
-        until: int,
-        rows: int,
-        came: int,
-        position: int,
+        self, pages: list[Page], waiting: list[Page], content: list[Page], *args: Any, **facts: Any
     ) -> None:
         """Takes what an earlier run has put out."""
         known = {page.names: page for page in self._holders}
         pages = [known.get(page.names, page) for page in pages]
-        super().restore(pages, waiting, until, rows, came, position)
+        content = [known.get(page.names, page) for page in content]
+        super().restore(pages, waiting, content, *args, **facts)
         for page in self.pages:
             self.hold(page)
 
     def facts(self) -> dict[str, Any]:
         """What is known of it beside its pages."""
-        tags = [self.tags_of(page).to_json() for page in self.kept]
-        return {"counts": [int(count) for count in self._counts], "tags": tags}
+        return {
+            "counts": self._counts.tolist(),
+            "gone": self._gone.tolist(),
+            "tags": [self.tags_of(page).to_json() for page in [*self.kept, *self.content]],
+        }
 
-    def restore_facts(self, counts: list[int], tags: list[str]) -> None:
+    def restore_facts(self, counts: list[int], gone: list[int], tags: list[str]) -> None:
         """Takes what ``facts`` gave."""
-        self._counts = np.array(counts, np.int64)
-        for page, text in zip(self.kept, tags, strict=True):
+        self._counts, self._gone = np.array(counts, np.int64), np.array(gone, np.int64)
+        self._there = np.zeros(len(counts), np.int64)
+        for page, text in zip([*self.kept, *self.content], tags, strict=True):
             self.know(page, Tags.from_json(text))
+        for page in self.kept:
+            self._count_there(page, 1)
 
 
 def _count_of(tags: Tags, number: int) -> int:
@@ -292,18 +465,23 @@ class Part:
         """How long the results of the group took."""
         return self.log.own_latency
 
-    def pages(self) -> Iterator[Page]:
+    @property
+    def kept_rows(self) -> int:
+        """How many of them are kept."""
+        return sum(rows for (_, _, rows), gone in self.log.placed(self.number) if not gone)
+
+    def pages(self) -> list[PartOfPage]:
         """What is kept of it."""
         return self.log.parts(self.number)
 
+    def passed_pages(self) -> list[PartOfPage]:
+        """What was let go of it, as far as its content is known."""
+        return self.log.passed_parts(self.number)
+
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is kept."""
-        return self.rows == sum(map(self.rows_in, self.log.kept))
-
-    def rows_in(self, page: Page) -> int:
-        """How many rows of one of the group's pages are the query's."""
-        return _count_of(self.log.tags_of(page), self.number)
+        """Whether all of it is kept, or what it comes to is."""
+        return self.log.is_complete
 
     def read_by(self, log: ResultLog) -> None:
         """From now on pages are handed on as they come."""

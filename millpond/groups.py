@@ -282,7 +282,7 @@ class Groups:
         group.members.add(number, lifted.constants, since)
         group.queries[number], group.weights[number] = entry.name, entry.weight
         group.weight += entry.weight
-        group.log.members += 1
+        group.log.living.add(number)
         self._of[entry.name.lower()] = group, number
         return Part(group.log, number)
 
@@ -305,8 +305,7 @@ class Groups:
         group.since.pop(number, None)
         group.weight -= group.weights.pop(number)
         del group.queries[number]
-        group.log.readers.pop(number, None)
-        group.log.members -= 1
+        group.log.leave_it(number)
         group.left += 1
         if group.queries:
             return None

@@ -37,6 +37,7 @@ from millpond.reading import is_read, refuse_endless_content
 from millpond.schema import BEGINNING, FOREVER
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
+from millpond.storage.kept_pages import Keeper
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -115,15 +116,12 @@ class Arrival:
     """Something that is noted and about to come; nothing can go wrong any more when it does."""
 
     pages: list[Page]
-    files: tuple[str, ...]
-    """Files that were written for it beside its pages."""
     come: Callable[[], None]
 
-    def give_up(self, store: Store) -> None:
+    def give_up(self) -> None:
         """It does not come after all."""
         for page in self.pages:
             page.free()
-        store.remove(self.files)
 
 
 Coming = list[Arrival]
@@ -134,7 +132,12 @@ class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
     def __init__(
-        self, catalog: Catalog, store: Store, journal: Journal, arrived: Callable[[Queue], None]
+        self,
+        catalog: Catalog,
+        store: Store,
+        journal: Journal,
+        arrived: Callable[[Queue], None],
+        keeper: Keeper,
     ) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
@@ -148,6 +151,7 @@ class Inputs:
         self._store = store
         self._journal = journal
         self._tell = arrived
+        self._keeper = keeper
         self.read_rows: dict[str, int] = {}
         """How many rows of each source were taken; -1 at its end."""
         self.taken_before: dict[str, int] = {}
@@ -167,7 +171,9 @@ class Inputs:
         schema = stream_page_schema(entry.schema)
         queue = Queue(f"stream:{key}", schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
-        self.streams[key] = StreamIntake(entry, queue, self._catalog.tick_microseconds)
+        intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
+        intake.late_log.books = self._keeper.books
+        self.streams[key] = intake
         if entry.source.name != "push" and source is not None:
             self.sources[key] = (source, OpenPages(source.pages()))
 
@@ -203,7 +209,8 @@ class Inputs:
         self.read_rows.pop(key, None)
         self.keys = {pair: None for pair in self.keys if pair[0] != key}
         if key in self.streams:
-            self._store.remove(tuple(self.streams[key].late_names))
+            late = self.streams[key].late_log
+            late.pass_pages(len(late.kept))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -217,13 +224,13 @@ class Inputs:
         known = ", ".join(sorted([*self.streams, *self.relations])) or "none"
         raise StateError(f'no stream or relation "{name}"; known: {known}')
 
-    def late(self, stream: str) -> pa.Table:
-        """The tuples of a stream that came too late, as they came."""
+    def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """The tuples of a stream that came too late, as they came: the last, or all that are
+        kept."""
         if stream.lower() not in self.streams:
             raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
         intake = self.streams[stream.lower()]
-        tables = [self._store.read((name,)) for name in intake.late_names]
-        return pa.concat_tables([*tables, intake.late])
+        return intake.late if last_rows is None else intake.last_late(last_rows)
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -392,7 +399,7 @@ class Inputs:
         except BaseException:
             self._journal.take_back(before)
             for each in coming:
-                each.give_up(self._store)
+                each.give_up()
             raise
         for each in coming:
             each.come()
@@ -419,7 +426,7 @@ class Inputs:
         """Something is pushed with a key: in the log that is together with the rows."""
         pair = name.lower(), key
         self._journal.note("pushed", keys=[list(pair)])
-        coming.append(Arrival([], (), lambda: self.restore_keys([pair])))
+        coming.append(Arrival([], lambda: self.restore_keys([pair])))
 
     def restore_keys(self, keys: Iterable[tuple[str, str]]) -> None:
         """Takes keys; the oldest are forgotten when there are too many."""
@@ -429,22 +436,25 @@ class Inputs:
 
     def _accept(self, key: str, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
         admitted = intake.admit(table)
-        page, late = intake.page_of(admitted), None
-        if self._journal.is_durable and admitted.late is not None:
-            late = self._store.new_name("pages", ".late.parquet")
+        page, late = intake.page_of(admitted), intake.late_page_of(admitted)
 
         def come() -> None:
             intake.take(admitted, page, late)
+            self._tidy_late(key, intake)
             self._arrived([intake.queue])
 
-        files = () if late is None else (late,)
-        coming.append(Arrival([] if page is None else [page], files, come))
+        coming.append(Arrival([each for each in (page, late) if each is not None], come))
         if page is not None:
             self._note_page(intake.queue, page)
-        if late is not None:
-            self._store.write(admitted.late, late)
-        self._journal.note(**intake.noted_after(key, admitted), late=late)
+        self._journal.note(**intake.noted_after(key, admitted), late=self._referring(late))
         self._note_moved()
+
+    def _referring(self, page: Page | None) -> dict[str, Any] | None:
+        is_told = page is not None and self._journal.is_durable
+        return page.reference() if page is not None and is_told else None
+
+    def _tidy_late(self, key: str, intake: StreamIntake) -> None:
+        self._keeper.tidy(intake.late_log, late=key)
 
     def push_changes(
         self, name: str, changes: Iterable[tuple[Any, str, Any]], coming: Coming
@@ -482,7 +492,7 @@ class Inputs:
             intake.take(change)
             self._arrived(intake.queues, moved)
 
-        coming.append(Arrival([page for _, page in change.pages], (), come))
+        coming.append(Arrival([page for _, page in change.pages], come))
         for queue, page in change.pages:
             self._note_page(queue, page)
         self._journal.note(**intake.noted_after(intake.entry.name.lower(), change))
@@ -500,7 +510,7 @@ class Inputs:
                 queue.advance(heartbeat)
             self._arrived(queues)
 
-        coming.append(Arrival([], (), come))
+        coming.append(Arrival([], come))
         self._note_moved()
 
     def _beat(self, queue: Queue, heartbeat: int) -> None:
@@ -625,13 +635,20 @@ class Inputs:
             page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
             intake.queue.add(page)
             self._note_page(intake.queue, page)
-        if "late" in line:
-            intake.late_names.append(line["late"])
-            intake.late_count += line["late_rows"]
+        late = self._late_page(intake, line) if "late" in line else None
+        if late is not None:
+            intake.add_late(late)
         intake.has_come(line["largest"], line["arrived"], line["heartbeat"])
-        self._journal.note(**intake.noted(name), late=line.get("late"))
+        self._journal.note(**intake.noted(name), late=self._referring(late))
         self._note_moved()
+        self._tidy_late(name, intake)
         self._arrived([intake.queue])
+
+    def _late_page(self, intake: StreamIntake, line: dict[str, Any]) -> Page:
+        name, rows = line["late"], line["late_rows"]
+        bytes_ = self._store.path(name).stat().st_size
+        place = intake.late_place(rows)
+        return Page(self._store, rows=rows, bytes_=bytes_, names=(name,), **place)
 
     def report(self, name: str, report: Report | None, progress: Progress) -> None:
         """Tells how far a source is, if that is asked for."""
@@ -721,8 +738,8 @@ class Inputs:
     def file_names(self) -> set[str]:
         """The files of all queues and of the late tuples."""
         pages = [page for queue in self.queues.values() for page in queue.all_pages]
-        late = [name for intake in self.streams.values() for name in intake.late_names]
-        return {name for page in pages for name in page.names}.union(late)
+        pages += [page for intake in self.streams.values() for page in intake.late_log.kept]
+        return {name for page in pages for name in page.names}
 
     def resume(self, key: str, source: Source) -> None:
         """Goes on with a source behind the rows that an earlier run has taken of it."""

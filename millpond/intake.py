@@ -21,6 +21,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
+from millpond.storage.kept_pages import PageLog
 from millpond.storage.pages import Page, concatenated
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -54,9 +55,8 @@ class StreamIntake:
     arrived: int = 0
     late_count: int = 0
     last_arrival_seconds: float = field(default_factory=time.monotonic)
-    late_tables: list[pa.Table] = field(default_factory=list)
-    late_names: list[str] = field(default_factory=list)
-    """The files that hold them, in a store that lasts."""
+    late_log: PageLog = field(default_factory=PageLog)
+    """The last of the late tuples, as they came."""
     is_admitted_elsewhere: bool = False
     """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
 
@@ -77,18 +77,37 @@ class StreamIntake:
             return None
         return Page.of(self.queue.store, admitted.page, is_sorted=True)
 
-    def take(self, admitted: Admitted, page: Page | None, late: str | None = None) -> None:
-        """Tuples have come; ``late`` is the file with those that came too late, if there is one."""
+    def take(self, admitted: Admitted, page: Page | None, late: Page | None = None) -> None:
+        """Tuples have come; ``late`` is the page of those that came too late, if there is one."""
         if admitted.late is not None:
-            self.late_count += admitted.late.num_rows
-            if late is None:
-                self.late_tables.append(admitted.late)
-            else:
-                self.late_names.append(late)
+            self.add_late(late or self._late_page(admitted.late))
         if page is not None:
             self.queue.add(page)
         if page is not None or admitted.late is not None:
             self.has_come(admitted.largest, admitted.arrived, admitted.heartbeat)
+
+    def late_page_of(self, admitted: Admitted) -> Page | None:
+        """The page of those that came too late."""
+        return None if admitted.late is None else self._late_page(admitted.late)
+
+    def _late_page(self, table: pa.Table) -> Page:
+        return Page(
+            self.queue.store,
+            rows=table.num_rows,
+            bytes_=table.nbytes,
+            **self.late_place(table.num_rows),
+            table=table,
+        )
+
+    def late_place(self, rows: int) -> dict[str, Any]:
+        """What stands for the times of so many more late tuples: how many came before."""
+        first, last = self.late_count, self.late_count + rows - 1
+        return {"first": first, "last": last, "last_end": None, "is_sorted": True}
+
+    def add_late(self, page: Page) -> None:
+        """Tuples came too late."""
+        self.late_log.append(page)
+        self.late_count += page.rows
 
     @property
     def admission(self) -> Admission:
@@ -135,9 +154,18 @@ class StreamIntake:
 
     @property
     def late(self) -> pa.Table:
-        """The late tuples, as they came."""
-        schema = arrow_schema(self.entry.schema)
-        return pa.concat_tables(self.late_tables) if self.late_tables else schema.empty_table()
+        """The late tuples that are kept, as they came."""
+        return concatenated(self.late_log.kept, arrow_schema(self.entry.schema))
+
+    def last_late(self, rows: int) -> pa.Table:
+        """The last late tuples; no page is read for it that has none of them."""
+        pages, wanted = self.late_log.kept, rows
+        first = len(pages)
+        while first and wanted > 0:
+            first -= 1
+            wanted -= pages[first].rows
+        table = concatenated(pages[first:], arrow_schema(self.entry.schema))
+        return table.slice(max(0, table.num_rows - rows))
 
 
 @dataclass(frozen=True)

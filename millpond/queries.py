@@ -80,7 +80,7 @@ class Queries:
         self.templates = Templates()
         """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
-        engine.deliveries.keeping = engine.settings.keep_results
+        engine.deliveries.keeper.keeping = engine.settings.keep_results
         """Whether results are kept once sinks and subscribers have them."""
         self.started: SparkRuntime | None = None
         """The running operators, once there was anything to run."""
@@ -567,7 +567,7 @@ class Queries:
     def use(self, settings: Settings) -> None:
         """Tells operators that run or will run the settings that may change at any time."""
         self.graph.linear = settings.linear
-        self._engine.deliveries.keeping = settings.keep_results
+        self._engine.deliveries.keeper.keeping = settings.keep_results
         if self.started is not None:
             _set(self.started.limits, settings)
 

@@ -28,6 +28,7 @@ from millpond.planning.physical import Graph, form
 from millpond.results import ResultLog
 from millpond.shared_joins import Numbers
 from millpond.shared_totals import Summed
+from millpond.storage.kept_pages import PageLog, Repaging
 from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
@@ -128,8 +129,6 @@ class Replay:
             engine.runtime.free()
         engine.store.run = self.runs + 1
         engine.opened = journal.note(**self.opening(keeps))
-        for log in engine.deliveries:
-            log.keep_what_is_there()
 
     def sinks(self) -> dict[str, tuple[int, Any]]:
         """How far each query's sink is, and what it contains."""
@@ -214,13 +213,13 @@ class Replay:
         arrived: int,
         late_count: int,
         heartbeat: int,
-        late: str | None = None,
+        late: dict[str, Any] | None = None,
     ) -> None:
         intake = self._engine.inputs.streams[name]
         intake.largest, intake.arrived, intake.late_count = largest, arrived, late_count
         intake.queue.advance(heartbeat)
         if late is not None:
-            intake.late_names.append(late)
+            intake.late_log.append(self._referred(late))
 
     def _relation(self, name: str, last_change: int, changed_rows: int) -> None:
         intake = self._engine.inputs.relations[name]
@@ -284,6 +283,33 @@ class Replay:
     def _came(self, query: str, elements: int) -> None:
         self._engine.deliveries.of(query).came = elements
 
+    def _let_go(self, query: str | None = None, late: str | None = None, **facts: int) -> None:
+        self._page_log(query, late).let_go_again(**facts)
+
+    def _repaged(
+        self,
+        place: int,
+        count: int,
+        page: dict[str, Any] | None,
+        is_content: bool,
+        passed: dict[str, Any] | None,
+        query: str | None = None,
+        late: str | None = None,
+        tags: str | None = None,
+        passed_tags: str | None = None,
+    ) -> None:
+        log = self._page_log(query, late)
+        new, gone = (None if each is None else self._referred(each) for each in (page, passed))
+        for known, text in ((new, tags), (gone, passed_tags)):
+            if isinstance(log, GroupLog) and known is not None and text is not None:
+                log.know(known, Tags.from_json(text))
+        log.repage(Repaging(place, count, new, is_content, gone))
+
+    def _page_log(self, query: str | None, late: str | None) -> PageLog:
+        if late is not None:
+            return self._engine.inputs.streams[late].late_log
+        return self._engine.deliveries.of(query or "")
+
     def _taken_back(self, query: str, page: dict[str, Any], at: int) -> None:
         self._engine.deliveries.put_out(query, self._referred(page), at)
 
@@ -336,8 +362,9 @@ class Replay:
         apply(AlterStream(name, ticks), self._engine.catalog)
         self._engine.inputs.use_delay(name.lower())
 
-    def _late(self, name: str, files: list[str]) -> None:
-        self._engine.inputs.streams[name].late_names = files
+    def _late(self, name: str, pages: list[dict[str, Any]]) -> None:
+        for page in pages:
+            self._engine.inputs.streams[name].late_log.append(self._referred(page))
 
     def _queue(
         self,
@@ -370,16 +397,18 @@ class Replay:
         query: str,
         pages: list[dict[str, Any]],
         waiting: list[dict[str, Any]],
+        content: list[dict[str, Any]],
         counts: list[int] | None = None,
+        gone: list[int] | None = None,
         tags: list[str] | None = None,
         **facts: Any,
     ) -> None:
         log = self._engine.deliveries.of(query)
         kept = [self._page_or_part(page, log) for page in pages]
         left = [kept[pages.index(p)] if p in pages else self._page_or_part(p, log) for p in waiting]
-        log.restore(kept, left, **facts)
-        if isinstance(log, GroupLog) and counts is not None and tags is not None:
-            log.restore_facts(counts, tags)
+        log.restore(kept, left, [self._page_or_part(page, log) for page in content], **facts)
+        if isinstance(log, GroupLog):
+            log.restore_facts(counts or [], gone or [], tags or [])
 
     def _page_or_part(self, reference: dict[str, Any], own: ResultLog) -> Page:
         if "group" not in reference:

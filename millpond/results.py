@@ -7,12 +7,13 @@ one that raises or is slow takes nothing from the others.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Set
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -22,11 +23,16 @@ from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.interruption import uninterrupted
 from millpond.kernels.columns import integers
-from millpond.kernels.results import named
+from millpond.kernels.results import named, netted
 from millpond.latency import LatencyRecord
 from millpond.schema import BEGINNING, Schema
 from millpond.settings import Keeping
+from millpond.storage.kept_pages import PageLog, Repaging, run_to_merge, runs_of_time
 from millpond.storage.pages import Page, concatenated
+from millpond.storage.store import Store
+
+SUM_ROWS = 10_000
+"""Content is not summed up before this many rows have changed."""
 
 Callback = Callable[[pa.Table], None]
 
@@ -53,8 +59,13 @@ class Share(Protocol):
         ...
 
     @property
+    def kept_rows(self) -> int:
+        """How many of them are kept."""
+        ...
+
+    @property
     def is_whole(self) -> bool:
-        """Whether all of them are kept."""
+        """Whether all of them are kept, or what they come to is."""
         ...
 
     @property
@@ -66,6 +77,10 @@ class Share(Protocol):
         """What is kept of it; each is to be given up again."""
         ...
 
+    def passed_pages(self) -> Iterable[Page]:
+        """What was let go of it, as far as its content is known; to be given up again too."""
+        ...
+
     def read_by(self, log: ResultLog) -> None:
         """From now on pages are handed on as they come."""
         ...
@@ -73,6 +88,13 @@ class Share(Protocol):
     def followed_by(self, log: ResultLog) -> None:
         """What the query had put out before goes as the group puts more out for it."""
         ...
+
+
+class Reading(NamedTuple):
+    """Pages of a log that are being read, and how many rows were put out by then."""
+
+    pages: list[Page]
+    rows: int
 
 
 @dataclass(eq=False)
@@ -85,8 +107,11 @@ class Subscriber:
 
 
 @dataclass
-class ResultLog:
-    """The output of one query: ts (in ticks, NULL at the beginning), weight, then its columns."""
+class ResultLog(PageLog):
+    """The output of one query: ts (in ticks, NULL at the beginning), weight, then its columns.
+
+    What is let go of a relation is summed up in ``content``: that is never let go.
+    """
 
     entry: QueryEntry
     tick_microseconds: int
@@ -113,9 +138,10 @@ class ResultLog:
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
     own_latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
-    kept: list[Page] = field(default_factory=list)
-    """What was put out, as far as it is kept."""
-    _kept_rows: int = 0
+    content: list[Page] = field(default_factory=list)
+    """What was let go of a relation: the first page is the sum of all, the others follow it."""
+    is_complete: bool = True
+    """Whether nothing was put out that was not kept, at least in its content."""
     waiting: list[Page] = field(default_factory=list)
     """The last pages put out: those that the sink or a subscriber has not seen."""
     lent: list[Page] = field(default_factory=list)
@@ -146,9 +172,29 @@ class ResultLog:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was put out is kept."""
-        is_all = self.own_rows == self._kept_rows
-        return is_all and (self.share is None or self.share.is_whole)
+        """Whether all that was put out is kept, or what it comes to is."""
+        return self.is_complete and (self.share is None or self.share.is_whole)
+
+    @property
+    def kept_rows(self) -> int:
+        """How many of the elements put out are kept."""
+        shared = 0 if self.share is None else self.share.kept_rows
+        return sum(page.rows for page in self.kept) + shared
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it is a relation: what is let go is summed up."""
+        return not (self.entry.plan.is_stream or self.counts_coming)
+
+    @property
+    def later_rows(self) -> int:
+        """How many rows a group has put out for it since."""
+        return 0 if self.share is None else self.share.rows
+
+    @property
+    def held(self) -> list[Page]:
+        """The pages that a sink or a subscriber has yet to see, and those that were lent."""
+        return [*self.waiting, *self.lent]
 
     def add(self, page: Page | None, until: int) -> None:
         """Takes what one step put out: complete up to a time."""
@@ -156,9 +202,11 @@ class ResultLog:
         if page is None:
             return
         self.own_rows += page.rows
+        self.books.add(page)
         if self.is_kept:
             self.kept.append(page)
-            self._kept_rows += page.rows
+        else:
+            self.is_complete = False
         self.pass_on(page)
 
     def pass_on(self, page: Page) -> None:
@@ -170,17 +218,22 @@ class ResultLog:
     def join(self, share: Share) -> None:
         """From now on a group puts its results out, with those of others."""
         self.share = share
-        self._keep(self.kept)
+        if self.kept:
+            share.followed_by(self)
         if self.is_read:
             share.read_by(self)
 
     def leave(self) -> None:
         """What the group has put out for it so far is its own from now on."""
         share, self.share = self.share, None
-        if share is not None:
-            self.own_until = max(self.own_until, share.until)
-            self.own_rows += share.rows
-            self._keep([*self.kept, *(share.pages() if self.is_kept else ())])
+        if share is None:
+            return
+        self.own_until = max(self.own_until, share.until)
+        self.own_rows += share.rows
+        self.is_complete = self.is_complete and share.is_whole
+        if self.is_kept:
+            self.content += share.passed_pages() if self.has_content else ()
+            self.kept += share.pages()
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
@@ -191,25 +244,25 @@ class ResultLog:
         self,
         pages: list[Page],
         waiting: list[Page],
+        content: list[Page],
         until: int,
         rows: int,
         came: int,
         position: int,
+        complete: bool,
     ) -> None:
         """Takes what an earlier run has put out."""
         self.own_until, self.own_rows, self.came, self.position = until, rows, came, position
-        self.waiting = waiting
-        self._keep(pages)
-
-    def _keep(self, pages: list[Page]) -> None:
-        self.kept, self._kept_rows = pages, sum(page.rows for page in pages)
+        self.kept, self.waiting, self.content, self.is_complete = pages, waiting, content, complete
+        for page in self.pages:
+            self.books.add(page)
         if pages and self.share is not None:
             self.share.followed_by(self)
 
     @property
     def pages(self) -> list[Page]:
         """All pages that are remembered."""
-        return list(dict.fromkeys([*self.kept, *self.waiting, *self.lent]))
+        return list(dict.fromkeys([*self.content, *self.kept, *self.waiting, *self.lent]))
 
     @property
     def is_read(self) -> bool:
@@ -273,82 +326,116 @@ class ResultLog:
         if self.entry.sink is not None and not self.sink_failed:
             seen.append(self.sink_position)
         over = len(self.waiting) - (self.position - min(seen, default=self.position))
-        if over == 0 and (self.is_kept or not self.kept):
+        drops = not self.is_kept and bool(self.kept or self.content)
+        if over == 0 and not drops:
             return
-        kept = set(self.kept[-len(self.waiting) :] if self.is_kept else ())
         passed, self.waiting = self.waiting[:over], self.waiting[over:]
-        if not self.is_kept:
-            passed = list(dict.fromkeys([*self.kept, *passed]))
-            self._keep([])
-        kept.update(self.waiting)
+        if drops:
+            passed = list(dict.fromkeys([*self.content, *self.kept, *passed]))
+            self.kept, self.content, self.is_complete = [], [], False
+        needed = {*self.kept[-len(passed) - len(self.waiting) :], *self.content, *self.held}
         for page in passed:
-            if page not in kept:
+            if page not in needed:
                 self.let_go(page)
 
-    def let_go(self, page: Page) -> None:
-        """A page is not needed here any more."""
-        page.free()
+    # -- what is kept ----------------------------------------------------------------------
 
-    def trim(self, most_rows: int) -> list[Page]:
-        """Keeps no more than so many rows, but the last page; what goes is to be let go of."""
-        rows, keeps = 0, 0
-        for page in reversed(self.kept):
-            if keeps and rows + page.rows > most_rows:
-                break
-            rows, keeps = rows + page.rows, keeps + 1
-        gone = self.kept[: len(self.kept) - keeps]
-        self._keep(self.kept[len(gone) :])
-        return gone
+    def pass_pages(self, pages: int) -> None:
+        """Lets the first pages go; of a relation the content stays."""
+        if self.has_content:
+            self.content += self.kept[:pages]
+            del self.kept[:pages]
+        else:
+            super().pass_pages(pages)
 
-    def keep_to(self, keeping: Keeping) -> None:
-        """Lets the oldest results go that are more than are to be kept, page by page."""
-        over = 0
-        if keeping.rows is not None:
-            later = 0 if self.share is None else self.share.rows
-            rows, most = self._kept_rows + later, keeping.rows * self.queries
-            while over < len(self.kept) and rows - self.kept[over].rows >= most:
-                rows, over = rows - self.kept[over].rows, over + 1
-        elif keeping.seconds is not None:
-            since = time.monotonic() - keeping.seconds
-            while over < len(self.kept) and self.kept[over].made_seconds < since:
-                over += 1
-        if over:
-            gone, waiting = self.kept[:over], set(self.waiting)
-            self._keep(self.kept[over:])
-            for page in gone:
-                if page not in waiting:
-                    self.let_go(page)
+    def repaging(self, keeping: Keeping, store: Store) -> Repaging | None:
+        """What could be summed up, or is too many small pages, if that pays."""
+        return self._summed_content(store) or super().repaging(keeping, store)
 
     def lose(self, files: Set[str]) -> list[Page]:
         """Lets go of the pages that lie in some files, which are damaged, and of those before: what
         is kept is kept without a gap."""
-        is_lost = [not files.isdisjoint(page.names) for page in self.kept]
-        first = len(is_lost) - is_lost[::-1].index(True) if any(is_lost) else 0
-        waiting = [page for page in self.waiting if not files.isdisjoint(page.names)]
-        gone = list(dict.fromkeys([*self.kept[:first], *waiting]))
-        self._keep(self.kept[first:])
+
+        def is_lost(page: Page) -> bool:
+            return not files.isdisjoint(page.names)
+
+        first = 1 + max((at for at, page in enumerate(self.kept) if is_lost(page)), default=-1)
+        waiting = [page for page in self.waiting if is_lost(page)]
+        gone = [*self.kept[:first], *waiting]
+        if first or any(map(is_lost, self.content)):
+            gone += self.content
+            self.content, self.is_complete = [], False
+        del self.kept[:first]
         self.waiting = [page for page in self.waiting if page not in waiting]
-        for page in gone:
+        for page in dict.fromkeys(gone):
             if page not in self.waiting:
                 self.let_go(page)
-        return gone
+        return list(dict.fromkeys(gone))
 
-    def keep_what_is_there(self) -> None:
-        """Forgets results that an earlier run has let go."""
-        self._keep([page for page in self.kept if page.is_there])
+    def _summed_content(self, store: Store) -> Repaging | None:
+        """The content summed up when as much has followed as it is; else small ones of what has."""
+        pages = self.content
+        if len(pages) < 2:
+            return None
+        count, place = len(pages), 0
+        if sum(page.rows for page in pages[1:]) < max(SUM_ROWS, pages[0].rows):
+            found = run_to_merge(pages[1:], math.inf, lambda run: True)
+            if found is None:
+                return None
+            place, count = found[0] + 1, found[1]
+        table = self.net(pages[place : place + count], keeps_zeros=place > 0)
+        page = Page.of(store, table) if table.num_rows else None
+        return Repaging(place, count, page, is_content=True)
 
-    @property
-    def queries(self) -> int:
-        """How many queries put it out."""
-        return 1
+    def net(self, pages: Sequence[Page], keeps_zeros: bool = False) -> pa.Table:
+        """What pages come to; not all of their rows are in memory at once."""
+        table, tables, rows = self.page_schema.empty_table(), list[pa.Table](), 0
+        for page in pages:
+            tables.append(page.table)
+            rows += page.rows
+            if rows >= max(SUM_ROWS, table.num_rows):
+                table, tables, rows = netted(pa.concat_tables([table, *tables]), keeps_zeros), [], 0
+        return netted(pa.concat_tables([table, *tables]), keeps_zeros)
+
+    def repage(self, change: Repaging) -> None:
+        """Puts the new page in the place of those it replaces."""
+        if not change.is_content:
+            super().repage(change)
+            return
+        gone = self.content[change.place : change.place + change.count]
+        self.content[change.place : change.place + change.count] = self._entered(change.page)
+        self._replaced(gone)
+
+    @contextmanager
+    def reading(
+        self, lock: AbstractContextManager[object], of_content: bool = False
+    ) -> Iterator[Reading]:
+        """What is kept, or all that the content follows from; it stays meanwhile."""
+        with lock:
+            parts: list[Page] = []
+            if self.share is not None:
+                parts += self.share.passed_pages() if of_content else ()
+                parts += self.share.pages()
+            passed = self.content if of_content else ()
+            found = Reading([*passed, *self.kept, *parts], self.rows)
+            for page in found.pages:
+                page.pin()
+        try:
+            yield found
+        finally:
+            with lock:
+                for page in found.pages:
+                    page.unpin()
+                for page in parts:
+                    page.free()
 
     # -- tables ----------------------------------------------------------------------------
 
     def table(self, pages: list[Page] | None = None) -> pa.Table:
         """Everything kept so far, in order of time; names that repeat get a number."""
-        whole = concatenated(self.kept if pages is None else pages, self.page_schema)
-        named = self.named(whole)
-        return named.rename_columns(unique_names(named.column_names))
+        runs = list(runs_of_time(self.kept if pages is None else pages)) or [[]]
+        whole = pa.concat_tables([self.named(concatenated(run, self.page_schema)) for run in runs])
+        return whole.rename_columns(unique_names(whole.column_names))
 
     @property
     def page_schema(self) -> pa.Schema:
@@ -372,8 +459,7 @@ class ResultLog:
         self.is_closed = True
         for page in self.pages:
             self.let_go(page)
-        self._keep([])
-        self.waiting, self.lent = [], []
+        self.kept, self.content, self.waiting, self.lent = [], [], [], []
         self.close_sink()
 
     def give_up_sink(self) -> None:

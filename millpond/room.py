@@ -59,7 +59,8 @@ class Room:
             return
         runtime = engine.runtime
         self._place_states(runtime)
-        crowded = engine.budget.keep(runtime.backlog, runtime.queues, engine.lock)
+        kept = engine.deliveries.keeper.books
+        crowded = engine.budget.keep(runtime.backlog, runtime.queues, engine.lock, kept)
         if crowded is not None:
             with engine.lock:
                 self._fail(runtime, crowded)

@@ -22,7 +22,6 @@ from millpond.planned import QueryPlans, planned
 from millpond.policy_changes import has_answered, read_until, uneven
 from millpond.results import ResultLog
 from millpond.schema import BEGINNING
-from millpond.storage.pages import concatenated
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -101,14 +100,14 @@ def begins_again(engine: Engine, entry: QueryEntry) -> int:
     at = max(log.complete_until, come_to)
     if at < END:
         return at
-    times = integers(concatenated(log.kept[-1:], log.page_schema)["_ts"])
     seen = (inputs.streams[name].largest for name in names if name in inputs.streams)
-    return max(int(times.max(initial=BEGINNING)), *(time for time in seen if time is not None))
+    put_out = (page.last for page in (*log.content, *log.kept))
+    return max([BEGINNING, *put_out, *(time for time in seen if time is not None)])
 
 
 def taken_back(log: ResultLog, at: int) -> pa.Table | None:
     """The changes that take out at a time what the answer of a query holds."""
-    whole = concatenated(log.kept, log.page_schema)
+    whole = log.net([*log.content, *log.kept])
     times, weights = pa.repeat(at, whole.num_rows), pa.array(-integers(whole["_w"]))
     changes = whole.set_column(0, "_ts", times.cast(pa.int64())).set_column(1, "_w", weights)
     table = summed(changes.cast(log.page_schema))

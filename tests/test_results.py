@@ -165,15 +165,15 @@ def test_times_print_as_counts_or_as_moments(log):
     assert log.format_time(None) is None
 
 
-def test_what_is_more_than_is_kept_goes_but_not_the_last_page(log, page):
+def test_what_is_more_than_is_kept_goes_page_by_page(log, page):
     pages = [page((t, 1, t), (t, 1, t + 1)) for t in range(4)]
     for t, each in enumerate(pages):
         log.add(each, t)
-    assert log.trim(5) == pages[:2]
-    assert log.kept == pages[2:]
-    assert log.trim(5) == []
-    assert log.trim(0) == pages[2:3]
-    assert (log.rows, log.kept) == (8, pages[3:])
+    assert log.keep_to(Keeping(rows=5)) == {"pages": 1}
+    assert log.kept == pages[1:]
+    assert log.keep_to(Keeping(rows=5)) is None
+    assert log.keep_to(Keeping(rows=1)) == {"pages": 2}
+    assert (log.rows, log.kept_rows, log.kept) == (8, 2, pages[3:])
 
 
 def test_results_are_kept_as_far_as_is_asked_for(log, page):

@@ -262,15 +262,28 @@ def test_a_view_that_is_another_one_is_told(engine):
         engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
 
 
-def test_an_answer_that_is_not_kept_is_not_taken_back(engine):
-    engine.execute("SET keep_results = none")
+@pytest.mark.parametrize("kept", ["all", "none"])
+def test_an_answer_is_taken_back_though_no_results_are_kept(engine, kept):
+    engine.execute(f"SET keep_results = {kept}")
     engine.execute("CREATE QUERY q AS SELECT count(*) AS n FROM S [ROWS 3]")
     engine.execute("CREATE QUERY z AS SELECT k FROM S [ROWS 3]")
     page(engine, 1, 5)
     page(engine, 2, 5)
-    with pytest.raises(MillpondError, match="no longer known"):
-        engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
+    seen = []
+    engine.subscribe("q", lambda table: seen.extend(table.to_pylist()))
+    engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
+    engine.run_until_idle()
+    assert [(row["weight"], row["n"]) for row in seen] == [(-1, 1)]
     engine.execute("ALTER QUERY z SET WINDOW OF S = ROWS 4")
+
+
+def test_an_answer_that_was_never_kept_is_not_taken_back():
+    with Engine(keep_results=False) as engine:
+        engine.execute(DDL + "CREATE QUERY q AS SELECT count(*) AS n FROM S [ROWS 3]")
+        page(engine, 1, 5)
+        page(engine, 2, 5)
+        with pytest.raises(MillpondError, match="no longer known"):
+            engine.execute("ALTER QUERY q SET WINDOW OF S = ROWS 4")
 
 
 FAILING = "SELECT count(*) AS n FROM S [RANGE 5] WHERE 9223372036854775000 + v > 7"

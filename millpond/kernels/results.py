@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import net_of
-from millpond.kernels.groups import Bools, Ints, encode
+from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.timeline import Changes, order_of
 from millpond.schema import BEGINNING
@@ -32,6 +32,26 @@ def summed(page: pa.Table) -> pa.Table:
         parts.append(net_of(changes, some, columns).cast(page.schema))
     whole = pa.concat_tables(parts)
     return whole.take(pa.array(order_of(integers(whole["_ts"]), integers(whole["_w"]))))
+
+
+def netted(page: pa.Table, keeps_zeros: bool = False) -> pa.Table:
+    """Equal rows of all times in one, with the time of its last change: what changes come to.
+
+    ``keeps_zeros``: also rows that come to nothing, as something came before these changes.
+
+    >>> page = pa.table({"_ts": [1, 2, 3, 4], "_w": [1, 1, -1, 1], "c0": [7, 8, 7, 8]})
+    >>> netted(page).to_pylist()
+    [{'_ts': 4, '_w': 2, 'c0': 8}]
+    """
+    codes = encode([page[name] for name in page.column_names[2:]], page.num_rows)
+    groups = int(codes.max(initial=-1)) + 1
+    weights, times = np.zeros(groups, np.int64), np.full(groups, np.iinfo(np.int64).min)
+    np.add.at(weights, codes, integers(page["_w"]))
+    np.maximum.at(times, codes, integers(page["_ts"]))
+    chosen = np.arange(groups) if keeps_zeros else np.flatnonzero(weights)
+    rows = page.take(pa.array(first_rows(codes)[chosen]))
+    arrays = [pa.array(times[chosen]), pa.array(weights[chosen]), *rows.columns[2:]]
+    return pa.Table.from_arrays(arrays, schema=page.schema)
 
 
 def _repeated(hashes: Ints) -> Bools:

@@ -11,10 +11,9 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,10 +21,11 @@ from millpond.connectors.sinks import unique_names
 from millpond.connectors.times import as_ticks
 from millpond.engine import Engine
 from millpond.errors import MillpondError
-from millpond.group_results import GroupLog, Part, PartOfPage
-from millpond.results import ResultLog, Share
+from millpond.kernels.columns import integers
+from millpond.results import ResultLog
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
+from millpond.storage.kept_pages import in_order_of_time
 from millpond.storage.pages import Page
 
 RECENT, RECENT_ROWS = 64, 50_000
@@ -78,23 +78,6 @@ class Reader:
     is_gone: bool = False
     seen: int = 0
     """How many of the feed's pages it has seen, as far as it keeps up."""
-
-
-def kept_rows(log: ResultLog) -> int:
-    """How many rows of a query's output are kept."""
-    pages = _pages(log)
-    _give_up(log, pages)
-    return sum(page.rows for page in pages)
-
-
-def _pages(log: ResultLog) -> list[Page]:
-    """What is kept of a query's output; to be given up again."""
-    return [*log.kept, *(() if log.share is None else log.share.pages())]
-
-
-def _give_up(log: ResultLog, pages: list[Page]) -> None:
-    for page in pages[len(log.kept) :]:
-        page.free()
 
 
 class Feed:
@@ -194,10 +177,6 @@ class Feeds:
     def __init__(self, engine: Engine, limits: Limits) -> None:
         self._engine, self._limits = engine, limits
         self._feeds: dict[str, Feed] = {}
-        self._kept: dict[str, pa.Table] = {}
-        """What the results of relations that were let go have come to."""
-        self._folded: dict[str, int] = {}
-        """How many rows of pages that were."""
         self._lock = threading.Lock()
         self._readers = 0
 
@@ -237,8 +216,6 @@ class Feeds:
 
     def dropped(self, query: str) -> None:
         """A query is no more; its readers are told."""
-        self._kept.pop(query.lower(), None)
-        self._folded.pop(query.lower(), None)
         feed = self._feeds.pop(query.lower(), None)
         if feed is not None:
             feed._loop.call_soon_threadsafe(feed.close)
@@ -256,118 +233,47 @@ class Feeds:
     # -- what is kept ----------------------------------------------------------------------
 
     def tidy(self) -> None:
-        """Lets old results go where no store keeps them; relations' content is summed up."""
-        if self._engine.store.is_durable:
-            return
-        with self._engine.held():
-            members: dict[int, list[tuple[int, ResultLog]]] = {}
-            for log in self._engine.deliveries:
-                if isinstance(log.share, Part):
-                    members.setdefault(id(log.share.log), []).append((log.share.number, log))
-            for log in list(self._engine.deliveries):
-                self._trim(log, members.get(id(log), []))
-
-    def _trim(self, log: ResultLog, members: list[tuple[int, ResultLog]]) -> None:
-        most = self._limits.kept_rows * max(1, len(members))
-        if sum(page.rows for page in log.kept) <= most + most // 2:
-            return
-        gone = log.trim(most)
-        if not gone:
-            return  # the last page alone is more
-        if not isinstance(log, GroupLog):
-            self._fold(log, sum(page.rows for page in gone), lambda: log.table(gone))
-        else:
-            counts = log.counts_in(gone)
-            for number, member in members:
-                rows = int(counts[number]) if number < len(counts) else 0
-                self._fold(member, rows, partial(_member_rows, log, member, number, gone))
-        waiting = set(log.waiting)
-        for page in gone:
-            if page not in waiting:
-                log.let_go(page)
-
-    def _fold(self, log: ResultLog, rows: int, said: Callable[[], pa.Table]) -> None:
-        """Remembers what a relation's results that go, so many rows of pages, have come to."""
-        key = log.entry.name.lower()
-        self._folded[key] = rows + self._folded.get(key, 0)
-        if not log.entry.plan.is_stream and rows:
-            table, before = said(), self._kept.get(key)
-            named = table.rename_columns(unique_names(table.column_names))
-            self._kept[key] = net_content(_together(before, named))
+        """Lets old results go where no store keeps them."""
+        if not self._engine.store.is_durable:
+            with self._engine.held():
+                self._engine.deliveries.keep_at_most(self._limits.kept_rows)
 
     def present(self, query: str) -> tuple[pa.Table, Place]:
         """The content of a relation now, each row once with its number, and up to where that is."""
-        with self._engine.held():
-            log = self._engine.deliveries.of(query)
-            if log.entry.plan.is_stream:
-                raise RequestError(400, f'query "{log.entry.name}" is a stream: it has no content')
-            before, place, pages = self._kept.get(query.lower()), Place(log.rows), _pages(log)
-            known = self._folded.get(query.lower(), 0) + sum(page.rows for page in pages)
-            said = log.table(pages)
-            _give_up(log, pages)
-        if known < place.rows:
-            raise RequestError(
-                409,
-                "results were let go before they were summed up, as keep_results says, so the "
-                "content is not known; follow the changes, or ask once",
-            )
-        return net_content(_together(before, said)), place
+        log = self._engine.deliveries.of(query)
+        if log.entry.plan.is_stream:
+            raise RequestError(400, f'query "{log.entry.name}" is a stream: it has no content')
+        with log.reading(self._engine.held(), of_content=True) as found:
+            if not log.is_whole:
+                raise RequestError(
+                    409,
+                    "an earlier run has kept no results, so the content is not known; follow the "
+                    "changes, or ask once",
+                )
+            content = log.named(log.net(found.pages))
+        named = content.rename_columns(unique_names(content.column_names))
+        return net_content(named), Place(found.rows)
 
     def after(self, log: ResultLog, place: Place, since: int | None) -> tuple[int, list[Event]]:
         """What was put out behind a place, as much as is sent at once, and what was let go of it.
 
         ``since``: only what is of this time or later.
         """
-        oldest, taken = self._taken_after(log, place)
-        try:
-            events = [
-                Event(Place(each.at), log.table([each.page]), each.at - each.page.rows)
-                for each in taken
-            ]
-        finally:
-            with self._engine.held():
-                for each in taken:
-                    each.page.unpin()
-                    if each.is_part:
-                        each.page.free()
+        with log.reading(self._engine.held()) as found:
+            at = oldest = found.rows - sum(page.rows for page in found.pages)
+            events: list[Event] = []
+            for page in found.pages:
+                at += page.rows
+                if at > place.rows and not _is_enough(events):
+                    events += _events(log, page, at, place.rows)
         if since is not None:
             events = [Event(e.place, _since(e.table, since), e.before) for e in events]
         return max(0, oldest - place.rows), events
 
-    def _taken_after(self, log: ResultLog, place: Place) -> tuple[int, list[_Taken]]:
-        """The place of the oldest row, and pages behind a place, pinned.
-
-        There may be thousands of pages, which are looked through without the engine's lock: who is
-        behind must not hold up those who are not.
-        """
-        while True:
-            with self._engine.held():
-                end, kept, share = log.rows, list(log.kept), log.share
-                of_group = list(share.log.kept) if isinstance(share, Part) else []
-            found = [(page, page.rows, False) for page in kept]
-            if isinstance(share, Part):
-                found += [(page, share.rows_in(page), True) for page in of_group]
-            at = oldest = end - sum(rows for _, rows, _ in found)
-            wanted: list[tuple[Page, int, int, bool]] = []
-            for page, rows, is_part in found:
-                at += rows
-                if at <= place.rows or not rows:
-                    continue
-                if wanted and at - wanted[0][1] > CATCH_UP_ROWS:
-                    break
-                wanted.append((page, at - rows, rows, is_part))
-            with self._engine.held():
-                if any(page.is_free for page, *_ in wanted):
-                    continue  # let go meanwhile: look again
-                return oldest, [
-                    _taken(share, page, before + rows, rows, is_part)
-                    for page, before, rows, is_part in wanted
-                ]
-
     def place_of(self, log: ResultLog, start: str) -> tuple[Place, int | None]:
         """Where ``from=`` begins: now, oldest, behind an id, or at a time."""
         with self._engine.held():
-            now, oldest = Place(log.rows), Place(log.rows - kept_rows(log))
+            now, oldest = Place(log.rows), Place(log.rows - log.kept_rows)
         if start == "now":
             return now, None
         if start == "oldest":
@@ -385,34 +291,29 @@ class Feeds:
             ) from None
 
 
-@dataclass(frozen=True)
-class _Taken:
-    """A page that is being read, pinned, and where in the output it ends."""
-
-    page: Page
-    at: int
-    is_part: bool
-    """Whether it is a query's part of a page of its group."""
+def _is_enough(events: list[Event]) -> bool:
+    return bool(events) and events[-1].place.rows - events[0].before >= CATCH_UP_ROWS
 
 
-def _taken(share: Share | None, page: Page, at: int, rows: int, is_part: bool) -> _Taken:
-    if is_part and isinstance(share, Part):
-        page = PartOfPage(share.log, page, share.number, rows)
-    page.pin()
-    return _Taken(page, at, is_part)
-
-
-def _member_rows(log: GroupLog, member: ResultLog, number: int, pages: list[Page]) -> pa.Table:
-    """A query's rows of some pages of its group."""
-    return member.named(pa.concat_tables([log.rows_of(page, number) for page in pages]))
+def _events(log: ResultLog, page: Page, at: int, place: int) -> list[Event]:
+    """What a page, which ends at a place, has behind another, in pieces of whole instants."""
+    rows = in_order_of_time([page])
+    first = max(0, place - (at - page.rows))
+    times, events = integers(rows["_ts"]), list[Event]()
+    while first < page.rows and not _is_enough(events):
+        last = int(
+            np.searchsorted(times, times[min(first + CATCH_UP_ROWS, page.rows) - 1], "right")
+        )
+        table = log.named(rows.slice(first, last - first))
+        table = table.rename_columns(unique_names(table.column_names))
+        before = at - page.rows
+        events.append(Event(Place(before + last), table, before + first))
+        first = last
+    return events
 
 
 def _since(table: pa.Table, ticks: int) -> pa.Table:
     return table.filter(pc.greater_equal(table.column(0), ticks))
-
-
-def _together(content: pa.Table | None, said: pa.Table) -> pa.Table:
-    return said if content is None else pa.concat_tables([content, said.cast(content.schema)])
 
 
 def net_content(changes: pa.Table) -> pa.Table:

@@ -145,8 +145,6 @@ def make_service(settings: Settings, options: ServeOptions, spark: Any = None) -
     """An engine with everything around it; ``spark``: the session it uses, if there is one."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     check_options(options)
-    if settings.store != "memory" and settings.keep_results == Settings().keep_results:
-        settings = settings.with_option("keep_results", "all")  # they are on disk
     engine = Engine(settings, spark, keep_results=True)
     confinement = Confinement(options.roots, engine.directory, options.limits)
     return Service(engine, options.limits, confinement)

@@ -113,6 +113,12 @@ class Page:
         return self._table is not None
 
     @property
+    def memory_bytes(self) -> int:
+        """How much of memory it takes; a store in memory has its files there too."""
+        is_on_disk = self.is_spilled or (self._store.is_durable and not self.is_in_driver)
+        return 0 if is_on_disk or self.is_free else self.bytes
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The Parquet files within the store, written now if they were not yet."""
         with self._writing:
@@ -128,11 +134,6 @@ class Page:
         names = self.names
         self._store.verify(names)
         return names
-
-    @property
-    def is_there(self) -> bool:
-        """Whether its rows can be read: an earlier run has not let its files go."""
-        return self._table is not None or not any(map(self._store.is_gone, self._names))
 
     @property
     def paths(self) -> list[str]:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice
 
+import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
+from millpond.storage.kept_pages import FEW_PAGES, MERGED_AT_ONCE, PARTS_KEPT, run_to_merge
 from millpond.storage.origins import mixed
 from millpond.storage.pages import Page, Span, concatenated
 from millpond.storage.rates import Course, Rate
@@ -76,6 +78,8 @@ class Queue:
     """Rows that came, over the whole run."""
     _unread: list[Page] = field(default_factory=list)
     """Pages that no reader holds, but that the heartbeat has not reached."""
+    _look_at: int = FEW_PAGES
+    """How many pages are to be retained before small ones among them are looked for."""
 
     # -- pages -----------------------------------------------------------------------------
 
@@ -424,7 +428,7 @@ class Queue:
 
     def compaction(self) -> Compaction | None:
         """What could be summed up or merged now, if that pays."""
-        return self._summed_content() or self._merged()
+        return self._summed_content() or self._merged() or self._retained()
 
     def compact(self, change: Compaction) -> None:
         """Puts the new page in the place of those it replaces."""
@@ -444,9 +448,14 @@ class Queue:
         floor = min(floors[id(page)] for page in change.replaced)
         gone = set(map(id, change.replaced))
         rest = [(page, floors[id(page)]) for page in self._pages if id(page) not in gone]
-        self._pages = [change.page, *(page for page, _ in rest)]
-        self._floors = [min([floor, *self._floors]), *(floor for _, floor in rest)]
+        place = self._place_of(change.replaced)
+        floor = floor if place else min([floor, *self._floors])
+        self._pages = [page for page, _ in rest]
+        self._floors = [floor for _, floor in rest]
+        self._pages.insert(place, change.page)
+        self._floors.insert(place, floor)
         self._index_again()
+        self._look_at = min(self._look_at, max(FEW_PAGES, len(self._pages)))
         self._freed = sum(page.is_free for page in self._pages)
         self._count(change.page, 1)
         for kind in self._kinds.values():
@@ -454,6 +463,35 @@ class Queue:
         for page in change.replaced:
             self._count(page, -1)
             page.free()
+
+    def _place_of(self, replaced: Sequence[Page]) -> int:
+        """Where pages stand that follow each other; others go to the front."""
+        place = next(i for i, page in enumerate(self._pages) if page is replaced[0])
+        return place if self._pages[place : place + len(replaced)] == list(replaced) else 0
+
+    def _retained(self) -> Compaction | None:
+        """Small pages of a store that lasts, which windows retain, as one: each is a file."""
+        kinds = self._kinds.values()
+        if not self.store.is_durable or any(
+            k.scans or k.retention.ends or k.needs_content or k.through < FOREVER for k in kinds
+        ):
+            return None
+        passed = min((kind.least_cursor for kind in kinds), default=BEGINNING - 1)
+        count = bisect_right(self._floors, passed)
+        if count < self._look_at:
+            return None
+        old = [p for p in self._pages[:count] if not p.is_free and p.last <= passed]
+        most = min(MERGE_ROWS, sum(page.rows for page in old) // PARTS_KEPT)
+        found = run_to_merge(old, most, lambda run: True)
+        self._look_at = count + MERGED_AT_ONCE
+        if found is None:
+            return None
+        chosen = old[found[0] : found[0] + found[1]]
+        table = concatenated(chosen, self.schema)
+        table = table.take(pa.array(np.argsort(integers(table["_ts"]), kind="stable")))
+        merged = Page.of(self.store, table, is_sorted=True)
+        merged.origins = mixed((page.origins, page.rows) for page in chosen)
+        return Compaction(merged, tuple(chosen))
 
     def _summed_content(self) -> Compaction | None:
         kinds = [kind for kind in self._kinds.values() if kind.needs_content]

@@ -131,8 +131,6 @@ class Store:
         """Those of them that the log does not know yet."""
         self._unread: set[str] = set()
         """Those that an earlier run wrote and nobody has read since."""
-        self._gone: set[str] = set()
-        """Those that the log says are gone, while it is read."""
         if not self.is_durable:
             self.prepare()
 
@@ -334,13 +332,8 @@ class Store:
     def replay(self, made: list[list[Any]], gone: list[str]) -> None:
         """Takes what the log says of files."""
         self._sums |= {name: Sum(*sum_) for name, *sum_ in made}
-        self._gone.update(gone)
         for name in gone:
             self._sums.pop(name, None)
-
-    def is_gone(self, name: str) -> bool:
-        """Whether the log says that an earlier run has let a file go."""
-        return name in self._gone
 
     def replayed(self) -> None:
         """The log is read: what it says of files is to be held against them before they count."""
@@ -396,7 +389,6 @@ class Store:
         """
         with self._guard:
             self._doomed += [name for name in self._sums if name not in named]
-            self._gone.clear()
         for folder in ("pages", "state"):
             for file in self._own_files(folder):
                 if f"{folder}/{file.name}" not in named | self._sums.keys():

@@ -65,25 +65,49 @@ class OnOff(ArrivalProcess):
     @property
     def mean_arrivals_per_second(self) -> float:
         """Arrivals of one period over its length."""
-        return len(self._period()) / (self.on_seconds + self.off_seconds)
+        counts = (_count(rate, seconds) for rate, seconds in self._halves)
+        return sum(counts) / (self.on_seconds + self.off_seconds)
+
+    @property
+    def _halves(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The rate and the length of a burst, and of what is between bursts."""
+        return (
+            (self.on_arrivals_per_second, self.on_seconds),
+            (self.off_arrivals_per_second, self.off_seconds),
+        )
 
     def arrivals(self, seed: int = 0) -> Iterator[FloatArray]:
-        """The arrival times; ``seed`` changes nothing."""
-        period = self._period()
+        """The arrival times, in pieces however long a period is; ``seed`` changes nothing."""
         seconds = self.on_seconds + self.off_seconds
-        periods_at_once = max(1, CHUNK_ARRIVALS // len(period))
-        for first in itertools.count(0, periods_at_once):
-            starts = np.arange(first, first + periods_at_once) * seconds
-            yield (starts[:, None] + period).ravel()
+        pieces = list(itertools.islice(self._pieces(), 2))
+        if len(pieces) == 1:
+            periods_at_once = max(1, CHUNK_ARRIVALS // len(pieces[0]))
+            for first in itertools.count(0, periods_at_once):
+                starts = np.arange(first, first + periods_at_once) * seconds
+                yield (starts[:, None] + pieces[0]).ravel()
+        for period in itertools.count():
+            for piece in self._pieces():
+                yield period * seconds + piece
 
-    def _period(self) -> FloatArray:
-        on = _evenly(self.on_arrivals_per_second, self.on_seconds)
-        off = _evenly(self.off_arrivals_per_second, self.off_seconds)
-        return np.concatenate([on, self.on_seconds + off])
+    def _pieces(self) -> Iterator[FloatArray]:
+        """The times within a period: at once if they are few, else piece by piece."""
+        (on_rate, on_seconds), (off_rate, off_seconds) = self._halves
+        on, off = _count(on_rate, on_seconds), _count(off_rate, off_seconds)
+        if on + off <= CHUNK_ARRIVALS:
+            burst, rest = _evenly(on_rate, 0, on), _evenly(off_rate, 0, off)
+            yield np.concatenate([burst, on_seconds + rest])
+            return
+        for first in range(0, on, CHUNK_ARRIVALS):
+            yield _evenly(on_rate, first, min(first + CHUNK_ARRIVALS, on))
+        for first in range(0, off, CHUNK_ARRIVALS):
+            yield on_seconds + _evenly(off_rate, first, min(first + CHUNK_ARRIVALS, off))
 
 
-def _evenly(arrivals_per_second: float, seconds: float) -> FloatArray:
+def _count(arrivals_per_second: float, seconds: float) -> int:
     # A burst of 0.3 s at 10 a second holds 3 arrivals, whatever 0.3 * 10 is in binary.
-    return np.arange(math.ceil(round(arrivals_per_second * seconds, 9))) / (
-        arrivals_per_second or 1.0
-    )
+    return math.ceil(round(arrivals_per_second * seconds, 9))
+
+
+def _evenly(arrivals_per_second: float, first: int, last: int) -> FloatArray:
+    """The seconds of the arrivals from one number to another."""
+    return np.arange(first, last) / (arrivals_per_second or 1.0)

@@ -171,3 +171,18 @@ def test_processes_are_made_by_name() -> None:
 def test_impossible_parameters_are_refused(name: str, parameters: dict[str, float]) -> None:
     with pytest.raises(InputError):
         make(name, **parameters)
+
+
+def test_a_period_of_any_length_is_made_in_pieces():
+    process = OnOff(10_000_000, 1_000, 1)  # ten thousand million arrivals
+    assert process.mean_arrivals_per_second == 10**10 / 1_001
+    pieces = list(itertools.islice(process.arrivals(), 3))
+    assert [len(piece) for piece in pieces] == [CHUNK_ARRIVALS] * 3
+    assert np.array_equal(np.concatenate(pieces), np.arange(3 * CHUNK_ARRIVALS) / 10_000_000)
+
+
+def test_pieces_of_a_period_follow_each_other_like_the_periods():
+    process = OnOff(3_000, 2.5, 1.5, 2_000)
+    period = np.concatenate([np.arange(7_500) / 3_000, 2.5 + np.arange(3_000) / 2_000])
+    expected = np.concatenate([number * 4.0 + period for number in range(3)])
+    assert np.array_equal(process.times(31_500), expected)

@@ -138,8 +138,7 @@ def advance(name: Name, body: Promise, service: Serving) -> Done:
 @router.get("/streams/{name}/late")
 def late_tuples(name: Name, service: Serving) -> dict[str, Any]:
     """The last tuples that came too late, as they came."""
-    table = service.engine.late(service.stream(name).name)
-    return table_json(table.slice(max(0, table.num_rows - 1_000)))
+    return table_json(service.engine.late(service.stream(name).name, last_rows=1_000))
 
 
 # -- relations -----------------------------------------------------------------------------

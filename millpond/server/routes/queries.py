@@ -167,8 +167,7 @@ def present_content(name: Name, service: Serving) -> dict[str, Any]:
 @router.get("/{name}/left_out")
 def left_out(name: Name, service: Serving) -> dict[str, Any]:
     """What a query with ON ERROR SKIP has left out, with the reasons."""
-    table = service.engine.left_out(service.query(name).name)
-    return table_json(table.slice(max(0, table.num_rows - 1_000)))
+    return table_json(service.engine.left_out(service.query(name).name, last_rows=1_000))
 
 
 @router.get(
