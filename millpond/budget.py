@@ -24,6 +24,12 @@ SPILLED_TO = 0.8
 LEAST_CACHED_BYTES = 2**20
 """So much of what is read again is remembered, however small the budget is."""
 
+STEP_SHARES = 8
+"""What steps under way put out may take such a part of the budget, all together."""
+
+LEAST_STEP_BYTES = 2**20
+"""But each so much, however small the budget is."""
+
 LIVE_BUDGETS = 4
 """The backlog of live sources may be so many times the budget, most of it on disk."""
 
@@ -31,6 +37,11 @@ LIVE_BUDGETS = 4
 def cached_bytes(limit_bytes: int) -> int:
     """How much of what was spilled and read again is remembered."""
     return min(CACHED_BYTES, max(LEAST_CACHED_BYTES, limit_bytes // 4))
+
+
+def step_bytes(limit_bytes: int, processors: int) -> int:
+    """How much the output of one step may take, of as many as are under way at once."""
+    return max(LEAST_STEP_BYTES, limit_bytes // (STEP_SHARES * processors))
 
 
 class Budget:

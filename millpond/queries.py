@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from millpond.budget import step_bytes
 from millpond.catalog import ASIDE, QueryEntry, StreamEntry
 from millpond.choices import Choices
 from millpond.connectors.sinks import NamedSink
@@ -609,3 +610,4 @@ def _set(limits: Limits, settings: Settings) -> None:
     limits.asks_spark = settings.small_steps == "spark"
     limits.buckets, limits.divides_few = settings.tasks or limits.cores, settings.tasks > 0
     limits.processors = settings.processors or limits.cores
+    limits.step_bytes = step_bytes(settings.budget_bytes, limits.processors)

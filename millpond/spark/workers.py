@@ -8,6 +8,7 @@ or came second has written is named by nobody, and so is garbage.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from millpond.errors import InputError
+from millpond.errors import InputError, OutgrownError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
@@ -342,6 +343,12 @@ def _checked(lines: list[Line]) -> list[Line]:
         for note in (note for line in failed for note in line["notes"]):
             error.add_note(note)
         raise error
+    outgrown = [line for line in lines if "outgrown" in line]
+    if outgrown:
+        largest = min(
+            outgrown, key=lambda line: math.inf if line["until"] is None else line["until"]
+        )
+        raise OutgrownError(largest["outgrown"], largest["until"])
     return lines
 
 
@@ -352,6 +359,8 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     bucket, attempt = context.partitionId(), context.taskAttemptId()
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
+    except OutgrownError as error:
+        return {"outgrown": str(error), "until": error.until}
     except InputError as error:
         return {"error": str(error), "notes": getattr(error, "__notes__", [])}
     finally:
