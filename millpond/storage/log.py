@@ -17,8 +17,9 @@ from typing import Any
 
 from millpond.errors import StateError
 
-FORMAT = 3
-"""Grows whenever records are written that an older reader would misread."""
+FORMAT = 4
+"""Grows whenever records are written that an older reader would misread, or states lie in other
+buckets: since 4 keys of more than 256 bytes do (`kernels/hashing.py`)."""
 
 GROUP = 1_000
 """So many records are appended at once where a file begins anew."""

@@ -27,7 +27,7 @@ from millpond.planning.physical import Operator, queues_in
 from millpond.schema import BEGINNING, Schema
 from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
-from millpond.spark.frames import Plans, union
+from millpond.spark.frames import Plans, dividing, union
 from millpond.spark.placement import Placement
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
@@ -380,7 +380,10 @@ class RunningOperator:
             return lines_of_tasks(session, buckets, work) if job.is_for_all else []
         if not keys:
             return self.plans.run(frame, lambda rows: lines_of(rows, work))
-        return self.plans.run(frame, lambda rows: lines_of(rows.repartition(buckets, *keys), work))
+        columns = dividing(keys, work.schema)
+        return self.plans.run(
+            frame, lambda rows: lines_of(rows.repartition(buckets, *columns), work)
+        )
 
     def tasks(self, job: Job) -> int | None:
         """How many workers read the files of a job themselves; None if Spark reads them."""
