@@ -244,6 +244,9 @@ def serve(
     keep: Annotated[
         int, typer.Option(min=1, metavar="ROWS", help="results kept of a query without a store")
     ] = 10_000,
+    queries: Annotated[
+        int, typer.Option(min=1, metavar="N", help="the most queries that may be registered")
+    ] = 50_000,
     metrics_entities: Annotated[
         int, typer.Option(min=1, metavar="N", help="the most entities of a kind in /metrics")
     ] = 200,
@@ -264,7 +267,7 @@ def serve(
             insecure,
             tuple(name or ()),
             plan,
-            serving.Limits(kept_rows=keep, metrics_entities=metrics_entities),
+            serving.Limits(queries=queries, kept_rows=keep, metrics_entities=metrics_entities),
         )
         serving.serve(scripts, settings_of(options, strategy, store), asked)
 
