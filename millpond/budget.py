@@ -1,10 +1,15 @@
-"""The budget: memory for what waits in queues and what windows retain, together.
+"""The budget: memory for all that an engine holds of its data, in the driver and its workers.
 
-What does not fit is spilled to disk, windows first, as they are needed last; what operators keep by
-key is written there as long as it would not fit beside the rest. Sources that can wait, and pushes,
-are held back once the backlog alone has reached the budget; those that cannot (a pipe, the wall
-clock) once it is several times that. A source is not held back while nobody has anything of it to
-work on: whoever waits for it would wait for ever.
+That is what waits in queues and what windows retain, kept results, late and left-out rows, what is
+remembered of states and of pages that were read again, and what steps under way put out. The caches
+and the steps have shares that they keep to; what they leave is for pages.
+
+What does not fit is spilled to disk, windows before what waits, as they are needed last; what
+operators keep by key is written there as long as it would not fit beside the rest. Sources that can
+wait, and pushes, are held back once the backlog alone has reached the budget; those that cannot (a
+pipe, the wall clock) once it is several times that. A source is not held back while nobody has
+anything of it to work on: whoever waits for it would wait for ever. A step that would put out more
+than its share is done in several, and a query stopped if a single instant is too much.
 """
 
 from __future__ import annotations
@@ -16,13 +21,18 @@ from millpond.settings import format_bytes
 from millpond.storage.backlog import Backlog
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
-from millpond.storage.store import CACHED_BYTES
 
 SPILLED_TO = 0.8
 """What spilling leaves of the budget in memory, so that it is not done for every page."""
 
 LEAST_CACHED_BYTES = 2**20
 """So much of what is read again is remembered, however small the budget is."""
+
+STATE_SHARES, CACHE_SHARES = 2, 8
+"""States, and pages that were read again, may have such a part of the budget."""
+
+PAGE_SHARES = 4
+"""Such a part is left for pages in any case."""
 
 STEP_SHARES = 8
 """What steps under way put out may take such a part of the budget, all together."""
@@ -36,7 +46,12 @@ LIVE_BUDGETS = 4
 
 def cached_bytes(limit_bytes: int) -> int:
     """How much of what was spilled and read again is remembered."""
-    return min(CACHED_BYTES, max(LEAST_CACHED_BYTES, limit_bytes // 4))
+    return max(LEAST_CACHED_BYTES, limit_bytes // CACHE_SHARES)
+
+
+def state_bytes(limit_bytes: int, processes: int = 1) -> int:
+    """How much one of some processes remembers of what operators keep by key."""
+    return max(LEAST_CACHED_BYTES, limit_bytes // (STATE_SHARES * processes))
 
 
 def step_bytes(limit_bytes: int, processors: int) -> int:
@@ -49,11 +64,18 @@ class Budget:
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
+        self.cached_bytes = 0
+        """What caches hold of it."""
         self.fault: OSError | None = None
         """Why nothing can be spilled, if so."""
 
     def __str__(self) -> str:
         return f"budget of {format_bytes(self.limit_bytes)}"
+
+    @property
+    def page_bytes(self) -> int:
+        """How much pages may have beside what caches hold."""
+        return max(self.limit_bytes // PAGE_SHARES, self.limit_bytes - self.cached_bytes)
 
     def has_room(self, backlog: Backlog, queues: Iterable[Queue], is_live: bool) -> bool:
         """Whether an input with these queues may have more."""
@@ -74,7 +96,7 @@ class Budget:
         If that fails, the name of the queue whose windows alone leave no room for anything else.
         """
         with lock:
-            if backlog.memory_bytes <= self.limit_bytes:
+            if backlog.memory_bytes <= self.page_bytes:
                 self.fault = None
                 return None
             chosen = self._chosen(backlog, queues)
@@ -88,7 +110,7 @@ class Budget:
 
     def _chosen(self, backlog: Backlog, queues: Mapping[str, Queue]) -> dict[str, list[Page]]:
         """The pages that are to leave memory, by queue."""
-        excess = backlog.memory_bytes - int(SPILLED_TO * self.limit_bytes)
+        excess = backlog.memory_bytes - int(SPILLED_TO * self.page_bytes)
         chosen: dict[str, list[Page]] = {}
         for name in backlog.largest():
             if excess <= 0:

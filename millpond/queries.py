@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from millpond.budget import step_bytes
+from millpond.budget import state_bytes, step_bytes
 from millpond.catalog import ASIDE, QueryEntry, StreamEntry
 from millpond.choices import Choices
 from millpond.connectors.sinks import NamedSink
@@ -547,7 +547,8 @@ class Queries:
             lambda: engine.lazy_spark.is_started,
             self.groups.members,
         )
-        runtime.hold_states(engine.settings.budget_bytes)
+        runtime.hold_states(state_bytes(engine.settings.budget_bytes))
+        engine.store.worker_state_bytes = state_bytes(engine.settings.budget_bytes, limits.buckets)
         return runtime
 
     def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ from millpond.storage.portions import Portion, Scan, Share
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
-from millpond.storage.store import Store, write_parquet
+from millpond.storage.store import WORKER_STATE_BYTES, Store, write_parquet
 from millpond.storage.worker_states import STATES
 
 Line = dict[str, Any]
@@ -71,11 +71,18 @@ class Place:
     """When the step is over."""
     is_silent: bool = False
     """Whether nothing is written, for another task does the same and writes it."""
+    state_bytes: int = WORKER_STATE_BYTES
+    """How much a worker remembers of states."""
 
     @staticmethod
     def of(store: Store) -> Place:
         """Names in a store that nobody else uses."""
-        return Place(str(store.directory), store.new_name("pages"), store.new_state_name())
+        return Place(
+            str(store.directory),
+            store.new_name("pages"),
+            store.new_state_name(),
+            state_bytes=store.worker_state_bytes,
+        )
 
     def path(self, name: str) -> Path:
         """Where a file of the store lies."""
@@ -357,6 +364,7 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
+    STATES.limit_bytes = work.place.state_bytes
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
     except OutgrownError as error:

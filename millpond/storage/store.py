@@ -33,6 +33,9 @@ UNLOCKED_SECONDS = 10
 ROW_GROUP_ROWS = 100_000
 """Larger pages are written in two parts or more, which two tasks can read at once."""
 
+WORKER_STATE_BYTES = 256 * 2**20
+"""What a worker remembers of states unless it is told."""
+
 CACHED_BYTES = 256 * 2**20
 """Tables read back from files are remembered up to this size, all together, unless told less."""
 
@@ -67,6 +70,8 @@ class Store:
         """The bytes of all pages that are not free."""
         self.cached_bytes = CACHED_BYTES
         """How much of what was read back from files is remembered."""
+        self.worker_state_bytes = WORKER_STATE_BYTES
+        """How much each worker remembers of what operators keep by key."""
         self.states_to_disk = False
         """Whether there is no room in memory for what operators keep by key."""
         self._disk: Path | None = None
@@ -141,6 +146,11 @@ class Store:
             while self._tables_bytes > self.cached_bytes and self._tables:
                 self._tables_bytes -= self._tables.popitem(last=False)[1].nbytes
         return table
+
+    @property
+    def read_again_bytes(self) -> int:
+        """What is remembered of what was read back."""
+        return self._tables_bytes
 
     def remove(self, names: tuple[str, ...]) -> None:
         """Gives files up; a step under way reads them through links of its own."""
