@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from millpond import Engine
 from millpond.errors import MillpondError
 from millpond.spark.operators.join import RunningJoin
-from millpond.spark.steps import Outcome, Step
+from millpond.spark.steps import EXECUTORS, Outcome, Step
 
 STREAMS = """
     SET budget = '1 MB'; SET processors = 1;
@@ -59,6 +60,30 @@ def test_a_join_that_explodes_is_done_in_steps_that_keep_to_their_share(
     assert sum(each.rows for each in joined) == 250 * 250
     assert max(sizes) <= 2**20
     assert len([size for size in sizes if size]) > 2
+
+
+@pytest.mark.slow
+def test_a_join_on_the_executors_keeps_to_its_share_too(
+    spark: SparkSession, joined: list[Outcome]
+) -> None:
+    with Engine(spark=spark) as engine:
+        engine.execute(STREAMS + "SET driver_rows = 0; SET place_by = 'rows'; SET tasks = 2;")
+        engine.execute(f"CREATE QUERY q AS ISTREAM({JOIN}); CREATE QUERY calm AS SELECT a FROM L")
+        feed(engine, list(range(250)))
+        engine.run_until_idle()
+        for stream in "LR":
+            engine.advance(stream, 400)
+        engine.run_until_idle()
+        assert engine.result_count("q") == 250 * 250
+        assert len([each for each in joined if each.place == EXECUTORS and each.rows]) > 2
+        feed(engine, [500] * 400)
+        for stream in "LR":
+            engine.advance(stream, 501)
+        with pytest.raises(MillpondError, match=r"query q.*pairs.*SET budget"):
+            engine.run_until_idle()
+        engine.run_until_idle()
+        assert [each.query for each in engine.failures()] == ["q"]
+        assert engine.result_count("calm") == 650
 
 
 def test_the_same_pairs_come_of_a_step_that_is_cut_and_of_one_that_is_not() -> None:
