@@ -1,11 +1,16 @@
-"""The budget: memory for what waits in queues, what windows retain and what is kept, together.
+"""The budget: memory for all that an engine holds of its data, in the driver and its workers.
 
-Kept are results, late and left-out rows. What does not fit is spilled to disk: what is kept first,
-then windows, as they are needed last; what operators keep by key is written there as long as it
-would not fit beside the rest. Sources that can wait, and pushes, are held back once the backlog
-alone has reached the budget; those that cannot (a pipe, the wall clock) once it is several times
-that. A source is not held back while nobody has anything of it to work on: whoever waits for it
-would wait for ever.
+That is what waits in queues and what windows retain, kept results, late and left-out rows, what is
+remembered of states and of pages that were read again, and what steps under way put out. The caches
+and the steps have shares that they keep to; what they leave is for pages.
+
+What does not fit is spilled to disk: what is kept first, then windows before what waits, as they
+are needed last; what operators keep by key is written there as long as it would not fit beside the
+rest. Sources that can wait, and pushes, are held back once the backlog alone has reached the
+budget; those that cannot (a pipe, the wall clock) once it is several times that. A source is not
+held back while nobody has anything of it to work on: whoever waits for it would wait for ever. A
+step that would put out more than its share is done in several, and a query stopped if a single
+instant is too much.
 """
 
 from __future__ import annotations
@@ -19,7 +24,6 @@ from millpond.storage.backlog import Backlog
 from millpond.storage.kept_pages import KeptPages
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
-from millpond.storage.store import CACHED_BYTES
 
 SPILLED_TO = 0.8
 """What spilling leaves of the budget in memory, so that it is not done for every page."""
@@ -27,13 +31,35 @@ SPILLED_TO = 0.8
 LEAST_CACHED_BYTES = 2**20
 """So much of what is read again is remembered, however small the budget is."""
 
+STATE_SHARES, CACHE_SHARES = 2, 8
+"""States, and pages that were read again, may have such a part of the budget."""
+
+PAGE_SHARES = 4
+"""Such a part is left for pages in any case."""
+
+STEP_SHARES = 8
+"""What steps under way put out may take such a part of the budget, all together."""
+
+LEAST_STEP_BYTES = 2**20
+"""But each so much, however small the budget is."""
+
 LIVE_BUDGETS = 4
 """The backlog of live sources may be so many times the budget, most of it on disk."""
 
 
 def cached_bytes(limit_bytes: int) -> int:
     """How much of what was spilled and read again is remembered."""
-    return min(CACHED_BYTES, max(LEAST_CACHED_BYTES, limit_bytes // 4))
+    return max(LEAST_CACHED_BYTES, limit_bytes // CACHE_SHARES)
+
+
+def state_bytes(limit_bytes: int, processes: int = 1) -> int:
+    """How much one of some processes remembers of what operators keep by key."""
+    return max(LEAST_CACHED_BYTES, limit_bytes // (STATE_SHARES * processes))
+
+
+def step_bytes(limit_bytes: int, processors: int) -> int:
+    """How much the output of one step may take, of as many as are under way at once."""
+    return max(LEAST_STEP_BYTES, limit_bytes // (STEP_SHARES * processors))
 
 
 class Budget:
@@ -41,11 +67,18 @@ class Budget:
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
+        self.cached_bytes = 0
+        """What caches hold of it."""
         self.fault: StoreError | OSError | None = None
         """Why nothing can be spilled, if so."""
 
     def __str__(self) -> str:
         return f"budget of {format_bytes(self.limit_bytes)}"
+
+    @property
+    def page_bytes(self) -> int:
+        """How much pages may have beside what caches hold."""
+        return max(self.limit_bytes // PAGE_SHARES, self.limit_bytes - self.cached_bytes)
 
     def has_room(self, backlog: Backlog, queues: Iterable[Queue], is_live: bool) -> bool:
         """Whether an input with these queues may have more."""
@@ -67,11 +100,11 @@ class Budget:
         If that fails, the name of the queue whose windows alone leave no room for anything else.
         """
         with lock:
-            excess = backlog.memory_bytes + kept.memory_bytes - self.limit_bytes
+            excess = backlog.memory_bytes + kept.memory_bytes - self.page_bytes
             if excess <= 0:
                 self.fault = None
                 return None
-            excess += int((1 - SPILLED_TO) * self.limit_bytes)
+            excess += int((1 - SPILLED_TO) * self.page_bytes)
             read_again = kept.to_spill(excess)
             excess -= sum(page.bytes for page in read_again)
             chosen = self._chosen(backlog, queues, excess)

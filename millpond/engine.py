@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from millpond.arguments import as_session, as_text, as_ticks
 from millpond.arrivals import Arrivals, Feed
-from millpond.budget import Budget, cached_bytes
+from millpond.budget import Budget, cached_bytes, state_bytes
 from millpond.catalog import Catalog, QueryEntry
 from millpond.checkpoint import checkpoint
 from millpond.choices import Choices
@@ -258,10 +258,12 @@ class Engine:
             self.runtime.placement = self.runtime.placement.undecided()
 
     def _keep_to_budget(self) -> None:
-        self.budget.limit_bytes = self.settings.budget_bytes
-        self.store.cached_bytes = cached_bytes(self.settings.budget_bytes)
+        limit = self.budget.limit_bytes = self.settings.budget_bytes
+        self.store.cached_bytes = cached_bytes(limit)
         if self.has_runtime:
-            self.runtime.hold_states(self.settings.budget_bytes)
+            self.runtime.hold_states(state_bytes(limit))
+            buckets = self.runtime.limits.buckets
+            self.store.worker_state_bytes = state_bytes(limit, buckets)
 
     # -- functions of the user -------------------------------------------------------------
 

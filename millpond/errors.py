@@ -40,6 +40,18 @@ class InputError(MillpondError):
         super().__init__(message)
 
 
+class OutgrownError(InputError):
+    """A step whose output would take more memory than its share of the budget.
+
+    ``until``: up to that time, which is earlier than its end, it should fit; None: nothing smaller
+    is left than one instant, and its text says what that would take.
+    """
+
+    def __init__(self, message: str, until: int | None = None) -> None:
+        super().__init__(message)
+        self.until = until
+
+
 class OutputError(MillpondError):
     """Results that cannot be written; names the query and the file."""
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from millpond.budget import state_bytes, step_bytes
 from millpond.catalog import ASIDE, QueryEntry, StreamEntry
 from millpond.choices import Choices
 from millpond.connectors.sinks import NamedSink
@@ -558,7 +559,8 @@ class Queries:
             lambda: engine.lazy_spark.is_started,
             self.groups.members,
         )
-        runtime.hold_states(engine.settings.budget_bytes)
+        runtime.hold_states(state_bytes(engine.settings.budget_bytes))
+        engine.store.worker_state_bytes = state_bytes(engine.settings.budget_bytes, limits.buckets)
         return runtime
 
     def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
@@ -629,3 +631,4 @@ def _set(limits: Limits, settings: Settings) -> None:
     limits.asks_spark = settings.small_steps == "spark"
     limits.buckets, limits.divides_few = settings.tasks or limits.cores, settings.tasks > 0
     limits.processors = settings.processors or limits.cores
+    limits.step_bytes = step_bytes(settings.budget_bytes, limits.processors)

@@ -59,6 +59,7 @@ class Room:
             return
         runtime = engine.runtime
         self._place_states(runtime)
+        engine.budget.cached_bytes = runtime.cached_bytes + engine.store.read_again_bytes
         kept = engine.deliveries.keeper.books
         crowded = engine.budget.keep(runtime.backlog, runtime.queues, engine.lock, kept)
         if crowded is not None:

@@ -278,8 +278,9 @@ class Settings:
         "budget",
         2**30,
         parse_bytes,
-        "the memory for what waits and what windows retain; beyond it they are spilled to disk, "
-        "and sources are held back while as much waits",
+        "the memory for what waits, what windows retain, kept results, late and left-out rows, and "
+        "what is remembered of states and of pages read again; beyond it pages are spilled, "
+        "sources are held back while as much waits, and steps are cut smaller",
         format_bytes,
     )
     heartbeat_timeout_seconds: float = _option(

@@ -246,6 +246,9 @@ def serve(
     keep: Annotated[
         int, typer.Option(min=1, metavar="ROWS", help="results kept of a query without a store")
     ] = 10_000,
+    queries: Annotated[
+        int, typer.Option(min=1, metavar="N", help="the most queries that may be registered")
+    ] = 50_000,
     metrics_entities: Annotated[
         int, typer.Option(min=1, metavar="N", help="the most entities of a kind in /metrics")
     ] = 200,
@@ -279,6 +282,7 @@ def serve(
             tuple(name or ()),
             plan,
             serving.Limits(
+                queries=queries,
                 kept_rows=keep,
                 metrics_entities=metrics_entities,
                 unpacked_bytes=bytes_of("--unpacked-bytes", unpacked_bytes),

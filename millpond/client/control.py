@@ -57,7 +57,7 @@ class RemoteEntities:
 
     def of_kind(self, kind: str) -> list[RemoteEntity]:
         """All entities of a kind."""
-        found = self._transport.ask("GET", f"/api/entities?kind={quote(kind, safe='')}")
+        found = self._transport.listed(f"/api/entities?kind={quote(kind, safe='')}")
         return [RemoteEntity(self._transport, each["kind"], each["name"]) for each in found]
 
     def get(self, kind: str, name: str) -> RemoteEntity:
@@ -67,5 +67,5 @@ class RemoteEntities:
         return entity
 
     def __iter__(self) -> Iterator[RemoteEntity]:
-        for each in self._transport.ask("GET", "/api/entities"):
+        for each in self._transport.listed("/api/entities"):
             yield RemoteEntity(self._transport, each["kind"], each["name"])

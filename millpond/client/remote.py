@@ -73,8 +73,7 @@ class RemoteEngine:
 
     def queries(self) -> list[dict[str, Any]]:
         """All registered queries."""
-        found: list[dict[str, Any]] = self._transport.ask("GET", "/api/queries")
-        return found
+        return list(self._transport.listed("/api/queries"))
 
     def drop(self, name: str) -> None:
         """Drops a query, stream or relation that nobody uses."""

@@ -38,6 +38,14 @@ class Transport:
         parts = {} if body is None else {"json": body}
         return self.checked(self.send(method, path, **parts)).json()
 
+    def listed(self, path: str) -> Iterator[dict[str, Any]]:
+        """The items of a list that is answered in pages."""
+        following: str | None = path
+        while following is not None:
+            response = self.checked(self.send("GET", following))
+            yield from response.json()
+            following = response.links.get("next", {}).get("url")
+
     def checked(self, response: httpx.Response) -> httpx.Response:
         """The response, if it is no refusal."""
         if response.is_success:

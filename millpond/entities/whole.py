@@ -100,7 +100,7 @@ ENGINE = Kind(
         statistic(
             "budget_bytes",
             "integer",
-            "the memory for what waits and what windows retain",
+            "the memory for what waits, what windows retain, what is kept and what caches hold",
             lambda e, _: e.budget.limit_bytes,
             "bytes",
         ),

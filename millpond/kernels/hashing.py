@@ -1,11 +1,14 @@
 """Spark's Murmur3 hash of rows: which bucket of a state a row belongs to, wherever it is asked.
 
 The driver and ``DataFrame.repartition`` must agree on it, so that a state can be read and written
-in either place.
+in either place. Murmur3 goes word by word, each on the result of the one before, which takes Python
+long: of a long text its MD5 is hashed in its place, which hashlib and Spark have in C and in Java.
+Which texts are long is part of the format of stores.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +23,10 @@ SEED = 42
 """Spark's."""
 
 FEW_ROWS = 24
-"""So few long strings are hashed one by one: numpy would take longer a word."""
+"""So few strings are hashed one by one: numpy would take longer a word."""
+
+LONG_BYTES = 256
+"""Of a text with more bytes its digest is hashed."""
 
 Words = npt.NDArray[np.uint32]
 
@@ -53,10 +59,23 @@ def _hash_column(array: pa.Array, seeds: Words) -> Words:
     if pa.types.is_null(type_):
         return seeds
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
-        return _hash_strings(array, seeds)
+        return _hash_strings(_digested(array), seeds)
     if not pa.types.is_floating(type_) and (pa.types.is_boolean(type_) or type_.bit_width == 32):
         return _hash_ints(np.asarray(pc.fill_null(array.cast(pa.int32()), 0)), seeds)
     return _hash_longs(bits_of(array), seeds)
+
+
+def _digested(array: pa.Array) -> pa.Array:
+    """Texts, with the digest in place of each that is long."""
+    is_long = pc.greater(pc.binary_length(array), LONG_BYTES)
+    if not pc.any(is_long).as_py():
+        return array
+    places = np.flatnonzero(np.asarray(pc.fill_null(is_long, False)))
+    digests = [
+        hashlib.md5(array[place].as_buffer(), usedforsecurity=False).hexdigest()
+        for place in places.tolist()
+    ]
+    return pc.replace_with_mask(array, is_long, pa.array(digests, array.type))
 
 
 def bits_of(array: pa.Array) -> Ints:

@@ -7,18 +7,23 @@ the earlier end, with the product of their weights.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.errors import OutgrownError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
+from millpond.settings import format_bytes
 
 PAIRS = 1_000_000
 """So many pairs are looked at in one go; a join without keys may have many more."""
+
+FEW_PAIRS = 10_000
+"""So many are looked at in one go, however little memory there is for them."""
 
 MANY_PLACES = 4
 """From so many places a row on, to look up when something is there is quicker than to look at it.
@@ -61,7 +66,12 @@ class JoinKernel:
         return as_run(elements, len(self.key_types))
 
     def pages(
-        self, left: pa.Table, right: pa.Table, left_index: RunIndex, right_index: RunIndex
+        self,
+        left: pa.Table,
+        right: pa.Table,
+        left_index: RunIndex,
+        right_index: RunIndex,
+        at_once: int = PAIRS,
     ) -> Iterator[pa.Table]:
         """The pairs of which one began in the step; ``left`` and ``right`` are its new runs.
 
@@ -69,8 +79,37 @@ class JoinKernel:
         """
         news = Run.of(left), Run.of(right)
         for side, runs in ((0, (*right_index.runs, news[1])), (1, left_index.runs)):
-            for probes, parts in _meetings(news[side], runs):
+            for probes, parts in _meetings(news[side], runs, at_once):
                 yield self._pairs(news[side], probes, parts, side)
+
+    def together(
+        self,
+        new: tuple[pa.Table, pa.Table],
+        indexes: tuple[RunIndex, RunIndex],
+        shaped: Callable[[pa.Table], pa.Table],
+        share: PairShare,
+    ) -> tuple[list[pa.Table], int]:
+        """The pairs of a step in the form they are put out in, and how many were looked at.
+
+        They are counted before any is made: of a step that would make too many it is said up to
+        which time it should be done instead. One instant may make as many as there is memory for.
+        """
+        counted = counted_pairs(new, indexes, share.pairs)
+        if counted.total > share.pairs:
+            counted.cut(share.pairs)
+        made, size = list[pa.Table](), 0
+        at_once = min(PAIRS, max(FEW_PAIRS, share.pairs))
+        for page in self.pages(*new, *indexes, at_once):
+            made.append(shaped(page))
+            size += made[-1].nbytes
+            if size > share.bytes:
+                counted.cut(counted.total // 2)
+                raise OutgrownError(
+                    f"the {counted.total:,} pairs of rows that meet at one instant take more than "
+                    f"{format_bytes(share.bytes)}, the share of the budget that one step may have; "
+                    "SET budget, or join on more columns"
+                )
+        return made, counted.total
 
     def _pairs(self, new: Run, probes: Ints, parts: list[Part], side: int) -> pa.Table:
         """The pairs of rows of a new run with rows of some others, in their order."""
@@ -93,11 +132,94 @@ class JoinKernel:
         return pairs if equal.all() else pairs.filter(pa.array(equal))
 
 
+@dataclass(frozen=True)
+class PairShare:
+    """What a step may make: about so many pairs, and so many bytes whatever it makes."""
+
+    pairs: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many pairs the rows that begin at each instant make, with those before them."""
+
+    total: int
+    starts: Ints
+    """Of each new row, in any order."""
+    pairs: Ints
+
+    def cut(self, most: int) -> None:
+        """Has the step be done up to the last instant with which it makes so many pairs, at least
+        the first; nothing if there is only one."""
+        instants, places = np.unique(self.starts, return_inverse=True)
+        if len(instants) < 2:
+            return
+        sums = np.cumsum(np.bincount(places, self.pairs))
+        fitting = int(np.searchsorted(sums, most, "right"))
+        following = min(max(fitting, 1), len(instants) - 1)
+        until = int(instants[following]) - 1
+        raise OutgrownError(f"internal: a step of {self.total:,} pairs is to be cut", until)
+
+
+def counted_pairs(
+    new: tuple[pa.Table, pa.Table], indexes: tuple[RunIndex, RunIndex], enough: int
+) -> Counted:
+    """About how many pairs a step makes, and at least as many: exactly if that is more than enough
+    and the rows of a key are in order of time."""
+    left, right = (Run.of(table) for table in new)
+    starts = np.concatenate([left.start, right.start])
+    probes = ((left, (*indexes[1].runs, right)), (right, indexes[0].runs))
+    rough = np.concatenate([_summed(run, others, _places_of) for run, others in probes])
+    total = int(rough.sum())
+    if total <= min(enough, PAIRS):
+        return Counted(total, starts, rough)
+    old = [
+        _summed(run, index.runs, _meeting)
+        for run, index in ((left, indexes[1]), (right, indexes[0]))
+    ]
+    fresh = (
+        _meeting(left, _by_start(right), left.start + 1),
+        _meeting(right, _by_start(left), right.start),
+    )
+    exact = np.concatenate([one + other for one, other in zip(old, fresh, strict=True)])
+    return Counted(int(exact.sum()), starts, exact)
+
+
+def _summed(new: Run, runs: Sequence[Run], count: Callable[[Run, Run], Ints]) -> Ints:
+    """For each new row the sum of what is counted in some runs."""
+    none = np.zeros(len(new.start), dtype=np.int64)
+    return sum((count(new, run) for run in runs), none)
+
+
+def _places_of(new: Run, run: Run) -> Ints:
+    """How many rows of a run have hashes that begin as those of a new one."""
+    first, end = run.places(new.hashes)
+    return end - first
+
+
+def _by_start(run: Run) -> Run:
+    """A run with the rows of each hash in order of their starts."""
+    order = np.lexsort((run.start, run.hashes))
+    return replace(run, hashes=run.hashes[order], start=run.start[order], end=run.end[order])
+
+
+def _meeting(new: Run, run: Run, limits: Ints | None = None) -> Ints:
+    """How many rows of a run each new one meets that begin before a limit of its own.
+
+    Where a run's rows are in no order, those that have the same first bits are counted.
+    """
+    first, end = run.places(new.hashes)
+    if run.is_ordered:
+        first, end = _present(new, run, first, end, new.end if limits is None else limits)
+    return end - first
+
+
 Part = tuple[Run, Ints]
 """Some rows of a run, by their places."""
 
 
-def _meetings(new: Run, runs: Sequence[Run]) -> Iterator[tuple[Ints, list[Part]]]:
+def _meetings(new: Run, runs: Sequence[Run], at_once: int) -> Iterator[tuple[Ints, list[Part]]]:
     """Rows of the new run and those of the others that have the same hash while they are there.
 
     Many are given in several goes.
@@ -105,29 +227,29 @@ def _meetings(new: Run, runs: Sequence[Run]) -> Iterator[tuple[Ints, list[Part]]
     probes: list[Ints] = []
     parts: list[Part] = []
     for run in runs:
-        for probe, at in _candidates(new, run):
+        for probe, at in _candidates(new, run, at_once):
             together = np.maximum(new.start[probe], run.start[at]) < np.minimum(
                 new.end[probe], run.end[at]
             )
             if together.any():
                 probes.append(probe[together])
                 parts.append((run, at[together]))
-            if sum(map(len, probes)) >= PAIRS:
+            if sum(map(len, probes)) >= at_once:
                 yield np.concatenate(probes), parts
                 probes, parts = [], []
     if parts:
         yield np.concatenate(probes), parts
 
 
-def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
+def _candidates(new: Run, run: Run, at_once: int) -> Iterator[tuple[Ints, Ints]]:
     """The places of rows with the same hash, found among a bounded number of pairs at a time."""
     first, end = run.places(new.hashes)
     if int(np.sum(end - first)) > MANY_PLACES * len(first) and run.is_ordered:
-        first, end = _present(new, run, first, end)
+        first, end = _present(new, run, first, end, new.end)
     total = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(end - first, out=total[1:])
-    for low in range(0, int(total[-1]), PAIRS):
-        number = np.arange(low, min(low + PAIRS, int(total[-1])))
+    for low in range(0, int(total[-1]), at_once):
+        number = np.arange(low, min(low + at_once, int(total[-1])))
         probe = np.searchsorted(total, number, "right") - 1
         at = number + (first - total[:-1])[probe]
         same = run.hashes[at] == new.hashes[probe]
@@ -135,8 +257,9 @@ def _candidates(new: Run, run: Run) -> Iterator[tuple[Ints, Ints]]:
             yield probe[same], at[same]
 
 
-def _present(new: Run, run: Run, first: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Where those begin and end that have the same hash and are there while a new row is.
+def _present(new: Run, run: Run, first: Ints, end: Ints, limits: Ints) -> tuple[Ints, Ints]:
+    """Where those begin and end that have the same hash and are there while a new row is, and
+    begin before a limit.
 
     The run is ordered by hash and start, and by hash and end.
     """
@@ -147,7 +270,7 @@ def _present(new: Run, run: Run, first: Ints, end: Ints) -> tuple[Ints, Ints]:
         return before
 
     first = _searched(first, end, lambda at, rows: comes_before(at, rows, run.end, new.start + 1))
-    end = _searched(first, end, lambda at, rows: comes_before(at, rows, run.start, new.end))
+    end = _searched(first, end, lambda at, rows: comes_before(at, rows, run.start, limits))
     return first, end
 
 

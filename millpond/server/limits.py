@@ -21,8 +21,8 @@ class Limits:
     """The most statements in a script."""
     joins: int = 32
     """The most joins in one query."""
-    queries: int = 5_000
-    """The most registered queries."""
+    queries: int = 50_000
+    """The most registered queries; `--queries` says another number."""
     readers: int = 1_000
     """The most endless responses at once."""
     kept_rows: int = 10_000

@@ -120,7 +120,11 @@ class Service:
         new = sum(isinstance(a, Create) and isinstance(a.entry, QueryEntry) for a in actions)
         present = len(list(self.engine.catalog.of_kind(QueryEntry)))
         if new and present + new > self.limits.queries:
-            raise RequestError(429, f"{self.limits.queries:,} queries are the most there can be")
+            raise RequestError(
+                429,
+                f"{self.limits.queries:,} queries are the most there can be; DROP some, or serve "
+                "with --queries N",
+            )
 
     @contextmanager
     def asking(self) -> Iterator[None]:

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from millpond.kernels.hashing import LONG_BYTES
 from millpond.spark import internals
 from millpond.spark.types import spark_schema
 from millpond.storage.pages import Span, concatenated, total_rows
@@ -289,6 +290,17 @@ class Plans:
 
 Columns = Callable[[], tuple[Sequence[SparkColumn], SparkColumn | None]]
 """Makes a select list and a condition; columns live in one JVM, which may have to be replaced."""
+
+
+def dividing(keys: Sequence[str], schema: pa.Schema) -> list[SparkColumn]:
+    """What rows are divided by, so that each is in the partition that ``buckets`` tells: keys, and
+    of long texts their digests."""
+    texts = {field.name for field in schema if pa.types.is_string(field.type)}
+    return [_short(F.col(key)) if key in texts else F.col(key) for key in keys]
+
+
+def _short(text: SparkColumn) -> SparkColumn:
+    return F.when(F.octet_length(text) > LONG_BYTES, F.md5(text)).otherwise(text)
 
 
 class Selection:

@@ -58,11 +58,12 @@ from millpond.storage.store import Store
 MOST_REPETITIONS = 3
 """A step during which Spark dies so often fails."""
 
-STATE_BYTES = 2**30
-"""How much state the driver holds in memory; the rest it reads again when a step needs it."""
+STATE_BYTES = 2**29
+"""How much state the driver holds in memory unless it is told; the rest it reads again when a step
+needs it."""
 
-LEAST_STATE_BYTES = 2**20
-"""But so much in any case."""
+LEAST_STEP_ROWS = 1_000
+"""A step may read so many rows, however large they are."""
 
 AT_ONCE_SECONDS = 0.02
 """A step expected to be over by then is done by the loop itself: a thread would cost as much."""
@@ -288,8 +289,13 @@ class SparkRuntime:
         return sum(state.bytes for state in states if state is not None)
 
     def hold_states(self, limit_bytes: int) -> None:
-        """Has the driver hold no more of it than a budget, beside the store."""
-        self._states.limit_bytes = min(STATE_BYTES, max(LEAST_STATE_BYTES, limit_bytes))
+        """Has the driver remember so much of it, beside the store."""
+        self._states.limit_bytes = limit_bytes
+
+    @property
+    def cached_bytes(self) -> int:
+        """How much the driver remembers of it."""
+        return self._states.bytes
 
     def purge(self, output: str, living: Living) -> None:
         """Has the operators of a group free what they keep for queries of it that are gone.
@@ -544,10 +550,15 @@ class SparkRuntime:
 
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for Spark a tuple is a batch."""
-        most = self.limits.step_rows
+        most = min(self.limits.step_rows, self._fitting(unit))
         waiting = unit.waiting(unit.horizon)
         known = unit.experience(min(waiting, most)).beside(self.picture.turns.seconds)
         return batch_rows(decision, known, waiting, most)
+
+    def _fitting(self, unit: Unit) -> int:
+        """How many rows a step may read for them to take no more than its share of memory."""
+        size = max(member.row_bytes for member in unit.members)
+        return max(LEAST_STEP_ROWS, int(self.limits.step_bytes / max(size, 1.0)))
 
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:

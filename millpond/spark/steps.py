@@ -80,6 +80,12 @@ class Step:
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
         return replace(self, readings=readings, until=until, rows=rows)
 
+    def shortened(self, until: int) -> Step:
+        """The step up to an earlier time."""
+        readings = [reading.limited(self.after, until) for reading in self.readings]
+        rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
+        return replace(self, readings=readings, until=until, rows=rows)
+
     def pin(self) -> None:
         """Keeps what it reads until it is over."""
         for reading in self.readings:

@@ -16,6 +16,8 @@ class Limits:
     """How steps are cut, where they run, and the seed of samples; SET changes them at any time."""
 
     step_rows: int = 500_000
+    step_bytes: int = 2**27
+    """How much memory the output of a step may take: more than that is made in several steps."""
     driver_rows: int = 50_000
     by_cost: bool = True
     """Whether steps of up to ``driver_rows`` go where they are quicker, or stay in the driver."""

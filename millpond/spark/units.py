@@ -385,6 +385,8 @@ class UnitStep:
     ) -> None:
         """Takes the outcome of a step; those ``together`` with it were executed in one job."""
         step.is_idle = outcome is None
+        if outcome is not None and outcome.until is not None and outcome.until < now.until:
+            now = now.shortened(outcome.until)
         step.outcome, step.rows = outcome or Outcome(None), now.rows
         parts = list(self._parts(now, together))
         step.outcome.taken = sum(rows for _, rows in parts)

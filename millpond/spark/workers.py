@@ -8,6 +8,7 @@ or came second has written is named by nobody, and so is garbage.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from millpond.errors import InputError
+from millpond.errors import InputError, OutgrownError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
@@ -31,7 +32,7 @@ from millpond.storage.portions import Portion, Scan, Share
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
-from millpond.storage.store import Store, write_parquet, write_summed_parquet
+from millpond.storage.store import WORKER_STATE_BYTES, Store, write_parquet, write_summed_parquet
 from millpond.storage.worker_states import STATES
 
 Line = dict[str, Any]
@@ -73,6 +74,8 @@ class Place:
     """Whether the files are summed up, for a log that knows them."""
     is_silent: bool = False
     """Whether nothing is written, for another task does the same and writes it."""
+    state_bytes: int = WORKER_STATE_BYTES
+    """How much a worker remembers of states."""
 
     @staticmethod
     def of(store: Store) -> Place:
@@ -82,6 +85,7 @@ class Place:
             store.new_name("pages"),
             store.new_state_name(),
             is_durable=store.is_durable,
+            state_bytes=store.worker_state_bytes,
         )
 
     def path(self, name: str) -> Path:
@@ -359,6 +363,12 @@ def _checked(lines: list[Line]) -> list[Line]:
         for note in (note for line in failed for note in line["notes"]):
             error.add_note(note)
         raise error
+    outgrown = [line for line in lines if "outgrown" in line]
+    if outgrown:
+        largest = min(
+            outgrown, key=lambda line: math.inf if line["until"] is None else line["until"]
+        )
+        raise OutgrownError(largest["outgrown"], largest["until"])
     return lines
 
 
@@ -367,8 +377,11 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
+    STATES.limit_bytes = work.place.state_bytes
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
+    except OutgrownError as error:
+        return {"outgrown": str(error), "until": error.until}
     except InputError as error:
         return {"error": str(error), "notes": getattr(error, "__notes__", [])}
     finally:

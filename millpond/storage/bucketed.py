@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from millpond.kernels.groups import Bools
 from millpond.kernels.hashing import buckets
-from millpond.storage.forms import Form
+from millpond.storage.forms import Form, Keyed
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
 from millpond.storage.store import Store
@@ -87,8 +87,14 @@ class BucketedState:
         """The state of the keys that occur in some rows; all there is, without columns."""
         if not self.columns:
             return self.everything()
-        parts = [self.at(bucket).query(part) for bucket, part in self.split(rows).items()]
+        parts = [self._known_in(bucket, part) for bucket, part in self.split(rows).items()]
         return pa.concat_tables(parts) if parts else self.form.everything(self.form.empty())
+
+    def _known_in(self, bucket: int, rows: pa.Table) -> pa.Table:
+        if isinstance(self.form, Keyed):
+            return self._cache.rows_of(self._name(bucket), self.form, self.version, rows)
+        found: pa.Table = self.at(bucket).query(rows)
+        return found
 
     def everything(self) -> pa.Table:
         """The whole state."""

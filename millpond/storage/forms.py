@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import encode
+from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.ordered import MemberIndex, merged_members
 from millpond.kernels.runs import RunIndex, merged_runs
 from millpond.schema import BEGINNING, FOREVER
@@ -102,6 +103,18 @@ class Keyed:
 
     def only(self, state: GroupSynopsis, deltas: Sequence[Delta]) -> GroupSynopsis:
         return state
+
+    def looked_up(self, parts: Iterable[pa.Table], keys: pa.Table) -> pa.Table:
+        """The rows of some keys among those of deltas, the earliest first."""
+        state, names = self.empty(), list(self.keys)
+        wanted = np.unique(hashes_of(keys.select(names).columns))
+        for rows in parts:
+            hashes = hashes_of(rows.select(names).columns)
+            place = np.searchsorted(wanted, hashes)
+            place[place == len(wanted)] = 0
+            found = np.flatnonzero(wanted[place] == hashes)
+            state.insert(rows.take(pa.array(found)).combine_chunks())
+        return state.query(keys)
 
     def last_end(self, rows: pa.Table) -> int:
         return FOREVER

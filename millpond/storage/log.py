@@ -25,7 +25,8 @@ from millpond.storage.faults import naming
 from millpond.storage.mark import way_out
 
 FORMAT = 4
-"""Grows whenever records are written that an older reader would misread."""
+"""Grows whenever records are written that an older reader would misread, or states lie in other
+buckets: since 4 files have checksums, and keys of more than 256 bytes another hash."""
 
 GROUP = 1_000
 """So many records are appended at once where a file begins anew."""

@@ -86,6 +86,11 @@ class StateVersion:
             return 0
         return deltas[-merged].first if merged else self.number + 1
 
+    def rows_of_base(self, bucket: int) -> int:
+        """How many rows a bucket held when all of it was last written; all, if it never was."""
+        deltas = self.buckets[bucket]
+        return sum(delta.rows for delta in deltas[: 1 if deltas and deltas[0].is_base else None])
+
     @property
     def paths(self) -> frozenset[str]:
         """The files it needs."""

@@ -2,6 +2,11 @@
 
 Only what a committed version names is ever applied; the rows of a step that was executed here wait
 aside until then, so that a step may fail, be repeated or be thrown away.
+
+Most steps touch every bucket of their operator, in turns. If the least recently used one went when
+memory is short, it would be just the one that is needed next, and a state a little larger than the
+memory would be read whole in every step. So a bucket takes the place of another one only if it is
+needed more often: the others stay, and of what has no place a step reads the rows that it asks for.
 """
 
 from __future__ import annotations
@@ -14,14 +19,23 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from millpond.interruption import WholeLock
-from millpond.storage.deltas import read_delta, write_delta, write_summed_delta
-from millpond.storage.forms import Form
+from millpond.storage.deltas import mapped_delta, read_delta, write_delta, write_summed_delta
+from millpond.storage.forms import INDEX_BYTES, Form, Keyed
 from millpond.storage.state import Delta, StateVersion
 
 State = TypeVar("State")
 
 WAITING_SHARE = 0.25
 """The part of the memory that rows of steps not yet committed may take."""
+
+FEW_OF = 8
+"""Of a bucket with no place so many times as many rows are looked through rather than indexed."""
+
+MOST_USES = 100_000
+"""So many buckets are remembered that were used."""
+
+NEVER = 2**62
+"""The pause of a bucket that was not used before."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,10 @@ class BucketName:
     bucket: int
 
 
+NOBODY = BucketName("", "", -1)
+"""No bucket."""
+
+
 @dataclass
 class _Held:
     """A bucket's state with the changes up to the version ``number``."""
@@ -41,6 +59,15 @@ class _Held:
     deltas: tuple[Delta, ...]
     state: Any
     bytes: int
+
+
+@dataclass(frozen=True)
+class _Use:
+    """When a bucket was used last, how long after the time before, and for which version."""
+
+    at: int
+    pause: int
+    version: int
 
 
 @dataclass(frozen=True)
@@ -56,14 +83,19 @@ class _Waiting:
 
 
 class StateCache:
-    """States by bucket; the least recently used go when they take too much memory."""
+    """States by bucket; those that are needed least often go when they take too much memory."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.rows_read = 0
+        self.rows_looked_through = 0
+        """Rows among which those of some keys were looked for, without a place for the others."""
         self._held: OrderedDict[BucketName, _Held] = OrderedDict()
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._held_bytes = self._waiting_bytes = 0
+        self._uses: OrderedDict[BucketName, _Use] = OrderedDict()
+        """Of those that are held, and of others that were; the latest last."""
+        self._clock = 0
         self._lock = WholeLock()
 
     @property
@@ -76,6 +108,54 @@ class StateCache:
 
         It is valid, and to be read only, until a later version of the same bucket is asked for.
         """
+        self._use(name, version.number)
+        return self._state_at(name, form, version)
+
+    def rows_of(
+        self, name: BucketName, form: Keyed, version: StateVersion, keys: pa.Table
+    ) -> pa.Table:
+        """The rows of some keys in a version of a state that has one row a key.
+
+        Where the bucket has no place, only these are kept of what is read.
+        """
+        deltas = version.buckets[name.bucket]
+        self._use(name, version.number)
+        rows = sum(delta.rows for delta in deltas)
+        size = sum(delta.bytes for delta in deltas) + INDEX_BYTES * rows
+        if keys.num_rows * FEW_OF > rows or self._has_place(name, size):
+            return self._state_at(name, form, version).query(keys)
+        with self._lock:
+            self.rows_looked_through += rows
+        parts = (mapped_delta(Path(name.store) / delta.path) for delta in deltas)
+        return form.looked_up(parts, keys)
+
+    def _use(self, name: BucketName, version: int) -> None:
+        """A bucket is used; again for the same version, that is the same use."""
+        with self._lock:
+            before = self._uses.pop(name, None)
+            if before is None or before.version != version:
+                self._clock += 1
+                pause = NEVER if before is None else self._clock - before.at
+                before = _Use(self._clock, pause, version)
+            self._uses[name] = before
+            while len(self._uses) > MOST_USES:
+                self._uses.popitem(last=False)
+
+    def _has_place(self, name: BucketName, size: int) -> bool:
+        """Whether a bucket is held, or would be once it was read."""
+        with self._lock:
+            if name in self._held or self._held_bytes + size <= self.limit_bytes:
+                return True
+            return self._is_needed_more(name, next(iter(self._held), name))
+
+    def _is_needed_more(self, name: BucketName, other: BucketName) -> bool:
+        """Whether a bucket comes back sooner than another one has been waiting by now."""
+        use, others = self._uses.get(name), self._uses.get(other)
+        if use is None or others is None or name == other:
+            return True
+        return self._clock - others.at > use.pause
+
+    def _state_at(self, name: BucketName, form: Form[State], version: StateVersion) -> State:
         with self._lock:
             held = self._held.pop(name, None)
             self._held_bytes -= held.bytes if held else 0
@@ -104,9 +184,13 @@ class StateCache:
         is_summed: bool = False,
     ) -> Delta:
         """Writes what a step changes in a version as the bucket's next delta, merged when due."""
-        state = self.state_at(name, form, version)
-        first = version.first_of_next(name.bucket, changes.num_rows, form.live_rows(state))
+        with self._lock:
+            is_held = name in self._held
+        state = self._state_at(name, form, version) if is_held else None
+        live = version.rows_of_base(name.bucket) if state is None else form.live_rows(state)
+        first = version.first_of_next(name.bucket, changes.num_rows, live)
         if first == 0:
+            state = self._state_at(name, form, version) if state is None else state
             rows = form.merged([form.everything(state), changes], True, until)
         elif first > version.number:
             rows = changes
@@ -145,6 +229,8 @@ class StateCache:
         with self._lock:
             for name in list(filter(is_meant, self._held)):
                 self._held_bytes -= self._held.pop(name).bytes
+            for name in list(filter(is_meant, self._uses)):
+                del self._uses[name]
             for path, waiting in list(self._waiting.items()):
                 if is_meant(waiting.name):
                     self._waiting_bytes -= self._waiting.pop(path).bytes
@@ -161,9 +247,11 @@ class StateCache:
             held.state = form.applied(state, delta, rows, None)
         held.number = delta.last
 
-    def _part(self, name: BucketName, form: Form[State], state: State, delta: Delta) -> pa.Table:
+    def _part(
+        self, name: BucketName, form: Form[State], state: State | None, delta: Delta
+    ) -> pa.Table:
         """A delta's rows: as the state holds them or, if it has them in another form, read."""
-        held = form.held(state, delta)
+        held = None if state is None else form.held(state, delta)
         return self._rows(name, delta) if held is None else held
 
     def _rows(self, name: BucketName, delta: Delta) -> pa.Table:
@@ -176,13 +264,16 @@ class StateCache:
         before = self._held.get(name)
         self._held_bytes += held.bytes - (before.bytes if before else 0)
         self._held[name] = held
-        self._shrink()
+        self._shrink(name)
 
-    def _shrink(self) -> None:
+    def _shrink(self, latest: BucketName = NOBODY) -> None:
         while self._waiting and self._waiting_bytes > WAITING_SHARE * self.limit_bytes:
             self._waiting_bytes -= self._waiting.popitem(last=False)[1].bytes
         while len(self._held) > 1 and self._held_bytes > self.limit_bytes:
-            self._held_bytes -= self._held.popitem(last=False)[1].bytes
+            gone = next(iter(self._held))
+            if latest in self._held and not self._is_needed_more(latest, gone):
+                gone = latest
+            self._held_bytes -= self._held.pop(gone).bytes
 
 
 def _written(path: Path, rows: pa.Table, is_summed: bool) -> tuple[int, int | None]:

@@ -42,6 +42,9 @@ UNLOCKED_SECONDS = 10
 ROW_GROUP_ROWS = 100_000
 """Larger pages are written in two parts or more, which two tasks can read at once."""
 
+WORKER_STATE_BYTES = 256 * 2**20
+"""What a worker remembers of states unless it is told."""
+
 CACHED_BYTES = 256 * 2**20
 """Tables read back from files are remembered up to this size, all together, unless told less."""
 
@@ -115,6 +118,8 @@ class Store:
         """The bytes of all pages that are not free."""
         self.cached_bytes = CACHED_BYTES
         """How much of what was read back from files is remembered."""
+        self.worker_state_bytes = WORKER_STATE_BYTES
+        """How much each worker remembers of what operators keep by key."""
         self.states_to_disk = False
         """Whether there is no room in memory for what operators keep by key."""
         self._is_over = False
@@ -267,6 +272,11 @@ class Store:
     def _read(self, name: str) -> pa.Table:
         with naming(self.directory / name):
             return pq.read_table(self.directory / name, memory_map=False)
+
+    @property
+    def read_again_bytes(self) -> int:
+        """What is remembered of what was read back."""
+        return self._tables_bytes
 
     def remove(self, names: tuple[str, ...]) -> None:
         """Gives files up; a step under way reads them through links of its own."""

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from millpond.kernels.hashing import buckets, murmur3
+from millpond.kernels import hashing
+from millpond.kernels.hashing import LONG_BYTES, buckets, murmur3
+from millpond.spark.frames import dividing
 from tests.drawn_examples import examples
 
 DOUBLES = st.floats() | st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
-    ["", "a", "ab", "abc", "abcd", "ÿ", "日本語", "x" * 1000]
+    ["", "a", "ab", "abc", "abcd", "ÿ", "日本語", "x" * 256, "x" * 257, "Ä" * 129, "x" * 9999]
 )
 VALUES = {
     "b": (pa.bool_(), st.booleans()),
@@ -42,7 +44,7 @@ KEYS = [*([name] for name in VALUES), list(VALUES), ["s", "d"], ["l", "s", "i"]]
 @given(rows=ROWS, count=st.integers(1, 300))
 def test_buckets_are_the_partitions_of_spark(spark, rows, count):
     table = pa.Table.from_pylist(rows, SCHEMA)
-    hashes = [F.pmod(F.hash(*keys), F.lit(count)) for keys in KEYS]
+    hashes = [F.pmod(F.hash(*dividing(keys, SCHEMA)), F.lit(count)) for keys in KEYS]
     expected = spark.createDataFrame(table).select(*hashes).toArrow()
     for keys, column in zip(KEYS, expected.columns, strict=True):
         assert buckets([table[name] for name in keys], count).tolist() == column.to_pylist()
@@ -53,11 +55,11 @@ def test_a_shuffle_puts_rows_where_the_driver_looks_for_them(spark):
     table = pa.table(
         {
             "n": range(size),
-            "s": [None if i % 9 == 0 else "k" * (i % 23) + str(i) for i in range(size)],
+            "s": [None if i % 9 == 0 else "k" * (i % 23 * 20) + str(i) for i in range(size)],
             "d": [None if i % 11 == 0 else i / 3 for i in range(size)],
         }
     )
-    shuffled = spark.createDataFrame(table).repartition(count, "s", "d")
+    shuffled = spark.createDataFrame(table).repartition(count, *dividing(["s", "d"], table.schema))
     found = shuffled.select("n", F.spark_partition_id().alias("p")).toArrow()
     placed = dict(zip(found["n"].to_pylist(), found["p"].to_pylist(), strict=True))
     expected = buckets([table["s"], table["d"]], count).tolist()
@@ -79,6 +81,24 @@ def test_long_strings_are_hashed_alike_alone_and_among_many(copies):
     text = "Ääß" * 30_000
     hashes = murmur3([pa.chunked_array([[text] * copies])])
     assert set(hashes.tolist()) == {int(murmur3([pa.chunked_array([[text]])])[0])}
+
+
+def test_the_words_of_a_long_key_are_not_hashed_one_by_one_in_python(monkeypatch):
+    words = []
+    one_by_one = hashing._mixed_one_by_one
+
+    def counted(value, some):
+        words.append(len(some))
+        return one_by_one(value, some)
+
+    monkeypatch.setattr(hashing, "_mixed_one_by_one", counted)
+    murmur3([pa.chunked_array([["x" * 2_000_000, "y" * LONG_BYTES, None, "short"]])])
+    assert max(words) <= LONG_BYTES // 4
+
+
+def test_texts_that_differ_at_their_ends_only_have_other_hashes():
+    texts = ["x" * 5_000 + str(n) for n in range(1_000)]
+    assert len(set(murmur3([pa.chunked_array([texts])]).tolist())) > 990
 
 
 def test_no_rows_have_no_buckets():

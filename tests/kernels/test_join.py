@@ -130,8 +130,8 @@ def test_rows_of_a_key_meet_only_those_that_are_there_in_a_step_longer_than_the_
     looked_at = []
     meetings = join._candidates
 
-    def counted(new, run):
-        for probe, at in meetings(new, run):
+    def counted(new, run, at_once):
+        for probe, at in meetings(new, run, at_once):
             looked_at.append(len(probe))
             yield probe, at
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from millpond.server.service import Service
@@ -19,6 +21,31 @@ def service_of(request: Request) -> Service:
 Serving = Annotated[Service, Depends(service_of)]
 
 Name = Annotated[str, Path(min_length=1, max_length=200, description="a declared name")]
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Paging:
+    """Which part of a list is asked for; where the rest is, is told in the head of the answer."""
+
+    request: Request
+    response: Response
+    limit: Annotated[int, Query(ge=1, le=10_000, description="how many at most")] = 1_000
+    offset: Annotated[int, Query(ge=0, le=2**53, description="how many are passed over")] = 0
+
+    def of(self, items: Sequence[Item]) -> Sequence[Item]:
+        """The part of a list; ``Link`` has the address of the next one, if there is one."""
+        self.response.headers["X-Total-Count"] = str(len(items))
+        following = self.offset + self.limit
+        if following < len(items):
+            url = self.request.url.include_query_params(limit=self.limit, offset=following)
+            self.response.headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+        return items[self.offset : following]
+
+
+Paged = Annotated[Paging, Depends()]
 
 
 class Fault(BaseModel):

@@ -18,7 +18,7 @@ from millpond.server.faults import RequestError, not_found
 from millpond.server.formats import dumps
 from millpond.server.plan_graph import dot, plan_graph, svg
 from millpond.server.replies import Json
-from millpond.server.routes.common import FAULTS, Done, Serving
+from millpond.server.routes.common import FAULTS, Done, Paged, Serving
 from millpond.server.service import Service
 from millpond.server.watching import Watcher
 
@@ -61,16 +61,16 @@ def list_kinds(service: Serving) -> list[dict[str, Any]]:
 
 @router.get("/entities")
 def list_entities(
-    service: Serving, kind: Annotated[str | None, Query(max_length=50)] = None
+    service: Serving, paged: Paged, kind: Annotated[str | None, Query(max_length=50)] = None
 ) -> list[dict[str, Any]]:
-    """All entities, or those of a kind, each with its values."""
+    """All entities, or those of a kind, each with its values; in pages."""
     entities = service.engine.entities()
     try:
         found = list(entities) if kind is None else entities.of_kind(kind)
     except StateError as error:
         raise not_found(str(error)) from None
     listed = []
-    for each in found[:5_000]:
+    for each in paged.of(found):
         try:
             listed.append({"kind": each.kind.name, "name": each.name, "values": each.values()})
         except (KeyError, MillpondError):

@@ -17,7 +17,7 @@ from millpond.server.faults import RequestError
 from millpond.server.formats import format_name, json_rows
 from millpond.server.progress import progress_charts
 from millpond.server.replies import table_json
-from millpond.server.routes.common import FAULTS, Done, Name, Serving
+from millpond.server.routes.common import FAULTS, Done, Name, Paged, Serving
 from millpond.server.service import Service
 from millpond.server.streaming import ResultStream, Wish
 
@@ -53,8 +53,8 @@ def described(service: Service, entry: QueryEntry) -> dict[str, Any]:
 
 
 @router.get("")
-def list_queries(service: Serving) -> list[dict[str, Any]]:
-    """All registered queries; a short line each."""
+def list_queries(service: Serving, paged: Paged) -> list[dict[str, Any]]:
+    """The registered queries, in pages; a short line each."""
     engine = service.engine
     with engine.held():
         failed = {failure.query: failure.error for failure in engine.failures()}
@@ -68,7 +68,7 @@ def list_queries(service: Serving) -> list[dict[str, Any]]:
                 "weight": entry.weight,
                 "results": engine.result_count(entry.name),
             }
-            for entry in engine.catalog.of_kind(QueryEntry)
+            for entry in paged.of(list(engine.catalog.of_kind(QueryEntry)))
         ]
 
 

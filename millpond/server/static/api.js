@@ -49,6 +49,19 @@ export async function call(method, path, body) {
 
 export const get = (path) => call("GET", path);
 
+// The items of a list that is answered in pages: all of them, or the first pages of them.
+export async function list(path, pages = Infinity) {
+  const found = [];
+  for (let next = path; next && pages > 0; pages -= 1) {
+    const response = await request("GET", next);
+    const data = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Refusal(response.status, data);
+    found.push(...data);
+    next = /<([^>]+)>; *rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
+  }
+  return found;
+}
+
 // Reads JSON lines until the end or until stop(); answers a function that stops.
 export function lines(method, path, body, onLine, onEnd = () => {}) {
   const aborter = new AbortController();

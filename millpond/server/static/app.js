@@ -1,5 +1,5 @@
 // The page: tabs, lists, the chosen query, and what is looked at every second.
-import { call, get } from "./api.js";
+import { call, get, list } from "./api.js";
 import { Editor } from "./editor.js";
 import { Charts } from "./history.js";
 import { PlanView } from "./plan.js";
@@ -206,7 +206,7 @@ async function look() {
 
 async function lookNow() {
   try {
-    const [status, queries] = await Promise.all([get("/api/status"), get("/api/queries")]);
+    const [status, queries] = await Promise.all([get("/api/status"), list("/api/queries")]);
     vocabulary ??= await get("/api/vocabulary");
     state.queries = queries.filter((query) => !query.name.startsWith("preview_"));
     state.keywords = new Set(vocabulary.keywords);

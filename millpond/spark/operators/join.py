@@ -18,7 +18,7 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Expression, Literal
 from millpond.kernels.expressions import Condition, Program, can_lower
 from millpond.kernels.groups import Bools
-from millpond.kernels.join import JoinKernel
+from millpond.kernels.join import JoinKernel, PairShare
 from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
@@ -40,6 +40,16 @@ from millpond.storage.state_cache import BucketName
 from millpond.storage.worker_states import STATES
 
 SIDES = ("left", "right")
+
+INSTANT_SHARES = 2
+"""One instant may put out so many times what a step does: it cannot be cut."""
+
+TEXT_BYTES = 24
+"""What a text is thought to take before any was seen."""
+
+LEARNT_PAIRS, LEARNT_GROWTH, LEAST_PAIR_BYTES = 1_000, 4.0, 0.01
+"""From so many pairs on is learnt what they make, and how fast a step may get larger by that."""
+
 Versions = tuple[StateVersion, StateVersion]
 
 
@@ -84,6 +94,26 @@ def _compiled(shape: Shape) -> tuple[Condition, Program]:
     return Condition(list(shape.conditions)), Program(list(shape.expressions))
 
 
+class PairSize:
+    """How many bytes of output a pair makes that is looked at, as it was seen.
+
+    At first as if all were put out; then as many as were, but growing a few times as many at most.
+    """
+
+    def __init__(self, types: tuple[pa.DataType, ...]) -> None:
+        texts = sum(map(pa.types.is_string, types))
+        self._bytes = float(8 * (len(ELEMENT) + len(types)) + TEXT_BYTES * texts)
+
+    def share(self, step_bytes: int) -> PairShare:
+        """What a step may make that has so much memory for its output."""
+        return PairShare(max(1, int(step_bytes / self._bytes)), INSTANT_SHARES * step_bytes)
+
+    def learn(self, pairs: int, size: int) -> None:
+        """So many pairs were looked at, and their output has so many bytes."""
+        if pairs >= LEARNT_PAIRS:
+            self._bytes = max(size / pairs, self._bytes / LEARNT_GROWTH, LEAST_PAIR_BYTES)
+
+
 class RunningJoin(RunningOperator):
     """The inner join of two relations."""
 
@@ -104,6 +134,7 @@ class RunningJoin(RunningOperator):
             width=width + len(operator.right.schema),
         )
         self._selection = Selection(self._shape.columns)
+        self._size = PairSize(arrow_types(operator.schema))
         self.state = PairedState(
             *(
                 BucketedState(
@@ -172,13 +203,16 @@ class RunningJoin(RunningOperator):
         states = self.state.left, self.state.right
         parts = [state.split(run) for state, run in zip(states, (left, right), strict=True)]
         buckets = sorted(parts[0].keys() | parts[1].keys())
-        indexes = [
+        left_index, right_index = (
             self._kernel.index(side).together([state.at(bucket) for bucket in buckets])
             for side, state in enumerate(states)
-        ]
-        pairs = self._kernel.pages(left, right, *indexes)
-        shaped = [self._shaped(page) for page in pairs]
-        table = pa.concat_tables([self.output_schema.empty_table(), *shaped])
+        )
+        share = self._size.share(self.around.limits.step_bytes)
+        made, pairs = self._kernel.together(
+            (left, right), (left_index, right_index), self._shaped, share
+        )
+        self._size.learn(pairs, sum(each.nbytes for each in made))
+        table = pa.concat_tables([self.output_schema.empty_table(), *made])
         versions = tuple(
             state.changed_in(part, step.until) for state, part in zip(states, parts, strict=True)
         )
@@ -213,6 +247,7 @@ class RunningJoin(RunningOperator):
             shape,
             self.output_schema,
             step.until,
+            self._size.share(self.around.limits.step_bytes // self.buckets),
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]
@@ -238,6 +273,8 @@ class RunningJoin(RunningOperator):
         )
 
     def _outcome(self, lines: list[Line], until: int) -> Outcome:
+        pairs, size = (sum(line.get(each, 0) for line in lines) for each in ("pairs", "made_bytes"))
+        self._size.learn(pairs, size)
         versions = tuple(
             state.following(_deltas(lines, side), until)
             for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
@@ -294,6 +331,7 @@ class RunJoin:
     shape: Shape | None
     output_schema: pa.Schema
     until: int
+    share: PairShare
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """One bucket: its pairs, and the runs that are new in its state."""
@@ -303,18 +341,17 @@ class RunJoin:
         names = [
             BucketName(self.place.directory, f"{self.operator}.{side}", bucket) for side in SIDES
         ]
-        runs = [self.kernel.new_run(side_of(rows, side)) for side in (0, 1)]
-        indexes = [
+        left, right = runs = [self.kernel.new_run(side_of(rows, side)) for side in (0, 1)]
+        left_index, right_index = (
             STATES.state_at(name, form, version)
             for name, form, version in zip(names, forms, self.versions, strict=True)
-        ]
-        pages = self.kernel.pages(*runs, *indexes)
-        schema = self.kernel.output_schema
-        if self.shape is not None:
-            shape, schema = self.shape, self.output_schema
-            pages = (shape.applied(pairs).cast(schema) for pairs in pages)
-        pairs = pa.concat_tables([schema.empty_table(), *pages])
-        line = self.place.write_page(pairs, bucket, attempt)
+        )
+        schema = self.kernel.output_schema if self.shape is None else self.output_schema
+        made, count = self.kernel.together(
+            (left, right), (left_index, right_index), self._shaped, self.share
+        )
+        pairs = pa.concat_tables([schema.empty_table(), *made])
+        line = self.place.write_page(pairs, bucket, attempt) | {"pairs": count}
         for side, name, form, version, run in zip(
             SIDES, names, forms, self.versions, runs, strict=True
         ):
@@ -324,3 +361,6 @@ class RunJoin:
                 delta = STATES.write(name, form, version, run, path, self.until, is_summed)
                 line[side] = delta.to_line()
         return line, pairs
+
+    def _shaped(self, pairs: pa.Table) -> pa.Table:
+        return pairs if self.shape is None else self.shape.applied(pairs).cast(self.output_schema)

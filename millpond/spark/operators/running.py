@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.node import Node
+from millpond.errors import OutgrownError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import Outputs
@@ -26,7 +27,7 @@ from millpond.planning.physical import Operator, queues_in
 from millpond.schema import BEGINNING, Schema
 from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
-from millpond.spark.frames import Plans, union
+from millpond.spark.frames import Plans, dividing, union
 from millpond.spark.placement import Placement
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
@@ -308,7 +309,25 @@ class RunningOperator:
         return tuple(row["row"] for row in rows)
 
     def run(self, step: Step) -> Outcome:
-        """The work of a step."""
+        """The work of a step, or of the first part of it if the whole would take too much memory.
+
+        Only an operator with a state may come less far: others have several steps under way.
+        """
+        part = step
+        while True:
+            try:
+                outcome = self._run(part)
+            except OutgrownError as outgrown:
+                until = outgrown.until
+                if until is None or not part.after < until < part.until or not self.keeps_state:
+                    raise
+                part = part.shortened(until)
+            else:
+                if part is not step and outcome.until is None:
+                    outcome.until = part.until
+                return outcome
+
+    def _run(self, step: Step) -> Outcome:
         job = self.job(step) if step.place == EXECUTORS else None
         return self.run_here(step) if job is None else job.outcome(self.lines(job))
 
@@ -361,7 +380,10 @@ class RunningOperator:
             return lines_of_tasks(session, buckets, work) if job.is_for_all else []
         if not keys:
             return self.plans.run(frame, lambda rows: lines_of(rows, work))
-        return self.plans.run(frame, lambda rows: lines_of(rows.repartition(buckets, *keys), work))
+        columns = dividing(keys, work.schema)
+        return self.plans.run(
+            frame, lambda rows: lines_of(rows.repartition(buckets, *columns), work)
+        )
 
     def tasks(self, job: Job) -> int | None:
         """How many workers read the files of a job themselves; None if Spark reads them."""

@@ -1,0 +1,112 @@
+"""A state larger than the memory for it costs as much more as it is larger, and no more."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.storage.forms import Keyed
+from millpond.storage.state import StateVersion
+from millpond.storage.state_cache import BucketName, StateCache
+
+SCHEMA = pa.schema([("k0", pa.int64()), ("_n", pa.int64()), ("value", pa.int64())])
+FORM = Keyed(SCHEMA, ("k0",))
+ROWS = 5_000
+
+
+class Buckets:
+    """A state of some buckets with some thousand keys each, read and written a few rows a step."""
+
+    def __init__(self, directory: Path, buckets: int, held: float) -> None:
+        self.directory = str(directory)
+        self.version = StateVersion.empty(buckets)
+        self.cache = StateCache(10**9)
+        self.names = (f"d{number}" for number in count())
+        self.write({bucket: rows_of(range(ROWS), 0) for bucket in range(buckets)})
+        whole = sum(
+            FORM.bytes(self.cache.state_at(self.at(b), FORM, self.version)) for b in range(buckets)
+        )
+        self.cache = StateCache(int(held * whole))
+
+    def at(self, bucket: int, operator: str = "op") -> BucketName:
+        return BucketName(self.directory, operator, bucket)
+
+    def write(self, changes: dict[int, pa.Table]) -> None:
+        self.version = self.version.after(
+            {
+                bucket: self.cache.write(
+                    self.at(bucket), FORM, self.version, rows, next(self.names), 0
+                )
+                for bucket, rows in changes.items()
+            }
+        )
+
+    def known(self, bucket: int, keys: list[int]) -> dict[int, int]:
+        asked = pa.table({"k0": pa.array(keys, pa.int64())})
+        found = self.cache.rows_of(self.at(bucket), FORM, self.version, asked)
+        return dict(zip(found["k0"].to_pylist(), found["value"].to_pylist(), strict=True))
+
+    def step(self, value: int) -> None:
+        """Ten rows of each bucket are asked for, and changed."""
+        keys = [(7 * value + n) % ROWS for n in range(10)]
+        for bucket in range(len(self.version.buckets)):
+            self.known(bucket, keys)
+        self.write({b: rows_of(keys, value) for b in range(len(self.version.buckets))})
+
+
+def rows_of(keys: range | list[int], value: int, n: int = 1) -> pa.Table:
+    columns = [list(keys), [n] * len(keys), [value] * len(keys)]
+    return pa.table([pa.array(c, pa.int64()) for c in columns], schema=SCHEMA)
+
+
+def test_a_state_a_little_larger_than_the_memory_is_not_read_again_in_every_step(
+    tmp_path: Path,
+) -> None:
+    state = Buckets(tmp_path, buckets=10, held=0.91)
+    for value in range(3):
+        state.step(value)
+    read, looked = state.cache.rows_read, state.cache.rows_looked_through
+    for value in range(3, 13):
+        state.step(value)
+    # two of ten buckets have no place at most; their rows are looked through, and not indexed
+    assert state.cache.rows_looked_through - looked <= 2 * 10 * 1.5 * ROWS
+    assert state.cache.rows_read - read <= 2 * 2 * ROWS
+
+
+def test_what_is_looked_up_without_a_place_is_what_an_index_would_find(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    tight, roomy = (
+        Buckets(_made(tmp_path / name), 3, held) for name, held in (("t", 0.1), ("r", 2))
+    )
+    for value in range(1, 60):
+        keys = rng.choice(5_500, 500, replace=False).tolist()
+        bucket, gone = int(rng.integers(3)), int(value % 5 > 0)
+        for state in (tight, roomy):
+            state.write({bucket: rows_of(keys, value, gone)})
+        asked = rng.choice(5_500, 100, replace=False).tolist()
+        assert tight.known(bucket, asked) == roomy.known(bucket, asked)
+    assert tight.cache.rows_looked_through > 0
+    assert roomy.cache.rows_looked_through == 0
+
+
+def test_a_bucket_that_is_no_longer_needed_makes_place_for_one_that_is(tmp_path: Path) -> None:
+    state = Buckets(tmp_path, buckets=3, held=0.7)
+    for _ in range(3):
+        for bucket in (0, 1):
+            state.write({bucket: rows_of([1], 1)})
+            state.known(bucket, [1])
+    for _ in range(6):
+        for bucket in (1, 2):
+            state.write({bucket: rows_of([1], 1)})
+            state.known(bucket, [1])
+    looked = state.cache.rows_looked_through
+    state.known(2, [1])
+    assert state.cache.rows_looked_through == looked
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
