@@ -29,9 +29,10 @@ def check_store(directory: Directory) -> None:
     Says what is damaged, with file and place. Ends with 0 if all is sound, with 1 if something is
     damaged, with 2 if it cannot be looked at.
     """
+    place = directory.expanduser().absolute()
     try:
-        with held(directory):
-            found = check(directory.expanduser().absolute())
+        with held(place):
+            found = check(place)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the last door before the user
         raise typer.Exit(report(error)) from None
     for line in found.told():

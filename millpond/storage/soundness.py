@@ -61,7 +61,8 @@ class Findings:
         ]
         lines += [f"damaged: {name}: {self.told_of(name)}" for name in self.faults]
         if self.left:
-            lines.append(f"{len(self.left)} files of steps that were never committed; no harm")
+            why = "that its sound part does not know" if LOG in self.faults else "never committed"
+            lines.append(f"{len(self.left)} more files, {why}")
         lines += [f"not of the store, left alone: {name}" for name in self.foreign]
         lines.append("sound" if self.is_sound else f"damaged in {len(self.faults)} places")
         return lines
