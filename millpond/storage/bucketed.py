@@ -109,7 +109,21 @@ class BucketedState:
     def changed_in(self, changes: Mapping[int, pa.Table], until: int) -> StateVersion:
         """The same where it is known which bucket the rows are of."""
         some = {bucket: rows for bucket, rows in changes.items() if rows.num_rows}
-        return self.following({b: self._write(b, rows, until) for b, rows in some.items()}, until)
+        written = self._all(some, lambda bucket, rows: self._write(bucket, rows, until))
+        return self.following(written, until)
+
+    def _all(
+        self, parts: Mapping[int, pa.Table], write: Callable[[int, pa.Table], Delta]
+    ) -> dict[int, Delta]:
+        """Writes the parts of several buckets, all or none."""
+        written: dict[int, Delta] = {}
+        try:
+            for bucket, rows in parts.items():
+                written[bucket] = write(bucket, rows)
+        except BaseException:
+            self._store.remove(tuple(delta.path for delta in written.values()))
+            raise
+        return written
 
     def following(self, written: dict[int, Delta], until: int) -> StateVersion:
         """The version with these deltas; those that say nothing after its time go at once."""
@@ -136,20 +150,20 @@ class BucketedState:
     def without(self, is_gone: Callable[[int, pa.Table], Bools], until: int) -> StateVersion:
         """The version at a time without some of each bucket's rows; the present one if there are
         none."""
-        written = {}
+        left: dict[int, pa.Table] = {}
         for bucket in (b for b, deltas in enumerate(self.version.buckets) if deltas):
             rows = self.form.everything(self.at(bucket))
             gone = is_gone(bucket, rows)
             if gone.any():
-                kept = self.form.merged([rows.filter(pa.array(~gone))], True, until)
-                written[bucket] = self._write_base(bucket, kept)
+                left[bucket] = self.form.merged([rows.filter(pa.array(~gone))], True, until)
+        written = self._all(left, self._write_base)
         return self.following(written, until) if written else self.version
 
     def _write_base(self, bucket: int, rows: pa.Table) -> Delta:
-        name = self._name(bucket)
+        name, is_summed = self._name(bucket), self._store.is_durable
 
         def write(path: str) -> Delta:
-            return self._cache.write_base(name, self.form, self.version, rows, path)
+            return self._cache.write_base(name, self.form, self.version, rows, path, is_summed)
 
         return self._store.placed(self._store.new_state_name(), write)
 
