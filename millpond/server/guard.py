@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from h11 import LocalProtocolError
+from starlette.requests import ClientDisconnect
 
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
@@ -111,7 +112,8 @@ class Guard:
 
         try:
             limit = self._check(scope)
-            await self._app(scope, _Body(receive, limit), send_guarded)
+            with suppress(ClientDisconnect):  # whoever has gone needs no answer, and no traceback
+                await self._app(scope, _Body(receive, limit), send_guarded)
         except Refused as refused:
             await _answer(send_guarded, refused)
 
