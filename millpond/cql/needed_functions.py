@@ -22,8 +22,15 @@ def _needed(node: Node) -> frozenset[UserFunction]:
     return frozenset(functions_of(node)).union(*map(_needed, (*node.inputs, *node.subqueries)))
 
 
-def functions_of(node: Any) -> list[UserFunction]:
-    """The functions of the user that a node of a plan, or an operator, calls itself."""
+def functions_in(operator: Any) -> list[UserFunction]:
+    """The functions of the user that an operator calls: it holds nodes down to what it reads."""
+    values = [getattr(operator, field.name) for field in fields(operator)]
+    nodes = [value for value in values if isinstance(value, Node)]
+    return [called for node in nodes for called in needed_functions(node)]
+
+
+def functions_of(node: Node) -> list[UserFunction]:
+    """The functions of the user that a node of a plan calls itself."""
     return [called for field in fields(node) for called in _called(getattr(node, field.name))]
 
 

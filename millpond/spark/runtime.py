@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from millpond.cql.needed_functions import functions_of
+from millpond.cql.needed_functions import functions_in
 from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock
@@ -746,7 +746,7 @@ class SparkRuntime:
         """Says that an operator could not do its step, and why."""
         identity = step.running.identity
         if identity in self.running:  # else it has gone with one that failed before it
-            called = functions_of(step.running.operator)
+            called = functions_in(step.running.operator)
             error = named_if_ended(step.error, called)
             said = in_words(error, lambda: self.picture.place_of(identity))
             self._listener.failed(identity, step, said)
