@@ -3,14 +3,6 @@
 That is what waits in queues and what windows retain, kept results, late and left-out rows, what is
 remembered of states and of pages that were read again, and what steps under way put out. The caches
 and the steps have shares that they keep to; what they leave is for pages.
-
-What does not fit is spilled to disk: what is kept first, then windows before what waits, as they
-are needed last; what operators keep by key is written there as long as it would not fit beside the
-rest. Sources that can wait, and pushes, are held back once the backlog alone has reached the
-budget; those that cannot (a pipe, the wall clock) once it is several times that. A source is not
-held back while nobody has anything of it to work on: whoever waits for it would wait for ever. A
-step that would put out more than its share is done in several, and a query stopped if a single
-instant is too much.
 """
 
 from __future__ import annotations
@@ -63,7 +55,13 @@ def step_bytes(limit_bytes: int, processors: int) -> int:
 
 
 class Budget:
-    """Says what may come in, and makes room."""
+    """Says what may come in, and makes room.
+
+    What does not fit is spilled to disk: what is kept first, then windows, as they are needed last.
+    Sources that can wait, and pushes, are held back once the backlog alone has reached the budget;
+    those that cannot (a pipe, the wall clock) once it is several times that. A source is not held
+    back while nobody has anything of it to work on: whoever waits for it would wait for ever.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
