@@ -26,12 +26,13 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from millpond.server.tokens import new_token
+from tests.patience import PATIENCE_SECONDS
 from tests.server.arrow_bodies import damaged, originals
 from tests.server.serving import free_port
 
 SECRET = "hush-hush-0123456789"
-SECONDS = 20.0
-"""An answer that takes longer is one too few; a busy machine needs some."""
+SECONDS = PATIENCE_SECONDS
+"""An answer that takes longer is one too few."""
 PAUSE_SECONDS = 0.5
 """So long an answer is waited for where the server may wait for the rest of a request."""
 MOST_MEMORY_KB = 1_500_000

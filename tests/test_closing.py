@@ -19,6 +19,9 @@ import pytest
 from millpond import Engine
 from millpond.background import BackgroundThreads
 from millpond.errors import MillpondError, StateError
+from millpond.server.serve import ServeOptions, make_server, make_service
+from millpond.settings import Settings
+from tests.patience import PATIENCE_SECONDS
 from tests.server.serving import free_port
 
 SCRIPT = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
@@ -50,16 +53,16 @@ def test_a_writer_beside_the_loop_is_joined_without_the_lock(monkeypatch):
         return join(until)
 
     def written(_: object) -> None:
-        assert is_joined.wait(60)
+        assert is_joined.wait(PATIENCE_SECONDS)
         with engine.lock:
             got.append("the lock")
 
     monkeypatch.setattr(writers, "close", close)
     is_watched = threading.Event()
-    writing = writers.submit(lambda: is_watched.wait(60) and None)
+    writing = writers.submit(lambda: is_watched.wait(PATIENCE_SECONDS) and None)
     writing.add_done_callback(written)
     is_watched.set()
-    within(60, engine.close)
+    within(PATIENCE_SECONDS, engine.close)
     assert got == ["the lock"]
 
 
@@ -75,7 +78,7 @@ def test_start_in_a_callback_is_refused():
 
         engine.subscribe("q", callback)
         engine.push("S", [(1, 1)])
-        within(60, engine.finish)
+        within(PATIENCE_SECONDS, engine.finish)
         assert len(said) == 1
         engine.start()
         engine.stop()
@@ -88,13 +91,13 @@ def test_close_beside_a_callback_that_waits_says_so(caplog):
 
     def callback(table: pa.Table) -> None:
         began.set()
-        release.wait(60)
+        release.wait(PATIENCE_SECONDS)
 
     engine.subscribe("q", callback)
     started(engine)
-    assert began.wait(60)
+    assert began.wait(PATIENCE_SECONDS)
     with caplog.at_level(logging.WARNING, "millpond"):
-        within(60, lambda: engine.close(seconds=0.1))
+        within(PATIENCE_SECONDS, lambda: engine.close(seconds=0.1))
     release.set()
     assert "closed after 0.1 seconds while still at work: the loop" in caplog.text
 
@@ -115,7 +118,7 @@ def test_close_beside_a_function_that_sleeps_says_whose(tmp_path, caplog):
     while not began.exists():
         time.sleep(0.01)
     with caplog.at_level(logging.WARNING, "millpond"):
-        within(60, lambda: engine.close(seconds=0.1))
+        within(PATIENCE_SECONDS, lambda: engine.close(seconds=0.1))
     release.touch()
     assert "while still at work: " in caplog.text
     with pytest.raises(StateError, match="is closed"):
@@ -163,7 +166,7 @@ def test_a_pipe_whose_reader_reads_no_more_does_not_hold_close_up(tmp_path, capl
         while log.fed_by is None:
             time.sleep(0.01)
         with caplog.at_level(logging.WARNING, "millpond"):
-            within(60, lambda: engine.close(seconds=0.1))
+            within(PATIENCE_SECONDS, lambda: engine.close(seconds=0.1))
         assert "the sink of query q INTO csv('pipe'" in caplog.text
         while log.fed_by is not None:  # its thread ends too
             time.sleep(0.01)
@@ -227,7 +230,7 @@ def _stalled(tmp_path, *command):
         [sys.executable, "-m", "millpond", command[0], str(script), *command[1:]],
         stdout=subprocess.DEVNULL,
     )
-    select.select([reading], (), (), 60)
+    select.select([reading], (), (), PATIENCE_SECONDS)
     return process, reading
 
 
@@ -238,10 +241,14 @@ def _listens(port):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "times", "code"),
-    [("run", 1, -signal.SIGTERM), ("serve", 1, -signal.SIGTERM), ("serve", 2, 143)],
+    ("command", "times", "codes"),
+    [
+        ("run", 1, {-signal.SIGTERM}),
+        ("serve", 1, {-signal.SIGTERM, 143}),  # a busy machine may not close all in time
+        ("serve", 2, {143}),
+    ],
 )
-def test_a_process_that_is_told_to_end_does(tmp_path, command, times, code):
+def test_a_process_that_is_told_to_end_does(tmp_path, command, times, codes):
     port = ("--port", str(free_port())) if command == "serve" else ()
     process, reading = _stalled(tmp_path, command, *port)
     try:
@@ -252,26 +259,48 @@ def test_a_process_that_is_told_to_end_does(tmp_path, command, times, code):
             while _listens(int(port[1])):  # until it has heard the first
                 time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == code
+        assert process.wait(PATIENCE_SECONDS) in codes
     finally:
         process.kill()
         os.close(reading)
 
 
+@pytest.mark.parametrize("owns_process", [False, True])
+def test_only_a_server_whose_process_it_is_ends_that(monkeypatch, owns_process):
+    ended = []
+    monkeypatch.setattr("millpond.server.serve.os._exit", ended.append)
+    monkeypatch.setattr("millpond.server.serve.END_SECONDS", PATIENCE_SECONDS)
+    options = ServeOptions(port=free_port())
+    service = make_service(Settings(), options)
+    server = make_server(service, options, owns_process)
+    timers = threading.active_count()
+    server.handle_exit(signal.SIGTERM, None)
+    assert threading.active_count() == timers + owns_process
+    server.handle_exit(signal.SIGTERM, None)
+    assert ended == [128 + signal.SIGTERM] * owns_process
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+    service.engine.close()
+
+
 def test_threads_run_what_is_submitted_and_end():
     threads, done = BackgroundThreads(2, "test"), []
     both = threading.Barrier(2)
-    futures = [threads.submit(lambda: done.append(both.wait(60))) for _ in range(2)]
+    futures = [threads.submit(lambda: done.append(both.wait(PATIENCE_SECONDS))) for _ in range(2)]
     for each in futures:
         each.result(60)
     failing = threads.submit(lambda: pc.divide(1, 0))
     with pytest.raises(pa.ArrowInvalid):
         failing.result(60)
     assert len(done) == 2
-    assert threads.close(time.monotonic() + 60)
+    assert threads.close(time.monotonic() + PATIENCE_SECONDS)
     release = threading.Event()
     threads = BackgroundThreads(1, "test")
-    waiting, never = threads.submit(lambda: release.wait(60) and None), threads.submit(release.set)
+    waiting, never = (
+        threads.submit(lambda: release.wait(PATIENCE_SECONDS) and None),
+        threads.submit(release.set),
+    )
     assert not threads.close(time.monotonic())
     release.set()
     waiting.result(60)

@@ -14,6 +14,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import InputError, MillpondError
 from millpond.function_processes import FunctionProcesses
+from tests.patience import PATIENCE_SECONDS
 from tests.user_functions import FUNCTIONS, QUERIES, script
 
 STREAM = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
@@ -176,7 +177,7 @@ def test_close_ends_the_process_of_a_function_that_goes_on(tmp_path):
             time.sleep(0.01)
         [process] = engine.catalog.function_processes._busy
         engine.close(seconds=0)  # it is not waited for
-        assert process.wait(60) == -signal.SIGKILL
+        assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
 
 
 def test_processes_of_a_closed_engine_answer_no_more():

@@ -18,6 +18,7 @@ from millpond.storage.log import CommitLog
 from millpond.storage.store import Store
 from tests.crashing import die
 from tests.failing_disk import failing_disk
+from tests.patience import PATIENCE_SECONDS
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -96,7 +97,7 @@ def test_an_engine_in_the_background_waits_for_its_store(tmp_path, reference):
                 engine.run_until_idle()
             assert engine.operation.is_started
             assert not seen.is_set()  # what is not in the store is told nobody
-        assert seen.wait(60)
+        assert seen.wait(PATIENCE_SECONDS)
         engine.stop()
         assert (rows(engine), rows(engine, "q")) == reference
 

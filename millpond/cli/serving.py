@@ -39,7 +39,7 @@ def serve(scripts: Sequence[Script], settings: Settings, options: ServeOptions) 
     try:
         for script in scripts:
             service.engine.execute(script.text, name=script.name)
-        server = make_server(service, options)
+        server = make_server(service, options, owns_process=True)
     except BaseException:
         service.engine.close()
         raise
@@ -72,7 +72,7 @@ def demonstrate(options: ServeOptions, as_text: bool | None, opens: bool = True)
     service.burst = traffic.burst
     try:
         service.engine.execute(live.SCRIPT, name="demo")
-        server = make_server(service, options)
+        server = make_server(service, options, owns_process=True)
         _say(f"Millpond is at {address(options)} (Ctrl-C ends it)")
         traffic.start()
         if opens and has_browser():

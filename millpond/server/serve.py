@@ -97,18 +97,24 @@ class GracefulServer(uvicorn.Server):
     """Tells endless responses to end as soon as the process is asked to."""
 
     service: Service | None = None
+    owns_process = False
+    """Whether the process is there for this server only, so that it can end it."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The process is asked to end: soon, and at once if it is asked again."""
+        if self.owns_process:
+            self._end_in_time(sig)
+        if self.service is not None:
+            self.service.is_ready = False
+            self.service.feeds.end_soon()
+        super().handle_exit(sig, frame)
+
+    def _end_in_time(self, sig: int) -> None:
         if self.should_exit:
             self._end_now(sig)
         last = threading.Timer(END_SECONDS, self._end_now, [sig])
         last.daemon = True  # it goes with the process
         last.start()
-        if self.service is not None:
-            self.service.is_ready = False
-            self.service.feeds.end_soon()
-        super().handle_exit(sig, frame)
 
     def _end_now(self, sig: int) -> None:
         """Ends the process whatever it does; what is promised is in the store."""
@@ -118,8 +124,10 @@ class GracefulServer(uvicorn.Server):
         os._exit(128 + sig)
 
 
-def make_server(service: Service, options: ServeOptions) -> GracefulServer:
-    """A server that is ready to run."""
+def make_server(
+    service: Service, options: ServeOptions, owns_process: bool = False
+) -> GracefulServer:
+    """A server that is ready to run; ``owns_process``: its end is that of the process."""
     tokens = check_options(options)
     sys.setswitchinterval(SWITCH_SECONDS)
     app = Guard(make_app(service, options.plan), allowed_hosts(options), tokens, options.limits)
@@ -137,7 +145,7 @@ def make_server(service: Service, options: ServeOptions) -> GracefulServer:
         backlog=1_024,
     )
     server = GracefulServer(config)
-    server.service = service
+    server.service, server.owns_process = service, owns_process
     return server
 
 
