@@ -31,6 +31,15 @@ class Commits:
         """A query has put out a page, or nothing; it is complete up to a time."""
         self._engine.deliveries.put_out(query, page, until)
 
+    def to_commit(self, identity: str, step: Step) -> None:
+        """Reads whose the rows are that a step puts out, and which of them come."""
+        page = step.published
+        log = None if page is None else self._engine.queries.log_of_output(identity)
+        if page is not None and isinstance(log, GroupLog):
+            log.tags_of(page)
+        elif page is not None and log is not None and log.counts_coming:
+            _ = page.table
+
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         self._engine.inputs.moved()

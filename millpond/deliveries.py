@@ -291,10 +291,10 @@ class Deliveries:
         pages = [*log.kept, *(() if log.share is None else log.share.pages())]
         parts = [page for page in pages if isinstance(page, PartOfPage)]
         lent = [Page.of(self._store, part.table) for part in parts]
-        log.lent += lent
         for page in lent:
             self.keeper.books.add(page)
         pages = [page for page in pages if page not in parts] + lent
+        log.lent = list(dict.fromkeys([*log.lent, *pages]))
         for part in parts:
             if part not in log.kept:
                 part.free()

@@ -234,8 +234,12 @@ class Engine:
             refuse_unknown(self, entry)
             if not self.journal.is_replaying:
                 self.queries.choices = Choices()
-            note = self.journal.note("restart", name=entry.name)
-            self.queries.restart(entry)
+            before, note = self.journal.length, self.journal.note("restart", name=entry.name)
+            try:
+                self.queries.restart(entry)
+            except BaseException:
+                self.journal.take_back(before)
+                raise
             note |= vars(self.queries.choices)
             self.journal.flush_what_is_done(f"RESTART of {entry.name}")
 

@@ -81,8 +81,8 @@ class Queries:
         self.templates = Templates()
         """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
-        engine.deliveries.keeper.keeping = engine.settings.keep_results
         """Whether results are kept once sinks and subscribers have them."""
+        engine.deliveries.keeper.keeping = engine.settings.keep_results
         self.started: SparkRuntime | None = None
         """The running operators, once there was anything to run."""
 
@@ -137,9 +137,14 @@ class Queries:
 
     def restart(self, entry: QueryEntry) -> None:
         """Runs a query that has failed again, from now on."""
+        log = self._engine.deliveries.of(entry.name.lower())
+        had_failed, log.sink_failed = log.sink_failed, False
+        try:
+            self._activate_again(entry)
+        except BaseException:
+            log.sink_failed = had_failed
+            raise
         self.failures.forget(entry.name)
-        self._engine.deliveries.of(entry.name.lower()).sink_failed = False
-        self._activate_again(entry)
 
     def alter(self, entry: QueryEntry, changed: QueryEntry, restarts: bool) -> None:
         """ALTER has made one entry of another; ``restarts``: it was to run, also if it failed."""

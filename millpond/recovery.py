@@ -6,6 +6,7 @@ taken from the log. Steps are deterministic and what was not committed is invisi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -404,9 +405,16 @@ class Replay:
         **facts: Any,
     ) -> None:
         log = self._engine.deliveries.of(query)
-        kept = [self._page_or_part(page, log) for page in pages]
-        left = [kept[pages.index(p)] if p in pages else self._page_or_part(p, log) for p in waiting]
-        log.restore(kept, left, [self._page_or_part(page, log) for page in content], **facts)
+        known = {
+            json.dumps(reference): self._page_or_part(reference, log)
+            for reference in {
+                json.dumps(each): each for each in (*pages, *waiting, *content)
+            }.values()
+        }
+        kept, left, passed = (
+            [known[json.dumps(each)] for each in some] for some in (pages, waiting, content)
+        )
+        log.restore(kept, left, passed, **facts)
         if isinstance(log, GroupLog):
             log.restore_facts(counts or [], gone or [], tags or [])
 

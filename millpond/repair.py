@@ -96,6 +96,8 @@ def _log_repaired(found: Findings, aside: SetAside) -> list[str]:
             f"lost: what came after record {framing.frames[-1].number} of the log "
             f"({framing.length - framing.end} bytes): {LOG} {found.faults[LOG]}"
         )
+        for name in check(directory).left:  # only what is lost knew of them
+            aside.move(name)
     elif END in found.faults:
         told.append(f"lost: nothing, unless the log was cut at a record's end: {END} says no more")
     end = LogEnd(directory / END)

@@ -145,7 +145,7 @@ class ResultLog(PageLog):
     waiting: list[Page] = field(default_factory=list)
     """The last pages put out: those that the sink or a subscriber has not seen."""
     lent: list[Page] = field(default_factory=list)
-    """Copies that were made for readers on Spark, and stay as long as the query."""
+    """Pages whose files readers on Spark may read, and that stay as long as the query."""
     share: Share | None = None
     """What a group puts out for it, while it belongs to one; that is neither kept nor waiting."""
 
@@ -190,6 +190,11 @@ class ResultLog(PageLog):
     def later_rows(self) -> int:
         """How many rows a group has put out for it since."""
         return 0 if self.share is None else self.share.rows
+
+    @property
+    def unseen(self) -> list[Page]:
+        """The pages that a sink or a subscriber has yet to see."""
+        return self.waiting
 
     @property
     def held(self) -> list[Page]:
@@ -360,17 +365,18 @@ class ResultLog(PageLog):
             return not files.isdisjoint(page.names)
 
         first = 1 + max((at for at, page in enumerate(self.kept) if is_lost(page)), default=-1)
-        waiting = [page for page in self.waiting if is_lost(page)]
-        gone = [*self.kept[:first], *waiting]
+        over = 1 + max((at for at, page in enumerate(self.waiting) if is_lost(page)), default=-1)
+        gone = [*self.kept[:first], *self.waiting[:over]]
         if first or any(map(is_lost, self.content)):
             gone += self.content
             self.content, self.is_complete = [], False
         del self.kept[:first]
-        self.waiting = [page for page in self.waiting if page not in waiting]
-        for page in dict.fromkeys(gone):
-            if page not in self.waiting:
-                self.let_go(page)
-        return list(dict.fromkeys(gone))
+        del self.waiting[:over]
+        self.sink_position = max(self.sink_position, self.position - len(self.waiting))
+        gone = [page for page in dict.fromkeys(gone) if page not in {*self.waiting, *self.kept}]
+        for page in gone:
+            self.let_go(page)
+        return gone
 
     def _summed_content(self, store: Store) -> Repaging | None:
         """The content summed up when as much has followed as it is; else small ones of what has."""

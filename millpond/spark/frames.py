@@ -28,6 +28,7 @@ from pyspark.sql import types as st
 from millpond.kernels.hashing import LONG_BYTES
 from millpond.spark import internals
 from millpond.spark.types import spark_schema
+from millpond.storage.faults import naming
 from millpond.storage.pages import Span, concatenated, total_rows
 from millpond.storage.store import Store, write_parquet
 
@@ -105,6 +106,10 @@ class Slot:
 
     def fill(self, filling: Filling) -> None:
         """Puts the parts of pages there that one step reads."""
+        with naming(self._directory):
+            self._fill(filling)
+
+    def _fill(self, filling: Filling) -> None:
         self.clear()
         here = [span for span in filling.spans if span.page.is_in_driver]
         if len(here) > 1 and total_rows(here) <= JOIN_PAGES_ROWS:

@@ -91,6 +91,10 @@ class Listener(Protocol):
         """A query has put out a page, or nothing; it is complete up to a time."""
         ...
 
+    def to_commit(self, identity: str, step: Step) -> None:
+        """A step could be published; what that needs is read before anything has happened."""
+        ...
+
     def committed(self, identity: str, step: Step) -> None:
         """A step is about to be published."""
         ...
@@ -664,12 +668,15 @@ class SparkRuntime:
 
     def _committed(self, step: UnitStep) -> bool:
         """Publishes what the members of a unit have done; whether all of them have done it."""
-        trouble = store_trouble(step.error)
-        if trouble is not None:
-            self._trouble = self._store.moves_on(trouble)
+        trouble = store_trouble(step.error) or self._cannot_publish(step)
         if step.is_outdated or trouble is not None:
             step.unclaim()
             step.throw_away()
+        if trouble is not None:
+            self._trouble = self._store.moves_on(trouble)
+            self._forget(step.unit)  # what came after it must not be published before it
+            return False
+        if step.is_outdated:
             return True
         step.give_up_unless_whole()
         step.is_over = True
@@ -687,6 +694,16 @@ class SparkRuntime:
         for each in failed:
             self._fail(each)
         return False
+
+    def _cannot_publish(self, step: UnitStep) -> StoreError | None:
+        """Why what was put out cannot be read, where that is needed to publish it."""
+        try:
+            for each in step.steps:
+                if each.outcome is not None and each.error is None:
+                    self._listener.to_commit(each.running.identity, each)
+        except StoreError as error:
+            return error
+        return None
 
     def _raise_trouble(self) -> None:
         """Says why a step could not be written, or read: it is there to be done again, as its

@@ -244,17 +244,29 @@ class PairedState:
         self, left: pa.Table, right: pa.Table, until: int
     ) -> tuple[StateVersion, StateVersion]:
         """Writes what is new on either side."""
-        return self.left.changed(left, until), self.right.changed(right, until)
+        return self.both(
+            lambda: self.left.changed(left, until), lambda: self.right.changed(right, until)
+        )
+
+    def both(
+        self, left: Callable[[], StateVersion], right: Callable[[], StateVersion]
+    ) -> tuple[StateVersion, StateVersion]:
+        """Writes a version of either side, both or none."""
+        first = left()
+        try:
+            return first, right()
+        except BaseException:
+            self.left.give_up(first)
+            raise
 
     def changed_in(
         self, changes: Mapping[int, Sequence[pa.Table]], until: int
     ) -> tuple[StateVersion, StateVersion]:
         """Writes what changes in each bucket: of the left state, then of the right one."""
-        left, right = (
-            state.changed_in({b: both[n] for b, both in changes.items()}, until)
-            for n, state in enumerate((self.left, self.right))
+        left, right = ({b: both[n] for b, both in changes.items()} for n in range(2))
+        return self.both(
+            lambda: self.left.changed_in(left, until), lambda: self.right.changed_in(right, until)
         )
-        return left, right
 
     def take(self, version: tuple[StateVersion, StateVersion]) -> None:
         """From now on these versions are the state."""

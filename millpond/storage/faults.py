@@ -31,7 +31,7 @@ _ELSE = "look at the disk, then open the store again"
 
 def store_fault(path: Path | str, error: OSError) -> StoreError:
     """What to say of a file that cannot be written or read."""
-    number = error.errno
+    number = error.errno or (errno.ENOENT if isinstance(error, FileNotFoundError) else None)
     reason = os.strerror(number) if number else str(error).strip().partition("\n")[0]
     way_out = _WAYS_OUT.get(number or 0, _ELSE)
     return StoreError(f"store: {path}: {reason}; {way_out}", number)

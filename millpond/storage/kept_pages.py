@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from millpond.errors import StoreError
+from millpond.errors import DamageError, StoreError
 from millpond.kernels.columns import integers
 from millpond.settings import Keeping
 from millpond.storage.journal import Journal
@@ -99,8 +100,13 @@ class PageLog:
         return 0
 
     @property
+    def unseen(self) -> Sequence[Page]:
+        """The pages that somebody has yet to see: they are not merged."""
+        return ()
+
+    @property
     def held(self) -> Sequence[Page]:
-        """The pages that somebody has yet to see; they stay as they are."""
+        """The pages that somebody needs as they are, also when they are no longer kept."""
         return ()
 
     def facts_of(self, change: Repaging) -> dict[str, Any]:
@@ -132,10 +138,7 @@ class PageLog:
     def pass_pages(self, pages: int) -> None:
         """Lets the first pages go."""
         gone, self.kept[:pages] = self.kept[:pages], []
-        held = set(self.held)
-        for page in gone:
-            if page not in held:
-                self.let_go(page)
+        self._replaced(gone)
 
     def repaging(self, keeping: Keeping, store: Store) -> Repaging | None:
         """What small pages could be one, if there are too many."""
@@ -148,8 +151,8 @@ class PageLog:
 
     def run_to_merge(self, keeping: Keeping) -> tuple[int, int] | None:
         """Where small pages follow each other that could be one, and how many they are."""
-        held = set(self.held)
-        free = next((i for i, page in enumerate(self.kept) if page in held), len(self.kept))
+        unseen = set(self.unseen)
+        free = next((i for i, page in enumerate(self.kept) if page in unseen), len(self.kept))
         most = MERGED_ROWS if keeping.rows is None else min(MERGED_ROWS, keeping.rows // PARTS_KEPT)
         return run_to_merge(self.kept[:free], most, lambda run: follow(run, keeping))
 
@@ -274,14 +277,21 @@ class Keeper:
         gone = log.keep_to(self.keeping)
         if gone is not None:
             self._journal.note("let_go", **name, **gone)
-        while (change := log.repaging(self.keeping, self._store)) is not None:
-            if self._journal.is_durable:
-                try:
-                    facts = _noted(change)
-                except StoreError:
-                    return  # it cannot be written now; small pages do until then
-                self._journal.note("repaged", **name, **facts, **log.facts_of(change))
-            log.repage(change)
+        with suppress(StoreError, DamageError):  # where they can't be read or written small ones do
+            while (change := log.repaging(self.keeping, self._store)) is not None:
+                self._note(change, log, name)
+                log.repage(change)
+
+    def _note(self, change: Repaging, log: PageLog, name: dict[str, str]) -> None:
+        if self._journal.is_durable:
+            try:
+                facts = _noted(change)
+            except StoreError:
+                for page in (change.page, change.passed):
+                    if page is not None:
+                        page.free()
+                raise
+            self._journal.note("repaged", **name, **facts, **log.facts_of(change))
 
 
 def _noted(change: Repaging) -> dict[str, Any]:

@@ -80,9 +80,10 @@ class Members:
         with self._guard:
             constants = self._now()
             if self._file is None:
-                self._file = store.new_name("slots", ".constants.parquet")
-                store.write(constants.table, self._file)
-                self._old_files.append(self._file)
+                name = store.new_name("slots", ".constants.parquet")
+                store.write(constants.table, name)
+                self._file = name
+                self._old_files.append(name)
                 while len(self._old_files) > OLD_FILES:
                     store.remove((self._old_files.popleft(),))
             return self._file

@@ -148,12 +148,13 @@ class Page:
     def spill(self) -> None:
         """Leaves memory for the disk, if it can; others may give it up meanwhile."""
         with self._writing:
-            if not self.can_spill:
+            table = self._table
+            if not self.can_spill or (table is None and not self._names):
                 return
             if not (self._names and self._store.is_durable):
                 name = self._store.new_spilled_name()
                 try:
-                    self._store.write(self.table, name)
+                    self._store.write(self.table if table is None else table, name)
                 except StoreError:
                     if self.is_free:
                         return

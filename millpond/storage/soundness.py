@@ -177,6 +177,7 @@ _KINDS = {
     "page": "input of",
     "compact": "input of",
     "queue": "input or output of",
+    "repaged": "results of query",
     "stream": "late tuples of stream",
     "late": "late tuples of stream",
     "step": "output or state of operator",
@@ -188,5 +189,5 @@ _KINDS = {
 
 def _owner(record: Record) -> Any:
     return next(
-        (record[key] for key in ("queue", "operator", "query", "name") if key in record), ""
+        (record[key] for key in ("queue", "operator", "query", "late", "name") if key in record), ""
     )

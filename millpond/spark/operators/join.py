@@ -213,8 +213,9 @@ class RunningJoin(RunningOperator):
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
-        versions = tuple(
-            state.changed_in(part, step.until) for state, part in zip(states, parts, strict=True)
+        versions = self.state.both(
+            lambda: states[0].changed_in(parts[0], step.until),
+            lambda: states[1].changed_in(parts[1], step.until),
         )
         outcome = self.in_driver(table, versions)
         outcome.driver_bytes += sum(each.nbytes for each in rows)

@@ -166,5 +166,7 @@ class _MemberWork:
         def is_of_gone(bucket: int, rows: pa.Table) -> Bools:
             return np.isin(integers(rows["_g"]), groups.get(bucket, NONE))
 
-        groups_left = self.state.left.without(is_gone, until)
-        return groups_left, self.state.right.without(is_of_gone, until)
+        return self.state.both(
+            lambda: self.state.left.without(is_gone, until),
+            lambda: self.state.right.without(is_of_gone, until),
+        )
