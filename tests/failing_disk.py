@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from millpond.storage import deltas, store
-from millpond.storage.sums import SummedFile
 
 BY_PATH = ("fsync", "replace", "rename", "mkdir", "symlink", "link")
 """Calls of the system that change something and do not write."""
@@ -62,7 +61,6 @@ def failing_disk(directory: Path, number: int, first: int, stays: bool):
             _fail_by_path(patch, disk, name)
         for module, name in ((store, "write_parquet"), (deltas, "_write")):
             _fail_to_write_file(patch, disk, module, name)
-        _fail_to_sum(patch, disk)
         try:
             yield disk
         finally:
@@ -118,8 +116,6 @@ def _fail_to_write_file(patch, disk, module, name):
     write = getattr(module, name)
 
     def failing(one, other):
-        if not isinstance(one, Path) and not isinstance(other, Path):
-            return write(one, other)  # to a file that is open: it fails by itself
         path = one if isinstance(one, Path) else other
         if disk.fails(path):
             path.write_bytes(b"half of a f")
@@ -127,18 +123,3 @@ def _fail_to_write_file(patch, disk, module, name):
         return write(one, other)
 
     patch.setattr(module, name, failing)
-
-
-def _fail_to_sum(patch, disk):
-    """A file that is summed up on the way is one change, whatever it is written by."""
-    write, known = SummedFile.write, set()
-
-    def failing(self, data):
-        path = self._file.name
-        is_first, _ = path not in known, known.add(path)
-        if is_first and disk.fails(path):
-            write(self, bytes(data)[: len(data) // 2])
-            raise disk.error(path)
-        return write(self, data)
-
-    patch.setattr(SummedFile, "write", failing)

@@ -338,9 +338,9 @@ def test_sinks_are_as_far_as_they_were_after_a_repair(tmp_path):
         for number in range(2):
             push(engine, number)
             engine.run_until_idle()
+        (late,) = engine.inputs.streams["s"].late_log.kept[0].names
     before = (tmp_path / "named.csv").read_text()
-    late = next((tmp_path / "store" / "pages").glob("*.late.parquet"))
-    change(late, 100)
+    change(tmp_path / "store" / late, 100)
     repair(tmp_path / "store")
     with open_engine(tmp_path) as engine:
         push(engine, 2)

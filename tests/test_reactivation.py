@@ -196,7 +196,8 @@ def test_one_that_had_answered_nothing_begins_at_the_beginning(engine):
 
 
 def test_an_answer_that_is_not_known_keeps_a_query_from_running_again(engine):
-    engine.execute("SET keep_results = none; CREATE QUERY q AS SELECT count(*) AS n FROM S")
+    engine.queries.keep_results(False)  # as `millpond run` does
+    engine.execute("CREATE QUERY q AS SELECT count(*) AS n FROM S")
     engine.execute("CREATE QUERY z AS SELECT k FROM S")
     page(engine, 1, 5)
     engine.execute("ALTER QUERY q DEACTIVATE; ALTER QUERY z DEACTIVATE; ALTER QUERY z ACTIVATE")
