@@ -143,7 +143,8 @@ class Answers:
 def answers(engine):
     """What an engine answers now."""
     names = [e.name for e in engine.catalog.entries.values() if hasattr(e, "weight")]
-    entries = [(key, repr(e)) for key, e in sorted(engine.catalog.entries.items())]
+    store = str(engine.settings.store)
+    entries = [(k, repr(e).replace(store, "")) for k, e in sorted(engine.catalog.entries.items())]
     settings = engine.settings_now.with_option("store", "memory")
     relations = engine.inputs.relations.items()
     file = engine.directory / f"{engine.settings.store}.csv"

@@ -51,8 +51,9 @@ def test_steps_that_cannot_be_written_are_done_when_they_can(tmp_path, reference
         with failing_disk(engine.store.directory, number, first, stays=True) as disk:
             try:
                 engine.run_until_idle()
-            except StoreError as error:
+            except StoreError as error:  # also of what was under way at the last one
                 said.append(str(error))
+                continue
         assert not engine.failures()
         if not disk.was_reached:
             break
@@ -76,6 +77,7 @@ def test_pages_of_a_source_that_cannot_be_written_come_when_they_can(tmp_path):
                 engine.finish()
             except StoreError:
                 failures += 1
+                continue
         if not disk.was_reached:
             break
     assert failures > 3
