@@ -56,6 +56,8 @@ def register(
 
 def functions_in_use(catalog: Catalog) -> list[UserFunction]:
     """The functions of the user that views and queries call."""
+    if not catalog.functions:
+        return []
     plans = [entry.plan for kind in (ViewEntry, QueryEntry) for entry in catalog.of_kind(kind)]
     return list(dict.fromkeys(each for plan in plans for each in needed_functions(plan)))
 
