@@ -37,6 +37,8 @@ MEBIBYTE = 2**20
 LOOK_SECONDS = 0.05
 PAGE_ROWS = 20_000
 ROW_BYTES = 60
+LATER = 10_000
+"""A time after all that comes before the start."""
 STREAMS = """
     CREATE STREAM S (k BIGINT, v BIGINT, note STRING, ts BIGINT) TIMESTAMP BY ts DELAY 10;
     CREATE STREAM L (k INT, a BIGINT, ts BIGINT) TIMESTAMP BY ts;
@@ -151,7 +153,7 @@ def queues(engine: Engine, budget: int) -> dict[str, Any]:
     for first in range(0, 3 * budget // ROW_BYTES, PAGE_ROWS):
         engine.push("S", rows(first + PAGE_ROWS, PAGE_ROWS, 1_000))
     engine.run_until_idle()
-    return {"queues": engine.runtime.queue_bytes}
+    return {"waits": engine.runtime.backlog.bytes}
 
 
 def everything(engine: Engine, budget: int) -> dict[str, Any]:
@@ -168,7 +170,7 @@ def exploding(engine: Engine, budget: int) -> dict[str, Any]:
         f"SET keep_results = '1000 rows'; CREATE QUERY q0 AS SELECT count(*) AS n FROM ({JOIN}) J"
     )
     side = int((6 * budget / 48) ** 0.5)
-    meet(engine, np.arange(1, side + 1))
+    meet(engine, np.arange(side) + LATER)
     return {"pairs": side**2}
 
 
@@ -178,7 +180,7 @@ def exploding_instant(engine: Engine, budget: int) -> dict[str, Any]:
     side = int((6 * budget / 48) ** 0.5)
     before = engine.results("calm").num_rows
     try:
-        meet(engine, np.full(side, 7))
+        meet(engine, np.full(side, LATER))
     except MillpondError as error:
         said = str(error)
     engine.run_until_idle()
@@ -192,10 +194,10 @@ def meet(engine: Engine, times: np.ndarray[Any, Any]) -> None:
     """As many rows on each side, all of one key."""
     keys = pa.array(np.full(len(times), 10**6), pa.int32())
     for stream, name in (("L", "a"), ("R", "b")):
-        columns = {"k": keys, name: np.arange(len(times)), "ts": times + 1_000}
+        columns = {"k": keys, name: np.arange(len(times)), "ts": times}
         engine.push(stream, pa.table(columns))
     for stream in "LR":
-        engine.advance(stream, int(times[-1]) + 2_000)
+        engine.advance(stream, int(times[-1]) + 1_000)
     engine.run_until_idle()
 
 
@@ -220,6 +222,7 @@ def run_case(case: str, budget: int) -> None:
         engine.execute("SET driver_rows = 50000; SET place_by = 'cost'")
         engine.push("S", rows(2_000, 2_000, 100))
         engine.run_until_idle()
+        engine.execute("DROP QUERY warm; DROP QUERY warm_join")
         with watching() as watched:
             watched.look()
             watched.start = watched.peak

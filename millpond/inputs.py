@@ -670,6 +670,11 @@ class Inputs:
         """A heartbeat: promises that nothing at or before the time will follow."""
         self._promise(self.queues_of(name), self._ticks(timestamp, name), coming)
 
+    def promise_all(self, heartbeat: int, coming: Coming) -> None:
+        """Promises that nothing at or before a time will follow anywhere."""
+        for name in [*self.streams, *self.relations]:
+            self._promise(self.queues_of(name), heartbeat, coming)
+
     def _advance(self, name: str, ticks: int) -> None:
         with self.ahead(flushes=False) as coming:
             self._promise(self.queues_of(name), ticks, coming)

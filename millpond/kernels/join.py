@@ -25,6 +25,10 @@ PAIRS = 1_000_000
 FEW_PAIRS = 10_000
 """So many are looked at in one go, however little memory there is for them."""
 
+PARTS_OF_A_STEP = 8
+"""A step that makes as many pairs as it may looks at them in so many goes: to look at a pair takes
+several times the memory of what is put out of it."""
+
 MANY_PLACES = 4
 """From so many places a row on, to look up when something is there is quicker than to look at it.
 
@@ -98,7 +102,7 @@ class JoinKernel:
         if counted.total > share.pairs:
             counted.cut(share.pairs)
         made, size = list[pa.Table](), 0
-        at_once = min(PAIRS, max(FEW_PAIRS, share.pairs))
+        at_once = min(PAIRS, max(FEW_PAIRS, share.pairs // PARTS_OF_A_STEP))
         for page in self.pages(*new, *indexes, at_once):
             made.append(shaped(page))
             size += made[-1].nbytes

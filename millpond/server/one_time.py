@@ -31,7 +31,7 @@ from millpond.cql.algebra import (
 from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
 from millpond.engine import Engine
-from millpond.errors import StateError
+from millpond.errors import InputError, OutgrownError, StateError
 from millpond.planning.join_keys import join_keys
 from millpond.planning.optimise import optimise
 from millpond.schema import BEGINNING, FOREVER
@@ -70,7 +70,8 @@ def answer(engine: Engine, statement: Statement, limits: Limits) -> tuple[pa.Tab
         bounds.check_pairs(_pairs(engine, optimise(plan, entry.on_error)))
         streams = {n: _tuples(engine, n) for n in _names(plan, StreamScan)}
         relations = {n: _content(engine, n) for n in _names(plan, RelationScan)}
-    with _Trial(_settings(engine, limits), bounds) as trial:
+    trial = _Trial(_settings(engine, limits), bounds)
+    with trial:
         trial.catalog.functions.update(engine.catalog.functions)
         for name in (*relations, *streams):
             _declare(trial, engine, name)
@@ -81,7 +82,7 @@ def answer(engine: Engine, statement: Statement, limits: Limits) -> tuple[pa.Tab
         trial.subscribe(entry.name, content.add)
         for name, table in streams.items():
             trial.inputs.streams[name.lower()].queue.append(table)
-        trial.finish()
+        trial.run_through(now)
         when = trial.format_time(entry.name, now if now > BEGINNING else None)
     table = content.summed()
     bounds.check()
@@ -119,6 +120,14 @@ class Bounds:
         if pairs > most:
             raise _hit("rows", f"pairs {pairs:,} rows in joins without equality", f"{most:,} are")
 
+    def refuse_outgrown(self, error: BaseException | None) -> None:
+        """Refuses a question that failed as one instant alone takes more than its share."""
+        while error is not None and not isinstance(error, OutgrownError):
+            error = error.__cause__
+        if error is not None:
+            fault = "pairs more rows at one instant than there is memory for"
+            raise _hit("bytes", fault, f"{self._limits.ask_bytes:,} bytes are")
+
     def check(self) -> None:
         """Refuses a question that holds more, or has taken longer, than it may."""
         self.check_amount("holds", *self._holds)
@@ -137,6 +146,17 @@ class _Trial(Engine):
     def __init__(self, settings: dict[str, Any], bounds: Bounds) -> None:
         self._bounds = bounds
         super().__init__(settings, keep_results=False)
+
+    def run_through(self, now: int) -> None:
+        """Works on all that is there; what would happen later, such as windows that run empty, is
+        not asked for."""
+        with self.lock, self.inputs.ahead() as coming:
+            self.inputs.promise_all(now, coming)
+        try:
+            self.run_until_idle()
+        except InputError as error:
+            self._bounds.refuse_outgrown(error)
+            raise
 
     def _turn(self, feed: Feed, is_idle: bool) -> bool:
         self._bounds.check()

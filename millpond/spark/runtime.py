@@ -62,6 +62,9 @@ STATE_BYTES = 2**29
 """How much state the driver holds in memory unless it is told; the rest it reads again when a step
 needs it."""
 
+WORK_BYTES = 96
+"""What a step has in memory beside each row it reads: its hash, its places in several orders."""
+
 LEAST_STEP_ROWS = 1_000
 """A step may read so many rows, however large they are."""
 
@@ -561,8 +564,8 @@ class SparkRuntime:
 
     def _fitting(self, unit: Unit) -> int:
         """How many rows a step may read for them to take no more than its share of memory."""
-        size = max(member.row_bytes for member in unit.members)
-        return max(LEAST_STEP_ROWS, int(self.limits.step_bytes / max(size, 1.0)))
+        size = max(member.row_bytes for member in unit.members) + WORK_BYTES
+        return max(LEAST_STEP_ROWS, int(self.limits.step_bytes / size))
 
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:

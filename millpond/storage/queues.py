@@ -35,6 +35,9 @@ GROWING_ROWS = 10_000
 MERGE_PAGES, MERGE_ROWS = 16, 100_000
 """So many pages below so many rows are merged into one where readers scan them all."""
 
+MERGED_BYTES = 16 * 2**20
+"""No page is merged to a larger one: while it is made, its rows are in memory twice."""
+
 
 @dataclass(frozen=True)
 class Compaction:
@@ -525,7 +528,7 @@ class Queue:
             if p.last <= passed and not p.is_free and p.is_in_driver
             if bound is None or p.first > bound
         ]
-        old = [p for p in old if p.rows < MERGE_ROWS] if scans else self._levelled(old)
+        old = _first([p for p in old if p.rows < MERGE_ROWS]) if scans else self._levelled(old)
         if len(old) < (MERGE_PAGES if scans else 2):
             return None
         table = concatenated(old, self.schema)
@@ -546,7 +549,8 @@ class Queue:
         if len(by_size) < MERGE_PAGES:
             return []
         count = parts_to_merge([page.rows for page in by_size[:-1]], by_size[-1].rows)
-        return by_size[len(by_size) - 1 - count :]
+        smallest = by_size[len(by_size) - 1 - count :]
+        return _first(smallest[::-1])
 
     def close(self) -> None:
         """Frees all pages."""
@@ -555,6 +559,12 @@ class Queue:
         self._pages, self._floors, self._lasts, self._amounts = [], [], [], []
         self.base = None
         self.rows = self.bytes = self.spilled_bytes = self._freed = 0
+
+
+def _first(pages: list[Page]) -> list[Page]:
+    """As many of the first pages as one page may have been merged from."""
+    sizes = list(accumulate(page.bytes for page in pages))
+    return pages[: bisect_right(sizes, MERGED_BYTES)]
 
 
 def _sum(before: tuple[int, int], page: Page) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,6 +70,46 @@ def test_a_bound_that_is_hit_is_named(
     assert (refused.value.status, refused.value.details) == (413, {"bound": bound})
     assert said in refused.value.message
     assert f"--ask-{bound}" in refused.value.message
+
+
+PAIRS = "SELECT x.k, x.a, y.b FROM L [RANGE 1000000] x, R [RANGE 1000000] y WHERE x.k = y.k"
+COUNTED = "SELECT COUNT(*) AS n FROM L [RANGE 1000000] x, R [RANGE 1000000] y WHERE x.k = y.k"
+SIDE = 1_000
+
+
+@pytest.fixture(params=[1, SIDE], ids=["at one instant", "at many"])
+def exploding(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Two streams of which all rows have one key, a million pairs."""
+    with Engine() as made:
+        made.execute(
+            "CREATE STREAM L (k INT, a BIGINT, ts BIGINT) TIMESTAMP BY ts;"
+            "CREATE STREAM R (k INT, b BIGINT, ts BIGINT) TIMESTAMP BY ts;"
+            "CREATE QUERY holds_left AS SELECT COUNT(*) AS n FROM L [RANGE 1000000];"
+            "CREATE QUERY holds_right AS SELECT COUNT(*) AS n FROM R [RANGE 1000000];"
+        )
+        for stream in ("L", "R"):
+            made.push(stream, [(1, n, n % request.param) for n in range(SIDE)])
+        made.run_until_idle()
+        yield made
+
+
+def test_a_join_on_a_key_that_explodes_hits_its_bound(exploding: Engine) -> None:
+    """Each row meets each: that is not to be seen before it is done."""
+    tracemalloc.start()
+    with pytest.raises(RequestError) as refused:
+        ask(exploding, PAIRS, ask_bytes=10**6, ask_rows=10**6)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (refused.value.status, refused.value.details) == (413, {"bound": "bytes"})
+    assert "1,000,000" in refused.value.message
+    assert "--ask-bytes" in refused.value.message
+    assert most < 20 * 10**6
+
+
+def test_what_such_a_join_is_asked_for_is_counted_if_there_is_room(exploding: Engine) -> None:
+    """The present is asked for, so no window runs empty for it."""
+    found = ask(exploding, COUNTED, ask_bytes=500 * 10**6, ask_seconds=600)
+    assert [row["n"] for row in found] == [SIDE**2]
 
 
 def test_few_questions_are_worked_on_at_once(engine: Engine) -> None:

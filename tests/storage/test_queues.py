@@ -296,6 +296,25 @@ def test_pages_read_again_for_their_ends_are_merged_by_levels(queue: Queue) -> N
     assert queue.rows <= 3 * 107
 
 
+def test_no_page_is_merged_to_one_that_would_not_fit(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While pages are merged their rows are in memory twice."""
+    monkeypatch.setattr(queues, "GROWING_ROWS", 0)
+    monkeypatch.setattr(queues, "MERGED_BYTES", 40 * 4 * 8)
+    reader = queue.subscribe(Reader(-1, Retention(ends=True)))
+    for time_ in range(300):
+        queue.append(elements((time_, time_ + 10_000, time_)))
+        queue.advance(time_)
+        reader.cursor = time_
+        compaction = queue.compaction()
+        if compaction is not None:
+            queue.compact(compaction)
+    assert max(page.rows for page in queue.pages) <= 40
+    assert len(queue.pages) < 100
+    assert sorted(times(queue.pages)) == list(range(300))
+
+
 def test_what_is_spilled_is_read_again_and_the_earliest_of_the_backlog_stays(
     queue: Queue, store: Store
 ) -> None:
