@@ -125,7 +125,7 @@ def run(directory: Path, seconds: float, rate: int) -> Course:
     text = SCRIPT.format(budget=BUDGET, rate=rate, calm=max(1, rate // 40))
     script.write_text(text, encoding="utf-8")
     course, every = Course(), min(5.0, max(1.0, seconds / 200))
-    with serving(script, store) as (url, process), httpx.Client(base_url=url, timeout=60) as http:
+    with serving(script, store) as (url, process), httpx.Client(base_url=url, timeout=600) as http:
         began = time.monotonic()
         with progress(int(seconds / every)) as doing:
             for turn in itertools.count():
@@ -225,7 +225,7 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None:
             break
         try:
-            if httpx.get(url + "/ready", timeout=1).status_code == 200:
+            if httpx.get(url + "/ready", timeout=60).status_code == 200:
                 return
         except httpx.HTTPError:
             pass

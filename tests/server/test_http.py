@@ -267,7 +267,7 @@ def test_a_failure_is_shown_and_restarted(spark: SparkSession) -> None:
         bad = {"name": "bad", "text": "SELECT 9223372036854775807 + a AS x FROM S"}
         server.http.post("/api/queries", json=bad)
         server.push((1, 1), (2, 1))
-        failures = server.wait(lambda: server.http.get("/api/failures").json(), 60)
+        failures = server.wait(lambda: server.http.get("/api/failures").json())
         assert failures[0]["query"] == "bad"
         assert failures[0]["rows"]
         assert server.http.get("/api/queries/bad").json()["state"] == "failed"
