@@ -147,6 +147,8 @@ _MANY_SHORT_JOBS = {
     "spark.scheduler.mode": "FAIR",
     "spark.locality.wait": "0",
     "spark.python.worker.reuse": "true",
+    # How long Spark waits for Python to fetch an answer: 15 s are too few on a busy machine.
+    "spark.python.authenticate.socketTimeout": "10min",
     # A table for a broadcast join fills one page with zeros before it is used: 64 MiB by default.
     "spark.buffer.pageSize": "4m",
     "spark.cleaner.periodicGC.interval": "5min",
