@@ -20,8 +20,8 @@ from millpond.spark.internals import executor_count, leave_quietly, master_of, t
 PACKAGE = Path(__file__).parents[1]
 """Millpond itself."""
 
-_FIRST_EXECUTOR_SECONDS = 60.0
-_SETTLED_SECONDS = 1.0
+_FIRST_EXECUTOR_SECONDS = 120.0
+_LEAST_SETTLED_SECONDS = 1.0
 
 
 def cores(session: SparkSession) -> int:
@@ -94,12 +94,13 @@ def _hosts_without(session: SparkSession, directory: Path, token: str) -> set[st
 
 
 def _wait_for_executors(session: SparkSession, at_most_seconds: float) -> None:
-    """Returns when there is an executor and no further one has come for a second."""
+    """Returns when there is an executor and, for as long as it took, no further one has come."""
     if session.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
         return  # they come with the jobs
     began = changed = time.monotonic()
+    settled = _LEAST_SETTLED_SECONDS
     count = executor_count(session)
-    while count == 0 or time.monotonic() - changed < _SETTLED_SECONDS:
+    while count == 0 or time.monotonic() - changed < settled:
         if count == 0 and time.monotonic() - began > at_most_seconds:
             raise MachineError(
                 f"{master_of(session)} gives no executor within {at_most_seconds:g} "
@@ -110,4 +111,6 @@ def _wait_for_executors(session: SparkSession, at_most_seconds: float) -> None:
         time.sleep(0.05)
         now = executor_count(session)
         if now != count:
+            if count == 0:
+                settled = max(settled, time.monotonic() - began)
             count, changed = now, time.monotonic()

@@ -103,8 +103,9 @@ def _was_interrupted(error: BaseException) -> bool:
 def plain_words(error: PySparkException | Py4JError) -> str | None:
     """One sentence about an error of Spark; None if it is not about the data."""
     if isinstance(error, Py4JError):
-        # Spark lets Java's own error through where a date or time overflows inside a function.
-        is_overflow = "java.lang.ArithmeticException: long overflow" in str(error)
+        # Spark lets Java's own error through where a date or time overflows inside a function;
+        # its message, "long overflow", is left out by code that Java has compiled.
+        is_overflow = "java.lang.ArithmeticException" in str(error)
         return WORDS[Fault.DATETIME_OVERFLOW] if is_overflow else None
     known = _WORDS.get((error.getCondition() or "").split(".")[0])
     if known is not None:

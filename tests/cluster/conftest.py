@@ -14,6 +14,21 @@ from tests.cluster.standalone import StandaloneCluster, dying_with_its_parent, s
 
 Driver = Callable[..., "subprocess.Popen[str]"]
 
+BOTH_EXECUTORS = """
+import time
+from millpond.spark import executors
+
+wait_for_some = executors._wait_for_executors
+
+def wait_for_both(session, at_most_seconds):
+    wait_for_some(session, at_most_seconds)
+    while executors.executor_count(session) < 2:
+        time.sleep(0.1)
+
+executors._wait_for_executors = wait_for_both
+"""
+"""A session has both executors, however long the second takes on a busy machine."""
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -35,7 +50,7 @@ def driver(cluster: StandaloneCluster, tmp_path: Path) -> Iterator[Driver]:
 
     def start(program: str, **environment: str) -> subprocess.Popen[str]:
         script = tmp_path / f"driver_{len(started)}.py"
-        script.write_text(program, encoding="utf-8")
+        script.write_text(BOTH_EXECUTORS + program, encoding="utf-8")
         command = [*dying_with_its_parent(), sys.executable, str(script)]
         command += [cluster.url, str(cluster.store)]
         process = subprocess.Popen(

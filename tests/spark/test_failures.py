@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JError
 
-from millpond.spark.failures import in_plain_words
+from millpond.kernels.expressions import WORDS, Fault
+from millpond.spark.failures import in_plain_words, plain_words
 
 
 def raise_after(first: BaseException) -> None:
@@ -23,3 +24,10 @@ def test_a_job_that_was_interrupted_is_an_interrupt() -> None:
 def test_a_job_that_failed_by_itself_is_none() -> None:
     with pytest.raises(Py4JError), in_plain_words(lambda: "here"):
         raise_after(ValueError())
+
+
+@pytest.mark.parametrize("message", [": long overflow", ""])
+def test_a_time_that_overflows_is_told_with_and_without_the_message_of_java(message: str) -> None:
+    """Java leaves the message out of an error that compiled code throws often."""
+    error = Py4JError(f"Caused by: java.lang.ArithmeticException{message}\n\tat java.base/...")
+    assert plain_words(error) == WORDS[Fault.DATETIME_OVERFLOW]

@@ -113,7 +113,8 @@ def test_what_fails_here_fails_there_in_the_same_words(spark: SparkSession, tmp_
             wrong.append(f"{expression} in row {row}: {fault.name} here, nothing on Spark")
         except (PySparkException, Py4JError) as error:
             if plain_words(error) != WORDS[fault]:
-                wrong.append(f"{expression} in row {row}: {fault.name} here, {str(error)[:500]}")
+                told = f"{type(error).__name__}: {str(error)[:3000]}"
+                wrong.append(f"{expression} in row {row}: {fault.name} here, {told}")
     assert not wrong, "\n".join(wrong)
 
 
