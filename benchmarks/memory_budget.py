@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -234,7 +235,8 @@ def run_case(case: str, budget: int) -> None:
 def measured(case: str, budget: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.memory_budget", "--only", case]
     command += ["--inside", "--rows", str(budget // MEBIBYTE)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    environment = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # as if Millpond came first
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
     seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return seen
 

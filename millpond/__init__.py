@@ -7,9 +7,16 @@ need the kernels and nothing of the engine.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from millpond.errors import MillpondError
+
+if sys.platform == "linux":
+    # Arrow asks for it once, when it is loaded: its own allocator holds back what the budget is
+    # to be kept to (millpond.storage.allocators).
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 if TYPE_CHECKING:
     from millpond.client import connect

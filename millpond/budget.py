@@ -7,13 +7,12 @@ and the steps have shares that they keep to; what they leave is for pages.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 
 from millpond.errors import StoreError
 from millpond.settings import format_bytes
-from millpond.storage.allocators import give_back
+from millpond.storage.allocators import Residue
 from millpond.storage.backlog import Backlog
 from millpond.storage.kept_pages import KeptPages
 from millpond.storage.pages import Page
@@ -38,10 +37,7 @@ LEAST_STEP_BYTES = 2**20
 """But each so much, however small the budget is."""
 
 GIVE_BACK_SHARES = 8
-"""Freed memory is given back whenever what pages hold has changed by such a part of the budget."""
-
-GIVE_BACK_SECONDS = 0.5
-"""And so often while they hold half of what they may."""
+"""Freed memory is given back whenever the process has grown by such a part of the budget."""
 
 LIVE_BUDGETS = 4
 """The backlog of live sources may be so many times the budget, most of it on disk."""
@@ -77,9 +73,7 @@ class Budget:
         """What caches hold of it."""
         self.fault: StoreError | OSError | None = None
         """Why nothing can be spilled, if so."""
-        self._held_bytes = 0
-        """What pages held when freed memory was given back last."""
-        self._give_back_again = 0.0
+        self._residue = Residue()
 
     def __str__(self) -> str:
         return f"budget of {format_bytes(self.limit_bytes)}"
@@ -109,9 +103,7 @@ class Budget:
 
         If that fails, the name of the queue whose windows alone leave no room for anything else.
         """
-        with lock:
-            held = backlog.memory_bytes + kept.memory_bytes
-        self._give_back(held)
+        self._residue.give_back(self.limit_bytes // GIVE_BACK_SHARES)
         with lock:
             excess = backlog.memory_bytes + kept.memory_bytes - self.page_bytes
             if excess <= 0:
@@ -129,15 +121,6 @@ class Budget:
                 backlog.count(queues[name])
             is_crowded = backlog.memory_bytes - backlog.bytes > self.limit_bytes
             return backlog.most_retaining() if self.fault and is_crowded else None
-
-    def _give_back(self, held: int) -> None:
-        """Has the system get memory that was freed, if there may be much or little is left."""
-        now = time.monotonic()
-        has_changed = abs(held - self._held_bytes) * GIVE_BACK_SHARES > self.limit_bytes
-        is_tight = held * 2 > self.page_bytes and now >= self._give_back_again
-        if has_changed or is_tight:
-            self._held_bytes, self._give_back_again = held, now + GIVE_BACK_SECONDS
-            give_back()
 
     def _chosen(
         self, backlog: Backlog, queues: Mapping[str, Queue], excess: int

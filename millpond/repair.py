@@ -82,13 +82,16 @@ def _log_repaired(found: Findings, aside: SetAside) -> list[str]:
     directory, framing = found.directory, found.framing
     if "written in" in found.faults.get(LOG, ""):
         raise StateError(f"{directory / LOG}: {found.faults[LOG]}; only that version can repair it")
-    for name in (NAME, END):
-        if name in found.faults:
-            aside.copy(name)
+    if NAME in found.faults:
+        aside.copy(NAME)
+    if END in found.faults:
+        aside.move(END)
     if not framing.frames or "is the log of store" in found.faults.get(LOG, ""):
         framing.frames.clear()
         return _begun_anew(found, aside)
     told = []
+    if NAME in found.faults:
+        told.append(f"{NAME} is made anew: {LOG} says whose store it is")
     if LOG in found.faults:
         aside.copy(LOG)
         _cut(directory / LOG, framing.end)

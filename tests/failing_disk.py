@@ -115,11 +115,11 @@ def _fail_by_path(patch, disk, name):
 def _fail_to_write_file(patch, disk, module, name):
     write = getattr(module, name)
 
-    def failing(one, other):
-        path = one if isinstance(one, Path) else other
+    def failing(*given):
+        path = next(each for each in given if isinstance(each, Path))
         if disk.fails(path):
             path.write_bytes(b"half of a f")
             raise disk.error(path)
-        return write(one, other)
+        return write(*given)
 
     patch.setattr(module, name, failing)

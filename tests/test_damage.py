@@ -13,7 +13,9 @@ from millpond.cli.app import app
 from millpond.errors import DamageError, StateError
 from millpond.repair import repair
 from millpond.storage.log import _HEAD, framing_of
+from millpond.storage.mark import NAME
 from millpond.storage.soundness import check
+from millpond.storage.store import END
 from tests.crashing import die
 from tests.damage import GOOD, SCRIPT, damage, open_engine, push
 
@@ -99,6 +101,22 @@ def test_what_an_earlier_version_wrote_is_refused(tmp_path):
     payload = json.dumps({"records": [{"kind": "format", "version": 3}]}).encode()
     (directory / "commits.log").write_bytes(b"mlp1" + len(payload).to_bytes(4, "little") + payload)
     assert "written by an earlier version of Millpond" in refused(directory)
+
+
+@pytest.mark.parametrize("name", [NAME, END])
+def test_a_mark_or_end_that_is_damaged_is_made_anew_and_nothing_is_lost(store, name):
+    with Engine(store=store) as engine:
+        expected = engine.results("n").to_pylist()
+    sound = (store / name).read_bytes()
+    ways = [sound[:9], sound + b"\0", sound + sound, sound[1:], b"\xff" + sound[1:], b""]
+    for content in ways:
+        (store / name).write_bytes(content)
+        refused(store)
+        told = repair(store)
+        assert any("made anew" in line or "lost: nothing" in line for line in told)
+        assert check(store).is_sound
+        with Engine(store=store) as engine:
+            assert engine.results("n").to_pylist() == expected
 
 
 @pytest.mark.parametrize("name", ["millpond.store.new", "millpond.store"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -261,15 +262,15 @@ def test_constants_that_could_not_be_written_are_written_the_next_time(
 def test_of_a_join_both_sides_are_written_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, calls = state_cache.write_summed_delta, [0]
+    write, calls = state_cache.write_summed_parts, [0]
 
-    def fails_now_and_then(path: Path, rows: pa.Table) -> object:
+    def fails_now_and_then(path: Path, schema: pa.Schema, parts: Iterable[pa.Table]) -> object:
         calls[0] += 1
         if calls[0] % 2 == 0 and calls[0] <= 10:
             raise full()
-        return write(path, rows)
+        return write(path, schema, parts)
 
-    monkeypatch.setattr(state_cache, "write_summed_delta", fails_now_and_then)
+    monkeypatch.setattr(state_cache, "write_summed_parts", fails_now_and_then)
     with Engine(store=tmp_path) as engine:
         engine.execute(STREAM + STREAM.replace("STREAM S", "STREAM T"))
         engine.execute("CREATE QUERY j AS SELECT S.a FROM S, T WHERE S.a = T.a")

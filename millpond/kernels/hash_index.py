@@ -83,6 +83,11 @@ class HashIndex:
         return self._size
 
     @property
+    def bytes(self) -> int:
+        """The memory of the table."""
+        return self._slots.nbytes + self._hashes.nbytes
+
+    @property
     def rows(self) -> Ints:
         """All rows, in order."""
         return np.sort(self._slots[self._slots >= 0])

@@ -34,18 +34,6 @@ class Kernel(Protocol):
         ...
 
 
-class Known(Protocol):
-    """State rows that can be asked by key."""
-
-    def query(self, keys: pa.Table) -> pa.Table:
-        """The rows of those of these keys that are known."""
-        ...
-
-    def all(self) -> pa.Table:
-        """The rows of all keys."""
-        ...
-
-
 @runtime_checkable
 class MemberKernel(Protocol):
     """A keyed operator that keeps members of its groups, of which a step reads and writes some."""
@@ -91,15 +79,3 @@ GROUP_BITS = 28
 def fresh_number(version: int) -> int:
     """The first of the numbers for groups that are new after a version of the state."""
     return (version + 1) << GROUP_BITS
-
-
-def touched(keys: list[str], known: Known, events: pa.Table) -> pa.Table:
-    """What is known of the keys of some events; all there is, without keys."""
-    return known.query(events) if keys else known.all()
-
-
-def run_bucket(
-    kernel: Kernel, events: pa.Table, known: Known, after: int, until: int
-) -> tuple[pa.Table, pa.Table]:
-    """The output of a step and the rows it changes; what is known stays as it is."""
-    return kernel.run(events, touched(kernel.keys, known, events), after, until)

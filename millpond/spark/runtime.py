@@ -48,6 +48,7 @@ from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.spark.units import Unit, Units, UnitStep
+from millpond.storage.allocators import hold_back
 from millpond.storage.backlog import Backlog
 from millpond.storage.members import Members
 from millpond.storage.pages import Page
@@ -298,6 +299,7 @@ class SparkRuntime:
     def hold_states(self, limit_bytes: int) -> None:
         """Has the driver remember so much of it, beside the store."""
         self._states.limit_bytes = limit_bytes
+        hold_back(limit_bytes)
 
     @property
     def cached_bytes(self) -> int:

@@ -82,6 +82,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
         f"{_LANGUAGE}",
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
         "spark.executor.extraJavaOptions": f"{_LOG_LEVEL_OF_EXECUTORS} {_LANGUAGE}",
         **_MANY_SHORT_JOBS,
         **socket_options(),

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from millpond.errors import InputError, OutgrownError
-from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, run_bucket, touched
+from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import make_ready, settle
@@ -33,7 +33,7 @@ from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.store import WORKER_STATE_BYTES, Store, write_parquet, write_summed_parquet
-from millpond.storage.worker_states import STATES
+from millpond.storage.worker_states import STATES, keep_to
 
 Line = dict[str, Any]
 Answer = tuple[Line, pa.Table]
@@ -202,8 +202,8 @@ class RunKernel:
         kernel, version = self.kernel, self.version
         form = Keyed(kernel.state_schema, tuple(kernel.keys))
         name = BucketName(self.place.directory, self.operator, bucket)
-        known = STATES.state_at(name, form, version)
-        output, changes = run_bucket(kernel, rows, known, self.after, self.until)
+        known = STATES.rows_of(name, form, version, rows)
+        output, changes = kernel.run(rows, known, self.after, self.until)
         line = self.place.write_page(output, bucket, attempt)
         line |= self.place.write_state(name, form, version, changes, bucket, attempt, self.until)
         return line, output
@@ -230,8 +230,7 @@ class RunMemberKernel:
         members = Ordered(kernel.member_schema)
         name = BucketName(self.place.directory, self.operator, bucket)
         member_name = BucketName(self.place.directory, f"{self.operator}.members", bucket)
-        known = STATES.state_at(name, groups, self.versions[0])
-        state = touched(kernel.keys, known, rows)
+        state = STATES.rows_of(name, groups, self.versions[0], rows)
         index = STATES.state_at(member_name, members, self.versions[1])
         fresh = fresh_number(self.versions[0].number)
         output, changed, moved = kernel.run_with_members(
@@ -377,7 +376,7 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
-    STATES.limit_bytes = work.place.state_bytes
+    keep_to(work.place.state_bytes)
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
     except OutgrownError as error:

@@ -87,10 +87,11 @@ class BucketedState:
         """The state of the keys that occur in some rows; all there is, without columns."""
         if not self.columns:
             return self.everything()
-        parts = [self._known_in(bucket, part) for bucket, part in self.split(rows).items()]
+        parts = [self.known_in(bucket, part) for bucket, part in self.split(rows).items()]
         return pa.concat_tables(parts) if parts else self.form.everything(self.form.empty())
 
-    def _known_in(self, bucket: int, rows: pa.Table) -> pa.Table:
+    def known_in(self, bucket: int, rows: pa.Table) -> pa.Table:
+        """The state of the keys that occur in some rows of a bucket; all of it, without columns."""
         if isinstance(self.form, Keyed):
             return self._cache.rows_of(self._name(bucket), self.form, self.version, rows)
         found: pa.Table = self.at(bucket).query(rows)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.kernels.columns import integers
@@ -20,8 +21,11 @@ from millpond.storage.synopses import GroupSynopsis
 
 State = TypeVar("State")
 
-INDEX_BYTES = 50
+INDEX_BYTES = 60
 """What a synopsis's index takes for each group, about."""
+
+Part = Callable[[], Iterable[pa.Table]]
+"""Reads the rows of a delta, from the first to the last, as often as it is called."""
 
 
 class Form(Protocol[State]):
@@ -37,7 +41,7 @@ class Form(Protocol[State]):
         """The state with a delta's rows.
 
         ``changes`` are the rows of the delta's last version alone, where these are known and the
-        state is the one before that version.
+        state is the one before that version; the others may be None then.
         """
         ...
 
@@ -98,6 +102,26 @@ class Keyed:
             last = last[integers(rows["_n"])[last] != 0]
         return rows.take(pa.array(np.sort(last)))
 
+    def merged_in_pieces(
+        self, parts: Sequence[Part], is_base: bool, count: int
+    ) -> Iterator[pa.Table]:
+        """What ``merged`` gives, for one of so many parts of the keys after another.
+
+        All parts are read again for each, so that no more than its rows are in memory.
+        """
+        names, numbers = list(self.keys), list[npt.NDArray[np.uint16]]()
+        for part in parts:
+            for rows in part():
+                hashes = hashes_of(rows.select(names).columns).view(np.uint64)
+                numbers.append((hashes % np.uint64(count)).astype(np.uint16))
+        for piece in range(count):
+            read = (rows for part in parts for rows in part())
+            some = [
+                rows.take(pa.array(np.flatnonzero(number == piece)))
+                for rows, number in zip(read, numbers, strict=True)
+            ]
+            yield self.merged([self.schema.empty_table(), *some], is_base, FOREVER)
+
     def held(self, state: GroupSynopsis, delta: Delta) -> pa.Table | None:
         return None
 
@@ -123,7 +147,7 @@ class Keyed:
         return len(state)
 
     def bytes(self, state: GroupSynopsis) -> int:
-        return state.bytes + INDEX_BYTES * len(state)
+        return state.bytes
 
 
 @dataclass(frozen=True)

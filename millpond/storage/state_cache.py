@@ -12,21 +12,39 @@ needed more often: the others stay, and of what has no place a step reads the ro
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from millpond.interruption import WholeLock
-from millpond.storage.deltas import mapped_delta, read_delta, write_delta, write_summed_delta
-from millpond.storage.forms import INDEX_BYTES, Form, Keyed
+from millpond.schema import FOREVER
+from millpond.storage.deltas import (
+    mapped_delta,
+    read_batches,
+    read_delta,
+    write_parts,
+    write_summed_parts,
+)
+from millpond.storage.forms import INDEX_BYTES, Form, Keyed, Part
 from millpond.storage.state import Delta, StateVersion
 
 State = TypeVar("State")
 
 WAITING_SHARE = 0.25
 """The part of the memory that rows of steps not yet committed may take."""
+
+MERGE_SHARES = 16
+"""Rows of more than such a part of the memory are merged in pieces."""
+
+LEAST_MERGE_BYTES = 2**20
+"""But so much at once, however little memory there is."""
+
+MOST_PIECES = 1_000
+"""Into so many pieces at most."""
 
 FEW_OF = 8
 """Of a bucket with no place so many times as many rows are looked through rather than indexed."""
@@ -76,7 +94,8 @@ class _Waiting:
 
     name: BucketName
     before: int
-    rows: pa.Table
+    rows: pa.Table | None
+    """None where they were merged in pieces."""
     changes: pa.Table
     bytes: int
     """Counted once: Arrow walks through every buffer for it."""
@@ -114,20 +133,22 @@ class StateCache:
     def rows_of(
         self, name: BucketName, form: Keyed, version: StateVersion, keys: pa.Table
     ) -> pa.Table:
-        """The rows of some keys in a version of a state that has one row a key.
+        """The rows of some keys in a version of a state that has one row a key; all without keys.
 
         Where the bucket has no place, only these are kept of what is read.
         """
         deltas = version.buckets[name.bucket]
         self._use(name, version.number)
+        if not form.keys:
+            return self._state_at(name, form, version).all()
         rows = sum(delta.rows for delta in deltas)
         size = sum(delta.bytes for delta in deltas) + INDEX_BYTES * rows
         if keys.num_rows * FEW_OF > rows or self._has_place(name, size):
             return self._state_at(name, form, version).query(keys)
         with self._lock:
             self.rows_looked_through += rows
-        parts = (mapped_delta(Path(name.store) / delta.path) for delta in deltas)
-        return form.looked_up(parts, keys)
+        paths = (Path(name.store) / delta.path for delta in deltas)
+        return form.looked_up((rows for path in paths for rows in mapped_delta(path)), keys)
 
     def _use(self, name: BucketName, version: int) -> None:
         """A bucket is used; again for the same version, that is the same use."""
@@ -189,23 +210,61 @@ class StateCache:
         state = self._state_at(name, form, version) if is_held else None
         live = version.rows_of_base(name.bucket) if state is None else form.live_rows(state)
         first = version.first_of_next(name.bucket, changes.num_rows, live)
+        earlier = [d for d in version.buckets[name.bucket] if d.first >= first]
+        if isinstance(form, Keyed) and form.keys and self._pieces(earlier) > 1:
+            return self._write_in_pieces(name, form, version, changes, path, earlier, is_summed)
         if first == 0:
             state = self._state_at(name, form, version) if state is None else state
             rows = form.merged([form.everything(state), changes], True, until)
         elif first > version.number:
             rows = changes
         else:
-            earlier = [d for d in version.buckets[name.bucket] if d.first >= first]
             parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
-        size, crc = _written(Path(name.store) / path, rows, is_summed)
+        size, crc = _written(Path(name.store) / path, rows.schema, (rows,), is_summed)
         count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
-        with self._lock:
-            self._waiting[path] = _Waiting(name, version.number, rows, changes, count)
-            self._waiting_bytes += count
-            self._shrink()
+        self._wait(path, _Waiting(name, version.number, rows, changes, count))
         end = form.last_end(rows)
         return Delta(path, rows.num_rows, size, first, version.number + 1, end, crc)
+
+    def _pieces(self, deltas: Sequence[Delta]) -> int:
+        """In how many pieces deltas are merged."""
+        piece = max(LEAST_MERGE_BYTES, self.limit_bytes // MERGE_SHARES)
+        return min(sum(delta.bytes for delta in deltas) // piece + 1, MOST_PIECES)
+
+    def _write_in_pieces(
+        self,
+        name: BucketName,
+        form: Keyed,
+        version: StateVersion,
+        changes: pa.Table,
+        path: str,
+        earlier: Sequence[Delta],
+        is_summed: bool,
+    ) -> Delta:
+        """Writes what a step changes with earlier deltas, never having all of it in memory."""
+        paths = (Path(name.store) / delta.path for delta in earlier)
+        parts: list[Part] = [partial(read_batches, each) for each in paths]
+        is_base, rows = len(earlier) == len(version.buckets[name.bucket]), 0
+
+        def pieces() -> Iterator[pa.Table]:
+            nonlocal rows
+            all_parts = [*parts, lambda: (changes,)]
+            for piece in form.merged_in_pieces(all_parts, is_base, self._pieces(earlier)):
+                rows += piece.num_rows
+                yield piece
+
+        size, crc = _written(Path(name.store) / path, changes.schema, pieces(), is_summed)
+        self._wait(path, _Waiting(name, version.number, None, changes, changes.nbytes))
+        first = 0 if is_base else earlier[0].first
+        return Delta(path, rows, size, first, version.number + 1, FOREVER, crc)
+
+    def _wait(self, path: str, waiting: _Waiting) -> None:
+        """Keeps rows that were written until a version names them, as far as there is room."""
+        with self._lock:
+            self._waiting[path] = waiting
+            self._waiting_bytes += waiting.bytes
+            self._shrink()
 
     def write_base(
         self,
@@ -217,7 +276,7 @@ class StateCache:
         is_summed: bool = False,
     ) -> Delta:
         """Writes all that a bucket is to hold after a version."""
-        size, crc = _written(Path(name.store) / path, rows, is_summed)
+        size, crc = _written(Path(name.store) / path, rows.schema, (rows,), is_summed)
         return Delta(path, rows.num_rows, size, 0, version.number + 1, form.last_end(rows), crc)
 
     def forget(self, store: str, operator: str | None = None) -> None:
@@ -239,13 +298,22 @@ class StateCache:
         with self._lock:
             waiting = self._waiting.pop(delta.path, None)
             self._waiting_bytes -= waiting.bytes if waiting else 0
+        rows, changes = (waiting.rows, waiting.changes) if waiting else (None, None)
         if waiting is not None and waiting.before == held.number:
-            held.state = form.applied(held.state, delta, waiting.rows, waiting.changes)
+            held.state = form.applied(held.state, delta, rows, changes)
         else:
-            rows = self._rows(name, delta) if waiting is None else waiting.rows
-            state = form.empty() if delta.is_base else held.state
-            held.state = form.applied(state, delta, rows, None)
+            held.state = form.empty() if delta.is_base else held.state
+            for part in self._parts(name, form, delta) if rows is None else (rows,):
+                held.state = form.applied(held.state, delta, part, None)
         held.number = delta.last
+
+    def _parts(self, name: BucketName, form: Form[State], delta: Delta) -> Iterable[pa.Table]:
+        """A delta's rows; one batch after another where the state takes rows one by one."""
+        if not isinstance(form, Keyed):
+            return (self._rows(name, delta),)
+        with self._lock:
+            self.rows_read += delta.rows
+        return read_batches(Path(name.store) / delta.path)
 
     def _part(
         self, name: BucketName, form: Form[State], state: State | None, delta: Delta
@@ -276,9 +344,13 @@ class StateCache:
             self._held_bytes -= self._held.pop(gone).bytes
 
 
-def _written(path: Path, rows: pa.Table, is_summed: bool) -> tuple[int, int | None]:
+def _written(
+    path: Path, schema: pa.Schema, parts: Iterable[pa.Table], is_summed: bool
+) -> tuple[int, int | None]:
     """Writes rows; how long the file is, and its checksum if somebody is to note it."""
-    return write_summed_delta(path, rows) if is_summed else (write_delta(path, rows), None)
+    if is_summed:
+        return write_summed_parts(path, schema, parts)
+    return write_parts(path, schema, parts), None
 
 
 def _leads_to(held: _Held, number: int, deltas: tuple[Delta, ...]) -> bool:

@@ -119,8 +119,8 @@ class GroupSynopsis:
 
     @property
     def bytes(self) -> int:
-        """The memory of the rows held."""
-        return sum(self._sizes)
+        """The memory of the rows held and of their index."""
+        return sum(self._sizes) + self._index.bytes
 
     def _found(self, keys: pa.Table) -> tuple[Ints, Ints, Ints]:
         """Hash, slot and row of each key."""

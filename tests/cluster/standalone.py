@@ -181,8 +181,13 @@ def standalone_cluster(
 
 def _java() -> list[str]:
     """Java with Spark's classes; it dies with the thread that started it, if that can be had."""
-    java = [str(java_home() / "bin" / "java"), "-Xmx512m", "-cp", f"{SPARK_HOME}/jars/*"]
+    java = [str(java_home() / "bin" / "java"), "-Xmx512m", *_SHORT_LIVED]
+    java += ["-cp", f"{SPARK_HOME}/jars/*"]
     return [*dying_with_its_parent(), *java]
+
+
+_SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""What Java gains by compiling more comes after the cluster is gone."""
 
 
 @cache

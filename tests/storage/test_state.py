@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from millpond.kernels import levels
 from millpond.kernels.counts import CountKernel
-from millpond.kernels.kernel import run_bucket
 from millpond.kernels.levels import SMALL_ROWS
 from millpond.schema import FOREVER
 from millpond.storage import state as state_module
+from millpond.storage import state_cache
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
 from millpond.storage.state import Delta, StateVersion
@@ -63,9 +63,9 @@ class Operator:
                 if b == bucket
             ]
             name = BucketName(self.directory, "op", bucket)
-            state = cache.state_at(name, FORM, self.version)
             events = pa.Table.from_pylist(rows, EVENTS)
-            _, delta = run_bucket(KERNEL, events, state, time - 1, time)
+            known = cache.rows_of(name, FORM, self.version, events)
+            _, delta = KERNEL.run(events, known, time - 1, time)
             found[bucket] = cache.write(name, FORM, self.version, delta, next(self.names), time)
         return found
 
@@ -86,11 +86,15 @@ class Operator:
 @pytest.mark.slow
 @pytest.mark.parametrize("limit_bytes", [10**9, 1_000], ids=["roomy", "tight"])
 @pytest.mark.parametrize("small", [True, False], ids=["merging often", "merging seldom"])
+@pytest.mark.parametrize("pieces", [True, False], ids=["in pieces", "at once"])
 @given(actions=ACTIONS)
 def test_a_state_is_a_dictionary_whatever_is_thrown_away_merged_or_forgotten(
-    limit_bytes, small, actions
+    limit_bytes, small, pieces, actions
 ):
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        if pieces:
+            patch.setattr(state_cache, "LEAST_MERGE_BYTES", 500)
+            patch.setattr(state_cache, "MERGE_SHARES", 10**7)
         patch.setattr(levels, "SMALL_ROWS", 1 if small else 1_024)
         patch.setattr(state_module, "COMPACT_ROWS", 4 if small else 4_096)
         operator, model = Operator(directory, limit_bytes), {}

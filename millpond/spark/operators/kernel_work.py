@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
-from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number, touched
+from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import Living
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Surroundings
@@ -133,7 +133,7 @@ class _MemberWork:
         outputs, changes = [kernel.output_schema.empty_table()], {}
         fresh = fresh_number(groups.version.number)
         for bucket, part in groups.split(rows).items() if kernel.keys else [(0, rows)]:
-            known = touched(kernel.keys, groups.at(bucket), part)
+            known = groups.known_in(bucket, part)
             output, *changed = kernel.run_with_members(
                 part, known, members.at(bucket), step.after, step.until, fresh
             )
