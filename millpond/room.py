@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from millpond.catalog import ASIDE
 from millpond.errors import StateError
 from millpond.failures import Failure
+from millpond.interruption import WholeLock
 
 if TYPE_CHECKING:
     from millpond.engine import Engine
@@ -23,6 +24,8 @@ class Room:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._look_again = 0.0
+        self._is_made = WholeLock()
+        """Held by the thread that makes room."""
 
     def is_there(self, name: str, is_live: bool = False) -> bool:
         """Whether an input may have more."""
@@ -40,9 +43,14 @@ class Room:
         engine = self._engine
         with engine.lock:
             engine.check_open()
+        is_inside = engine.operation.is_inside
+        if not is_inside:
+            self.make()
+        with engine.lock:
+            engine.check_open()
             if self.is_there(name):
                 return
-        if engine.operation.is_inside:
+        if is_inside:
             raise StateError(
                 f"push to {name}: as much waits as the {engine.budget} allows, and the loop that "
                 "could work on it waits for this callback; push from another thread, or SET budget"
@@ -52,12 +60,17 @@ class Room:
     def make(self) -> None:
         """Spills what memory has no room for, or fails the queries that need too much of it.
 
-        The lock is not held while pages are written.
+        The lock is not held while pages are written. One thread does it at a time; the others, who
+        would find nothing left to do, go on.
         """
-        engine = self._engine
-        if not engine.has_runtime:
-            return
-        runtime = engine.runtime
+        if self._engine.has_runtime and self._is_made.acquire(blocking=False):
+            try:
+                self._make()
+            finally:
+                self._is_made.release()
+
+    def _make(self) -> None:
+        engine, runtime = self._engine, self._engine.runtime
         self._place_states(runtime)
         engine.budget.cached_bytes = runtime.cached_bytes + engine.store.read_again_bytes
         kept = engine.deliveries.keeper.books

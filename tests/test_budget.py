@@ -203,6 +203,21 @@ def test_a_program_of_one_thread_may_push_more_than_the_budget() -> None:
 # Pages are spilled.
 
 
+def test_what_is_pushed_finds_room_while_nobody_works() -> None:
+    """Windows hold most of the budget, and as much may wait: both together are more than it."""
+    with Engine({"budget": "100 KB"}) as engine:
+        engine.execute(PUSHED)
+        engine.execute("CREATE QUERY n AS SELECT count(*) AS n FROM S [RANGE 1000000]")
+        for first in range(0, 6_000, 500):
+            engine.push("S", [(n, n) for n in range(first, first + 500)])
+            if first < 3_000:
+                engine.run_until_idle()
+            pushed = 500 * 40
+            assert engine.runtime.backlog.memory_bytes <= engine.budget.limit_bytes + pushed
+        engine.finish()
+        assert engine.results("n").num_rows > 0
+
+
 @pytest.mark.parametrize("driver_rows", [50_000, 0])
 @pytest.mark.parametrize("durable", [False, True])
 def test_windows_that_memory_has_no_room_for_are_read_from_disk(

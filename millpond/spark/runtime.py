@@ -565,8 +565,10 @@ class SparkRuntime:
         return batch_rows(decision, known, waiting, most)
 
     def _fitting(self, unit: Unit) -> int:
-        """How many rows a step may read for them to take no more than its share of memory."""
+        """How many rows a step may read for them, and what it makes of them, to take no more than
+        its share of memory."""
         size = max(member.row_bytes for member in unit.members) + WORK_BYTES
+        size += sum(self.statistics[member.identity].made_bytes for member in unit.members)
         return max(LEAST_STEP_ROWS, int(self.limits.step_bytes / size))
 
     def _place(self, decision: PlaceQueues) -> None:

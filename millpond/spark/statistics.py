@@ -103,6 +103,11 @@ class Statistics:
         return self._outputs / self._costs.rows if self._costs.rows else 1.0
 
     @property
+    def made_bytes(self) -> float:
+        """Bytes out for one row that is read; none before the first step."""
+        return self.row_selectivity * self.output_bytes if self.tally.steps else 0.0
+
+    @property
     def selectivity(self) -> float:
         """Rows out for one tuple in, with those that its end brings."""
         return self.row_selectivity * self.rows_a_tuple
