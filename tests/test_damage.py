@@ -177,6 +177,22 @@ def test_records_that_are_not_in_their_places_are_found(store, way):
     assert f"{log}: damaged at byte" in refused(store)
 
 
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_a_log_without_its_first_record_is_named_and_set_aside(store, is_swapped):
+    """Its other records are whole, and nothing says which store they are of."""
+    log = store / "commits.log"
+    content = log.read_bytes()
+    first, second = framing_of(content).frames[:2]
+    head = content[: first.end] if is_swapped else b""
+    log.write_bytes(content[second.start : second.end] + head + content[second.end :])
+    assert "commits.log" in refused(store)
+    assert not check(store).is_sound
+    told = repair(store)
+    assert "lost: everything" in told[0]
+    assert check(store).is_sound
+    Engine(store=store).close()
+
+
 def test_the_log_of_another_store_is_refused(store, tmp_path):
     Engine(store=tmp_path / "other").close()
     shutil.copy(tmp_path / "other" / "commits.log", store / "commits.log")

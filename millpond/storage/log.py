@@ -268,9 +268,15 @@ def records_in(content: bytes, frame: Frame) -> list[Record]:
     return records
 
 
+NO_BEGINNING = "does not begin with the first record of a log"
+"""What is wrong with a log whose first record is lost."""
+
+
 def check_first(path: Path, record: Record, identity: str) -> None:
     """Refuses a log of another format or store."""
     version, store = record.get("version"), record.get("store", "")
+    if version is None:
+        raise DamageError(f"{path}: {NO_BEGINNING}; {way_out(path.parent)}")
     if version != FORMAT:
         raise StateError(
             f"{path}: written in format {version}, and this version of Millpond reads "

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from millpond.errors import DamageError, StateError
-from millpond.storage.log import Framing, LogEnd, Record, check_first, framing_of, records_in
+from millpond.storage.log import (
+    NO_BEGINNING,
+    Framing,
+    LogEnd,
+    Record,
+    check_first,
+    framing_of,
+    records_in,
+)
 from millpond.storage.mark import LOG, NAME, Mark
 from millpond.storage.store import END, FOLDERS, is_own, locked
 from millpond.storage.sums import Sum, difference
@@ -126,6 +134,10 @@ def _look_at_log(found: Findings) -> None:
         return
     groups = [records_in(content, frame) for frame in found.framing.frames]
     first = groups[0][0]
+    if "version" not in first:
+        found.faults[LOG] = NO_BEGINNING
+        found.framing.frames.clear()
+        return
     try:
         check_first(found.directory / LOG, first, found.identity or "")
     except DamageError:
