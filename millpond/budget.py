@@ -33,6 +33,10 @@ PAGE_SHARES = 4
 STEP_SHARES = 8
 """What steps under way put out may take such a part of the budget, all together."""
 
+WORK_SHARES = 4
+"""Steps under way need such a part for all they have in memory: what they read, work with and put
+out."""
+
 LEAST_STEP_BYTES = 2**20
 """But each so much, however small the budget is."""
 
@@ -80,8 +84,8 @@ class Budget:
 
     @property
     def page_bytes(self) -> int:
-        """How much pages may have beside what caches hold and steps put out."""
-        left = self.limit_bytes - self.limit_bytes // STEP_SHARES - self.cached_bytes
+        """How much pages may have beside what caches hold and steps under way need."""
+        left = self.limit_bytes - self.limit_bytes // WORK_SHARES - self.cached_bytes
         return max(self.limit_bytes // PAGE_SHARES, left)
 
     def has_room(self, backlog: Backlog, queues: Iterable[Queue], is_live: bool) -> bool:
