@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +35,9 @@ PIECE_SHARES = 256
 LEAST_PIECE_BYTES, MOST_PIECE_BYTES = 2**17, 2**25
 """What GNU's C library begins with, and comes to by itself."""
 
+LOOK_SECONDS = 0.01
+"""How often is looked at how large the process is; turns and pushes may be far more frequent."""
+
 
 def hold_back(limit_bytes: int) -> None:
     """Has allocators hold back little of what is freed, for a process that may hold so much.
@@ -56,9 +60,13 @@ class Residue:
     def __init__(self) -> None:
         self._bytes = 0
         """How large the process was afterwards."""
+        self._look_again = 0.0
 
     def give_back(self, growth_bytes: int) -> None:
         """Gives memory back if the process has grown by so much since that was done last."""
+        if time.monotonic() < self._look_again:
+            return
+        self._look_again = time.monotonic() + LOOK_SECONDS
         now = resident_bytes()
         if now > self._bytes + growth_bytes:
             give_back()

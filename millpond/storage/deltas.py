@@ -47,17 +47,19 @@ def write_summed_parts(path: Path, schema: pa.Schema, parts: Iterable[pa.Table])
 def mapped_delta(path: Path) -> Iterator[pa.Table]:
     """The rows of a file where they lie, by batches: what is not looked at is not read."""
     with naming(path), pa.memory_map(str(path)) as file:
-        reader = pa.ipc.open_file(file)
-        for number in range(reader.num_record_batches):
-            yield pa.Table.from_batches([reader.get_batch(number)])
+        yield from _batches_in(file)
 
 
 def read_batches(path: Path) -> Iterator[pa.Table]:
     """The rows of a file, a batch of them in memory at a time."""
     with naming(path), pa.OSFile(str(path), "rb") as file:
-        reader = pa.ipc.open_file(file)
-        for number in range(reader.num_record_batches):
-            yield pa.Table.from_batches([reader.get_batch(number)])
+        yield from _batches_in(file)
+
+
+def _batches_in(file: pa.NativeFile) -> Iterator[pa.Table]:
+    reader = pa.ipc.open_file(file)
+    for number in range(reader.num_record_batches):
+        yield pa.Table.from_batches([reader.get_batch(number)])
 
 
 def read_delta(path: Path) -> pa.Table:
