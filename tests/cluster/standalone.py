@@ -30,8 +30,10 @@ MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 
 # Kept directories wait under the new /dev/shm while /tmp, where they may be, is covered.
+# What is needed for that is found even if PATH is a folder under /tmp.
 _COVER = """\
 set -e
+PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t tmpfs none /dev/shm
 number=0
 for kept in "$@"; do

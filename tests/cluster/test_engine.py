@@ -86,6 +86,7 @@ memory.close()
 private = Path(sys.argv[0]).parent / "private"
 try:
     Engine({"spark_master": master, "store": private}).spark
+    print("seen")
 except MachineError as error:
     print(error)
 
@@ -107,6 +108,8 @@ def test_workers_must_see_the_store(cluster: StandaloneCluster, driver: Driver) 
     assert "do not see the memory of this process: SET store to a directory" in memory
     if cluster.is_isolated:
         assert "private: not seen or not writable on" in private
+    else:
+        assert private == "seen"
     assert there == "True 2 2"
 
 
