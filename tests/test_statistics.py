@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millpond import Engine
+from millpond.spark.statistics import Statistics
+from millpond.spark.steps import Outcome
 
 QUERIES = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -77,3 +79,11 @@ def test_what_waits_is_seen_before_it_is_worked_off(engine):
     engine.finish()
     assert engine.runtime.backlog.peak_bytes >= 1_000 * 4
     assert engine.runtime.backlog.bytes == 0
+
+
+def test_what_a_row_makes_is_known_after_the_first_step():
+    statistics = Statistics()
+    assert statistics.made_bytes == 0
+    for rows, made in ((100, 50), (300, 150)):
+        statistics.record(rows, Outcome(None, rows=made, bytes=40 * made))
+    assert statistics.made_bytes == pytest.approx(0.5 * 40)

@@ -7,6 +7,7 @@ kept a key but two numbers, and a step's cost follows its keys, not the keys the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,12 @@ EMPTY, GONE = -1, -2
 Same = Callable[[Ints, Ints], Bools]
 """Whether the n-th keys asked for are those of some rows."""
 
+Slots = npt.NDArray[np.signedinteger[Any]]
+
+_NO_SLOTS: Slots = np.empty(0, dtype=np.int32)
 _SMALLEST = 64
+_BLOCK_ROWS = 2**16
+"""So many rows are placed at once: that takes several times their memory."""
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _STEP, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
@@ -72,7 +78,8 @@ class HashIndex:
     """Rows by the hash of their keys."""
 
     def __init__(self) -> None:
-        self._slots = np.full(_SMALLEST, EMPTY, dtype=np.int64)
+        self._slots: Slots = np.full(_SMALLEST, EMPTY, dtype=np.int32)
+        """Rows; of 32 bits while that is enough."""
         self._hashes = np.zeros(_SMALLEST, dtype=np.int64)
         """Of each row."""
         self._used = 0
@@ -88,9 +95,13 @@ class HashIndex:
         return self._slots.nbytes + self._hashes.nbytes
 
     @property
-    def rows(self) -> Ints:
+    def rows(self) -> Slots:
         """All rows, in order."""
         return np.sort(self._slots[self._slots >= 0])
+
+    def hashes_at(self, rows: Slots) -> Ints:
+        """The hashes of rows that are there."""
+        return self._hashes[rows]
 
     def find(self, hashes: Ints, same: Same) -> tuple[Ints, Ints]:
         """Slot and row of each key, or -1 and -1."""
@@ -136,8 +147,10 @@ class HashIndex:
 
     def _remember(self, hashes: Ints, rows: Ints) -> None:
         most = int(rows.max(initial=-1)) + 1
+        if most > np.iinfo(self._slots.dtype).max:
+            self._slots = self._slots.astype(np.int64)
         if most > len(self._hashes):
-            grown = np.zeros(max(2 * len(self._hashes), most), dtype=np.int64)
+            grown = np.zeros(max(len(self._hashes) * 5 // 4, most), dtype=np.int64)
             grown[: len(self._hashes)] = self._hashes
             self._hashes = grown
         self._hashes[rows] = hashes
@@ -146,11 +159,18 @@ class HashIndex:
         """A table that is a quarter full at most, without what is gone."""
         rows = self.rows
         slots = max(_SMALLEST, 1 << (4 * size - 1).bit_length())
-        self._slots, self._used = np.full(slots, EMPTY, dtype=np.int64), 0
+        type_, self._slots = self._slots.dtype, _NO_SLOTS  # the old goes before there is a new one
+        self._slots, self._used = np.full(slots, EMPTY, dtype=type_), 0
         self._place(self._hashes[rows], rows)
 
-    def _place(self, hashes: Ints, rows: Ints) -> None:
-        """Each row goes to the first free slot; of those that want one slot, one has it."""
+    def _place(self, hashes: Ints, rows: Slots) -> None:
+        """Each row goes to the first free slot."""
+        for first in range(0, len(rows), _BLOCK_ROWS):
+            end = first + _BLOCK_ROWS
+            self._place_block(hashes[first:end], rows[first:end])
+
+    def _place_block(self, hashes: Ints, rows: Slots) -> None:
+        """Of rows that want one slot, one has it; the others look further."""
         mask = len(self._slots) - 1
         at = hashes & mask
         while len(rows):

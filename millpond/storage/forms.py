@@ -21,7 +21,7 @@ from millpond.storage.synopses import GroupSynopsis
 
 State = TypeVar("State")
 
-INDEX_BYTES = 60
+INDEX_BYTES = 36
 """What a synopsis's index takes for each group, about."""
 
 Part = Callable[[], Iterable[pa.Table]]

@@ -46,9 +46,6 @@ LEAST_MERGE_BYTES = 2**20
 MOST_PIECES = 1_000
 """Into so many pieces at most."""
 
-FEW_OF = 8
-"""Of a bucket with no place so many times as many rows are looked through rather than indexed."""
-
 MOST_USES = 100_000
 """So many buckets are remembered that were used."""
 
@@ -63,10 +60,6 @@ class BucketName:
     store: str
     operator: str
     bucket: int
-
-
-NOBODY = BucketName("", "", -1)
-"""No bucket."""
 
 
 @dataclass
@@ -119,8 +112,8 @@ class StateCache:
 
     @property
     def bytes(self) -> int:
-        """The memory of the states held."""
-        return self._held_bytes
+        """The memory of the states held, and of rows that wait."""
+        return self._held_bytes + self._waiting_bytes
 
     def state_at(self, name: BucketName, form: Form[State], version: StateVersion) -> State:
         """The bucket's state in a version, of which only what is not yet held is read.
@@ -141,12 +134,10 @@ class StateCache:
         self._use(name, version.number)
         if not form.keys:
             return self._state_at(name, form, version).all()
-        rows = sum(delta.rows for delta in deltas)
-        size = sum(delta.bytes for delta in deltas) + INDEX_BYTES * rows
-        if keys.num_rows * FEW_OF > rows or self._has_place(name, size):
+        if self._has_place(name, _expected_bytes(deltas)):
             return self._state_at(name, form, version).query(keys)
         with self._lock:
-            self.rows_looked_through += rows
+            self.rows_looked_through += sum(delta.rows for delta in deltas)
         paths = (Path(name.store) / delta.path for delta in deltas)
         return form.looked_up((rows for path in paths for rows in mapped_delta(path)), keys)
 
@@ -165,9 +156,19 @@ class StateCache:
     def _has_place(self, name: BucketName, size: int) -> bool:
         """Whether a bucket is held, or would be once it was read."""
         with self._lock:
-            if name in self._held or self._held_bytes + size <= self.limit_bytes:
-                return True
-            return self._is_needed_more(name, next(iter(self._held), name))
+            return name in self._held or self._giving_way(name, size) is not None
+
+    def _giving_way(self, name: BucketName, size: int = 0) -> list[BucketName] | None:
+        """Which buckets go for another one with so many more bytes; None if it is to go itself."""
+        excess, gone = self._held_bytes + size - self.limit_bytes, list[BucketName]()
+        for other, held in self._held.items():
+            if excess <= 0 or other == name:
+                break  # the latest is the last: one alone stays, however large it is
+            if not self._is_needed_more(name, other):
+                return None
+            excess -= held.bytes
+            gone.append(other)
+        return gone
 
     def _is_needed_more(self, name: BucketName, other: BucketName) -> bool:
         """Whether a bucket comes back sooner than another one has been waiting by now."""
@@ -183,6 +184,7 @@ class StateCache:
         deltas = version.buckets[name.bucket]
         if held is None or not _leads_to(held, version.number, deltas):
             held = _Held(0, (), form.empty(), 0)
+            self._make_place(name, _expected_bytes(deltas))
         for delta in deltas:
             if delta.last > held.number:
                 self._apply(name, form, held, delta)
@@ -264,7 +266,8 @@ class StateCache:
         with self._lock:
             self._waiting[path] = waiting
             self._waiting_bytes += waiting.bytes
-            self._shrink()
+            while self._waiting and self._waiting_bytes > WAITING_SHARE * self.limit_bytes:
+                self._waiting_bytes -= self._waiting.popitem(last=False)[1].bytes
 
     def write_base(
         self,
@@ -286,8 +289,7 @@ class StateCache:
             return name.store == store and operator in (None, name.operator)
 
         with self._lock:
-            for name in list(filter(is_meant, self._held)):
-                self._held_bytes -= self._held.pop(name).bytes
+            self._drop(list(filter(is_meant, self._held)))
             for name in list(filter(is_meant, self._uses)):
                 del self._uses[name]
             for path, waiting in list(self._waiting.items()):
@@ -327,21 +329,22 @@ class StateCache:
             self.rows_read += delta.rows
         return read_delta(Path(name.store) / delta.path)
 
+    def _make_place(self, name: BucketName, size: int) -> None:
+        """Drops what has to go for a bucket that is about to be read."""
+        with self._lock:
+            self._drop(self._giving_way(name, size) or ())
+
+    def _drop(self, names: Iterable[BucketName]) -> None:
+        for name in names:
+            self._held_bytes -= self._held.pop(name).bytes
+
     def _hold(self, name: BucketName, held: _Held) -> None:
         """Another thread may have put the same bucket back meanwhile; the later one stays."""
         before = self._held.get(name)
         self._held_bytes += held.bytes - (before.bytes if before else 0)
         self._held[name] = held
-        self._shrink(name)
-
-    def _shrink(self, latest: BucketName = NOBODY) -> None:
-        while self._waiting and self._waiting_bytes > WAITING_SHARE * self.limit_bytes:
-            self._waiting_bytes -= self._waiting.popitem(last=False)[1].bytes
-        while len(self._held) > 1 and self._held_bytes > self.limit_bytes:
-            gone = next(iter(self._held))
-            if latest in self._held and not self._is_needed_more(latest, gone):
-                gone = latest
-            self._held_bytes -= self._held.pop(gone).bytes
+        gone = self._giving_way(name)
+        self._drop((name,) if gone is None else gone)
 
 
 def _written(
@@ -351,6 +354,11 @@ def _written(
     if is_summed:
         return write_summed_parts(path, schema, parts)
     return write_parts(path, schema, parts), None
+
+
+def _expected_bytes(deltas: Iterable[Delta]) -> int:
+    """How much memory a bucket takes, about."""
+    return sum(delta.bytes + INDEX_BYTES * delta.rows for delta in deltas)
 
 
 def _leads_to(held: _Held, number: int, deltas: tuple[Delta, ...]) -> bool:

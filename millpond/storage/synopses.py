@@ -14,11 +14,18 @@ import pyarrow as pa
 from millpond.interruption import WholeLock
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
-from millpond.kernels.hash_index import HashIndex, hashes_of, same_keys
+from millpond.kernels.hash_index import HashIndex, Slots, hashes_of, same_keys
 from millpond.kernels.levels import parts_to_merge
 
 COMPACT_ROWS = 4_096
 """Replaced rows are tolerated up to this many beyond the live ones."""
+
+
+LEAST_CHUNK_BYTES = 2**22
+"""Chunks are not merged into larger ones than this, or than a part of all rows."""
+
+CHUNK_SHARES = 32
+"""Which part: merging takes as much memory again, for a moment."""
 
 
 class Synopsis(Protocol):
@@ -110,9 +117,9 @@ class GroupSynopsis:
     def all(self) -> pa.Table:
         """The rows of all keys."""
         with self._lock:
-            if len(self._chunks) > 1 or self._rows > len(self):
+            if self._rows > len(self):
                 self._compact()
-            return self._chunks[0] if self._chunks else self.schema.empty_table()
+            return pa.concat_tables([self.schema.empty_table(), *self._chunks])
 
     def __len__(self) -> int:
         return len(self._index) if self._keys else self._rows
@@ -139,6 +146,9 @@ class GroupSynopsis:
     def _append(self, rows: pa.Table) -> None:
         """Adds a chunk, in one with the latest ones where these are as small."""
         merged = parts_to_merge([chunk.num_rows for chunk in self._chunks], rows.num_rows)
+        most = max(LEAST_CHUNK_BYTES, sum(self._sizes) // CHUNK_SHARES)
+        while merged and sum(self._sizes[-merged:]) > most:
+            merged -= 1
         kept = len(self._chunks) - merged
         start = self._starts[kept] if merged else self._rows
         self._rows += rows.num_rows
@@ -148,23 +158,34 @@ class GroupSynopsis:
         self._starts[kept:] = [start]
         self._sizes[kept:] = [rows.nbytes]
 
-    def _take(self, rows: Ints, names: list[str] | None = None) -> pa.Table:
+    def _take(self, rows: Slots, names: list[str] | None = None) -> pa.Table:
         """Some rows, given in order; all columns or those named."""
-        parts = []
-        ends = np.searchsorted(rows, [*self._starts[1:], self._rows]).tolist()
-        first = 0
-        for start, end, chunk in zip(self._starts, ends, self._chunks, strict=True):
+        parts, first = [], 0
+        for start, end, chunk in zip(self._starts, self._ends(rows), self._chunks, strict=True):
             if end > first:
                 table = chunk if names is None else chunk.select(names)
                 parts.append(table.take(pa.array(rows[first:end] - start)))
             first = end
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
+    def _ends(self, rows: Slots) -> list[int]:
+        """Where those of each chunk end among some rows, given in order."""
+        ends: list[int] = np.searchsorted(rows, [*self._starts[1:], self._rows]).tolist()
+        return ends
+
     def _compact(self) -> None:
-        kept = self._take(self._index.rows).combine_chunks() if self._keys else self._chunks[-1]
-        self._restart(kept)
-        if self._keys and kept.num_rows:
-            self._index.add(hashes_of(kept.select(self._keys).columns), np.arange(kept.num_rows))
+        """Leaves out rows that were replaced; a chunk goes before the next one is looked at."""
+        rows = self._index.rows
+        hashes = self._index.hashes_at(rows)
+        old = list(zip(self._starts, self._ends(rows), self._chunks, strict=True))[::-1]
+        self._restart(self.schema.empty_table())
+        first = 0
+        while old:
+            start, end, chunk = old.pop()
+            if end > first:
+                self._append(chunk.take(pa.array(rows[first:end] - start)))
+            first = end
+        self._index.add(hashes, np.arange(self._rows))
 
     def _restart(self, rows: pa.Table) -> None:
         """These rows and no others, not yet found by their keys."""

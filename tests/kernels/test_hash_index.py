@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millpond.kernels import hash_index
 from millpond.kernels.hash_index import HashIndex, hashes_of, same_keys
 
 ACTIONS = st.lists(
@@ -16,9 +18,16 @@ ACTIONS = st.lists(
 )
 
 
-@given(ACTIONS, st.sampled_from([1, 3, 2**63 - 1]))
-def test_rows_are_found_by_their_keys(actions, different_hashes):
+@pytest.mark.parametrize("block_rows", [1, 2**16])
+@given(actions=ACTIONS, different_hashes=st.sampled_from([1, 3, 2**63 - 1]))
+def test_rows_are_found_by_their_keys(block_rows, actions, different_hashes):
     """Keys are numbers; as hashes only the remainders of a few are different."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hash_index, "_BLOCK_ROWS", block_rows)
+        check_rows_are_found(actions, different_hashes)
+
+
+def check_rows_are_found(actions, different_hashes):
     index, model, keys_of_rows = HashIndex(), {}, []
     for puts, keys in actions:
         asked = np.array(keys, dtype=np.int64)
@@ -41,6 +50,32 @@ def test_rows_are_found_by_their_keys(actions, different_hashes):
             model = {key: row for key, row in model.items() if key not in keys}
         assert len(index) == len(model)
         assert index.rows.tolist() == sorted(model.values())
+
+
+def test_a_row_beyond_32_bits_is_found():
+    index, far = HashIndex(), 2**31 + 5
+    index._hashes = FewOfMany()
+    hashes = np.array([7, 8])
+    index.add(hashes, np.array([3, far]))
+    assert index.rows.tolist() == [3, far]
+    _, rows = index.find(hashes, lambda probes, rows: np.ones(len(rows), dtype=np.bool_))
+    assert rows.tolist() == [3, far]
+
+
+class FewOfMany:
+    """An array of billions of numbers of which few are not 0."""
+
+    def __init__(self):
+        self.numbers = {}
+
+    def __len__(self):
+        return 2**40
+
+    def __setitem__(self, places, numbers):
+        self.numbers |= dict(zip(places.tolist(), numbers.tolist(), strict=True))
+
+    def __getitem__(self, places):
+        return np.array([self.numbers.get(place, 0) for place in places.tolist()])
 
 
 def test_looking_up_few_among_many_looks_at_few(monkeypatch):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
+from millpond.storage import state_cache
 from millpond.storage.forms import Keyed
 from millpond.storage.state import StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
@@ -105,6 +108,42 @@ def test_a_bucket_that_is_no_longer_needed_makes_place_for_one_that_is(tmp_path:
     looked = state.cache.rows_looked_through
     state.known(2, [1])
     assert state.cache.rows_looked_through == looked
+
+
+def test_a_small_bucket_gives_no_place_to_a_large_one(tmp_path: Path) -> None:
+    """It could go, but that would not be enough: the large one is not read for nothing."""
+    state = Buckets(tmp_path, buckets=2, held=0.7)
+    form, small = Keyed(SCHEMA, ("k0",)), StateVersion.empty(1)
+    delta = state.cache.write(state.at(0, "small"), form, small, rows_of([1], 1), "small", 0)
+    small = small.after({0: delta})
+    for value in range(6):
+        state.cache.state_at(state.at(0, "small"), form, small)
+        state.step(value)
+    read = state.cache.rows_read
+    for value in range(6, 12):
+        state.cache.state_at(state.at(0, "small"), form, small)
+        state.step(value)
+    assert state.cache.rows_read - read < ROWS
+
+
+def test_what_goes_goes_before_another_bucket_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = Buckets(tmp_path, buckets=2, held=0.6)
+    held: list[int] = []
+    read = state_cache.read_batches
+
+    def watched(path: Path) -> Iterable[pa.Table]:
+        held.append(state.cache._held_bytes)
+        return read(path)
+
+    monkeypatch.setattr(state_cache, "read_batches", watched)
+    state.known(0, [1])
+    for value in range(3):  # the first time it has no place, and is looked through
+        state.write({1: rows_of([1], value)})
+        assert state.known(1, [1]) == {1: value}
+    assert held
+    assert set(held) == {0}
 
 
 def _made(directory: Path) -> Path:

@@ -47,6 +47,7 @@ def contents(table):
 def test_a_synopsis_is_a_dictionary_by_key(compact_rows, actions):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(synopses, "COMPACT_ROWS", compact_rows)
+        patch.setattr(synopses, "LEAST_CHUNK_BYTES", compact_rows)
         synopsis, model = GroupSynopsis(SCHEMA, ["k0", "k1"]), {}
         for number, (action, pairs) in enumerate(actions):
             table = rows(pairs, number)
@@ -86,6 +87,16 @@ def test_many_small_steps_leave_few_chunks():
     assert len(synopsis._chunks) <= 12
     wanted = rows([((number, None), 1) for number in (0, 999, 1_999)], 0)
     assert {r["list"][0] for r in synopsis.query(wanted).to_pylist()} == {0, 999, 1_999}
+
+
+def test_chunks_are_merged_up_to_a_part_of_all_rows(monkeypatch):
+    monkeypatch.setattr(synopses, "LEAST_CHUNK_BYTES", 0)
+    synopsis = GroupSynopsis(SCHEMA, ["k0", "k1"])
+    for number in range(400):
+        synopsis.insert(rows([((100 * number + n, None), 1) for n in range(100)], number))
+    whole = sum(synopsis._sizes)
+    assert max(synopsis._sizes) <= 2 * whole / synopses.CHUNK_SHARES
+    assert len(synopsis._chunks) <= 4 * synopses.CHUNK_SHARES
 
 
 def test_a_synopsis_without_keys_holds_one_row_even_of_an_empty_group():
