@@ -47,7 +47,11 @@ class Tags:
     @staticmethod
     def of(page: Page) -> Tags:
         """Counts the rows of a page."""
-        counts = np.bincount(_tags(page.table)).astype(np.int64)
+        counts = np.zeros(0, np.int64)
+        for part in page.parts():
+            more = np.bincount(_tags(part), minlength=len(counts))
+            more[: len(counts)] += counts
+            counts = more
         numbers = np.flatnonzero(counts)
         return Tags(numbers, counts[numbers])
 
@@ -75,8 +79,7 @@ class _ByQuery:
     numbers: Ints
 
     @staticmethod
-    def of(page: Page) -> _ByQuery:
-        table = page.table
+    def of(table: pa.Table) -> _ByQuery:
         tags = _tags(table)
         if np.all(tags[1:] >= tags[:-1]):  # as it is once pages were merged
             return _ByQuery(table, tags)
@@ -94,6 +97,7 @@ class PartOfPage(Page):
 
     def __init__(self, log: GroupLog, page: Page, number: int, rows: int) -> None:
         self.rows, self.origins = rows, page.origins
+        self.bytes = page.bytes * rows // page.rows
         self.first, self.last, self.is_sorted = page.first, page.last, False
         self.made_seconds = page.made_seconds
         self.is_free = False
@@ -104,6 +108,11 @@ class PartOfPage(Page):
     def table(self) -> pa.Table:
         """The rows."""
         return self._log.rows_of(self._page, self._number)
+
+    @property
+    def is_in_parts(self) -> bool:
+        """They are together, wherever those of the page are."""
+        return False
 
     @property
     def is_in_driver(self) -> bool:
@@ -328,9 +337,9 @@ class GroupLog(ResultLog):
         living = np.fromiter(self.living, np.int64, len(self.living))
         return table.filter(pa.array(np.isin(_tags(table), living)))
 
-    def net(self, pages: Sequence[Page], keeps_zeros: bool = False) -> pa.Table:
-        """What pages come to for the queries that belong to the group."""
-        return self._of_living(super().net(pages, keeps_zeros))
+    def netted(self, table: pa.Table, keeps_zeros: bool = False) -> pa.Table:
+        """What some rows come to for the queries that belong to the group."""
+        return super().netted(self._of_living(table), keeps_zeros)
 
     def repage(self, change: Repaging) -> None:
         """Puts the new page in the place of those it replaces."""
@@ -375,11 +384,14 @@ class GroupLog(ResultLog):
 
     def rows_of(self, page: Page, number: int) -> pa.Table:
         """A query's part of a page."""
+        if page.is_in_parts:
+            parts = [_ByQuery.of(part).rows_of(number) for part in page.parts()]
+            return pa.concat_tables(parts)
         if page not in self._by_query:
             rows = sum(each.rows for each in self._by_query) + page.rows
             while self._by_query and rows > BY_QUERY_ROWS:
                 rows -= self._by_query.popitem(last=False)[0].rows
-            self._by_query[page] = _ByQuery.of(page)
+            self._by_query[page] = _ByQuery.of(page.table)
         self._by_query.move_to_end(page)
         return self._by_query[page].rows_of(number)
 

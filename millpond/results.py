@@ -29,6 +29,7 @@ from millpond.schema import BEGINNING, Schema
 from millpond.settings import Keeping
 from millpond.storage.kept_pages import PageLog, Repaging, run_to_merge, runs_of_time
 from millpond.storage.pages import Page, concatenated
+from millpond.storage.partitions import partitioned, pieces_of
 from millpond.storage.store import Store
 
 SUM_ROWS = 10_000
@@ -389,19 +390,35 @@ class ResultLog(PageLog):
             if found is None:
                 return None
             place, count = found[0] + 1, found[1]
-        table = self.net(pages[place : place + count], keeps_zeros=place > 0)
-        page = Page.of(store, table) if table.num_rows else None
+        page = self._summed_page(store, pages[place : place + count], keeps_zeros=place > 0)
         return Repaging(place, count, page, is_content=True)
+
+    def _summed_page(self, store: Store, pages: Sequence[Page], keeps_zeros: bool) -> Page | None:
+        """What pages come to, as a page; of many rows a piece is in memory at a time."""
+        count = pieces_of(sum(page.bytes for page in pages))
+        if count == 1:
+            table = self.net(pages, keeps_zeros)
+            return Page.of(store, table) if table.num_rows else None
+        schema = self.page_schema
+        with store.scratch() as folder:
+            parts = (part for page in pages for part in page.parts())
+            pieces = partitioned(parts, schema, schema.names[2:], folder, count)
+            return Page.written(store, (self.netted(piece, keeps_zeros) for piece in pieces))
 
     def net(self, pages: Sequence[Page], keeps_zeros: bool = False) -> pa.Table:
         """What pages come to; not all of their rows are in memory at once."""
         table, tables, rows = self.page_schema.empty_table(), list[pa.Table](), 0
-        for page in pages:
-            tables.append(page.table)
-            rows += page.rows
+        for part in (part for page in pages for part in page.parts()):
+            tables.append(part)
+            rows += part.num_rows
             if rows >= max(SUM_ROWS, table.num_rows):
-                table, tables, rows = netted(pa.concat_tables([table, *tables]), keeps_zeros), [], 0
-        return netted(pa.concat_tables([table, *tables]), keeps_zeros)
+                table = self.netted(pa.concat_tables([table, *tables]), keeps_zeros)
+                tables, rows = [], 0
+        return self.netted(pa.concat_tables([table, *tables]), keeps_zeros)
+
+    def netted(self, table: pa.Table, keeps_zeros: bool = False) -> pa.Table:
+        """What some rows come to."""
+        return netted(table, keeps_zeros)
 
     def repage(self, change: Repaging) -> None:
         """Puts the new page in the place of those it replaces."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,35 @@ class Page:
             is_sorted=is_sorted,
         )
 
+    @staticmethod
+    def written(store: Store, parts: Iterable[pa.Table]) -> Page | None:
+        """A new page of rows that come in parts, each written to a file on disk; None of none."""
+        names, rows, size, times = list[str](), 0, 0, list[int]()
+        try:
+            for part in parts:
+                if part.num_rows:
+                    names.append(store.new_spilled_name())
+                    store.write(part, names[-1])
+                    rows, size = rows + part.num_rows, size + part.nbytes
+                    times += pc.min_max(part["_ts"]).as_py().values()
+        except BaseException:
+            store.remove(tuple(names))
+            raise
+        if not rows:
+            return None
+        first, last = min(times), max(times)
+        page = Page(
+            store,
+            rows=rows,
+            bytes_=size,
+            first=first,
+            last=last,
+            last_end=None,
+            names=tuple(names),
+        )
+        page.is_spilled = True
+        return page
+
     def origins_between(self, after: int, until: int) -> Origins:
         """When the tuples came that the rows in (after, until] stem from: about, since tuples come
         in order of time, more or less."""
@@ -106,6 +135,18 @@ class Page:
         """The rows, read back if only files are left."""
         table = self._table
         return self._store.read(self._names) if table is None else table
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether the rows are in several files, as they are too many for memory."""
+        return self._table is None and len(self._names) > 1
+
+    def parts(self) -> Iterator[pa.Table]:
+        """The rows, of one file after another if they are in several."""
+        if self.is_in_parts:
+            yield from self._store.read_one_by_one(self._names)
+        else:
+            yield self.table
 
     @property
     def is_in_driver(self) -> bool:

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,6 +220,19 @@ class Store:
             directory.mkdir()
         return directory
 
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """An empty directory on disk, for as long as it is needed."""
+        folder = self.directory / (
+            self.new_name("slots") if self.is_durable else self._new_name_on_disk()
+        )
+        try:
+            with naming(folder):
+                folder.mkdir()
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
     def path(self, name: str) -> Path:
         """Where a file of the store lies."""
         return self.directory / name
@@ -268,6 +281,12 @@ class Store:
             while self._tables_bytes > self.cached_bytes and self._tables:
                 self._tables_bytes -= self._tables.popitem(last=False)[1].nbytes
         return table
+
+    def read_one_by_one(self, names: Iterable[str]) -> Iterator[pa.Table]:
+        """The rows of some Parquet files, one file after another; nothing of it is remembered."""
+        for name in names:
+            self.verify((name,))
+            yield self._read(name)
 
     def _read(self, name: str) -> pa.Table:
         with naming(self.directory / name):
@@ -443,13 +462,13 @@ def is_own(identity: str, name: str) -> bool:
 
 
 def _remove_links(place: Path) -> None:
-    """Removes a slot, with the links that we have put there and nothing else."""
+    """Removes a slot, with the links and pieces that we have put there and nothing else."""
     if place.is_symlink() or not place.is_dir():
         place.unlink(missing_ok=True)
         return
     for folder, _, names in os.walk(place, topdown=False):
         for name in names:
-            if re.fullmatch(r"\d+\.parquet", name):
+            if re.fullmatch(r"\d+\.(parquet|arrow)", name):
                 (Path(folder) / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             Path(folder).rmdir()
