@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.reporting import Report, options, progress
 from millpond import Engine
-from millpond.latency import LatencyRecord
+from millpond.delivery.latency import LatencyRecord
 from millpond.spark.statistics import Statistics, Tally
 from millpond.spark.units import UnitStep
 from millpond.storage.backlog import Backlog

@@ -19,11 +19,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.reporting import Report, progress
-from millpond.decisions import PlaceQueues, RunOperator
+from millpond.scheduling.decisions import PlaceQueues, RunOperator
 from millpond.scheduling.registry import make, names
+from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot, WaitingTuples
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import SimulatedPlan, Simulation
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot, WaitingTuples
 
 OPERATORS = (10, 100, 1000, 10_000)
 PATH_OPERATORS = 10

@@ -28,8 +28,8 @@ from matplotlib.figure import Figure
 
 from benchmarks.reporting import Report, note, options, progress
 from millpond import Engine
+from millpond.delivery.latency import LatencyRecord
 from millpond.lab.live.bursts import burning, forgetful
-from millpond.latency import LatencyRecord
 from millpond.planning.physical import JoinOperator
 
 SETTINGS = {"on": "shared", "off": "apart", "auto": "auto"}

@@ -20,14 +20,19 @@ if sys.platform == "linux":
 
 if TYPE_CHECKING:
     from millpond.client import connect
-    from millpond.display import Plan, Query
-    from millpond.engine import Engine
+    from millpond.facade.engine import Engine
+    from millpond.insight.display import Plan, Query
 
 __version__ = "0.1.0"
 
 __all__ = ["Engine", "MillpondError", "Plan", "Query", "__version__", "connect"]
 
-_HOMES = {"Engine": "engine", "Plan": "display", "Query": "display", "connect": "client"}
+_HOMES = {
+    "Engine": "facade.engine",
+    "Plan": "insight.display",
+    "Query": "insight.display",
+    "connect": "client",
+}
 
 
 def __getattr__(name: str) -> Any:

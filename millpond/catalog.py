@@ -11,10 +11,10 @@ from typing import Any, Union
 from unicodedata import category
 
 from millpond.errors import Position, StateError
-from millpond.function_processes import FunctionProcesses
+from millpond.functions.processes import FunctionProcesses
+from millpond.functions.user_function import UserFunction
 from millpond.schema import Schema
 from millpond.spelling import suggestion
-from millpond.user_function import UserFunction
 
 ASIDE = "#left_out"
 """What stands behind the name of a query in the name of what it leaves out."""
@@ -196,3 +196,14 @@ class Catalog:
         """An independent copy, to try statements on."""
         functions, processes = dict(self.functions), self.function_processes
         return Catalog(self.tick_microseconds, dict(self.entries), functions, processes)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A CREATE that was executed, or the DROP of a view."""
+
+    name: str
+    kind: str
+    text: str
+    position: Position
+    is_dropped: bool = False

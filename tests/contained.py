@@ -6,8 +6,8 @@ import contextlib
 import random
 from dataclasses import replace
 
-from millpond.containments import Containments
-from millpond.groups import Groups
+from millpond.sharing.containments import Containments
+from millpond.sharing.groups import Groups
 from tests.cases import Drop, Register, Run
 from tests.generator import random_case
 from tests.siblings import condition, constant_of, first_in_time

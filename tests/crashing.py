@@ -6,8 +6,8 @@ import os
 import time
 
 from millpond import Engine
-from millpond.checkpoint import checkpoint
-from millpond.recovery import file_names
+from millpond.durability.checkpoint import checkpoint
+from millpond.durability.recovery import file_names
 from tests.patience import PATIENCE_SECONDS
 
 CALLS = ("execute", "push", "push_changes", "advance", "run_until_idle")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
-from millpond.repair import repair
+from millpond.facade.repair import repair
 from millpond.storage.log import LogEnd, framing_of
 from millpond.storage.mark import LOG, NAME
 from millpond.storage.soundness import check

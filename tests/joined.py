@@ -6,7 +6,7 @@ import contextlib
 import random
 from dataclasses import replace
 
-from millpond.shared_joins import SharedJoins
+from millpond.sharing.shared_joins import SharedJoins
 from tests.cases import Drop, Register, Run
 from tests.generator import random_case
 from tests.siblings import first_in_time

@@ -13,7 +13,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import InputError
-from millpond.inputs import Inputs, Report, SourceReading
+from millpond.intake.inputs import Inputs, Report, SourceReading
 from millpond.spark.operators.running import RunningOperator
 from tests.patience import PATIENCE_SECONDS, wait_until
 
@@ -210,7 +210,7 @@ def test_pages_are_taken_as_if_they_were_read_one_after_the_other(
     limits = [rng.choice((None, rng.randint(0, 30))) for _ in range(2)]
     settings = {"page_rows": rng.randint(1, 9), "budget": rng.choice(("300 B", "1 GB"))}
     for most in (1, 2, 2, 3):
-        monkeypatch.setattr("millpond.arrivals.MOST_AT_ONCE", most)
+        monkeypatch.setattr("millpond.intake.arrivals.MOST_AT_ONCE", most)
         watch.taken = []
         with Engine(settings, directory=tmp_path) as engine:
             declare(engine, tmp_path, **times)

@@ -263,7 +263,7 @@ def test_queries_fail_aloud_whose_windows_find_no_room(monkeypatch: pytest.Monke
 def test_what_is_kept_by_key_goes_to_disk_when_memory_is_short(
     spark: Any, driver_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("millpond.room.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("millpond.intake.room.LOOK_SECONDS", 0.0)
     answers = []
     for budget in ("1 GB", "1 KB"):
         with Engine({"budget": budget, "driver_rows": driver_rows}, spark) as engine:

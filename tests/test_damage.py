@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from millpond import Engine
 from millpond.cli.app import app
 from millpond.errors import DamageError, StateError
-from millpond.repair import repair
+from millpond.facade.repair import repair
 from millpond.storage.log import _HEAD, framing_of
 from millpond.storage.mark import NAME
 from millpond.storage.soundness import check

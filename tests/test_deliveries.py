@@ -11,8 +11,8 @@ import pytest
 
 from millpond import Engine
 from millpond.connectors.parquet_files import ParquetSink
-from millpond.deliveries import Deliveries
-from millpond.results import ResultLog
+from millpond.delivery.deliveries import Deliveries
+from millpond.delivery.results import ResultLog
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 STREAM = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"

@@ -13,7 +13,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import InputError, MillpondError
-from millpond.function_processes import FunctionProcesses
+from millpond.functions.processes import FunctionProcesses
 from tests.patience import PATIENCE_SECONDS
 from tests.user_functions import FUNCTIONS, QUERIES, script
 

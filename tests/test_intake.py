@@ -13,7 +13,7 @@ from millpond import Engine
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import stream_page_schema
 from millpond.errors import InputError
-from millpond.intake import StreamIntake
+from millpond.intake.intake import StreamIntake
 from millpond.schema import BEGINNING
 from millpond.storage.queues import Queue
 from millpond.storage.store import Store

@@ -21,8 +21,8 @@ import pytest
 from millpond import Engine
 from millpond.catalog import QueryEntry
 from millpond.connectors.sinks import NamedSink
+from millpond.delivery.results import ResultLog, call_subscribers, feed_sink
 from millpond.interruption import WholeLock, uninterrupted
-from millpond.results import ResultLog, call_subscribers, feed_sink
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
 from tests.patience import PATIENCE_SECONDS

@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from millpond import Engine, group_results, results
+from millpond import Engine
+from millpond.delivery import group_results, results
 from millpond.server.feeds import Feeds, Place
 from millpond.server.limits import Limits
 from millpond.storage import journal, kept_pages, partitions

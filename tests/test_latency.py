@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond import Engine
-from millpond.latency import LatencyRecord, in_unit, together
+from millpond.delivery.latency import LatencyRecord, in_unit, together
 
 SECONDS = st.floats(1e-5, 1e5)
 

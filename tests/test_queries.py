@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millpond import Engine
-from millpond.queries import Queries
+from millpond.sharing.queries import Queries
 
 
 def test_threads_that_come_first_at_the_same_time_find_one_runtime(

@@ -13,7 +13,7 @@ import pytest
 
 from millpond import Engine, reading
 from millpond.errors import CqlError, InputError, StateError
-from millpond.reading import Allowance, ReadLimits, endless
+from millpond.intake.reading import Allowance, ReadLimits, endless
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 SCRIPT = """
@@ -112,7 +112,7 @@ def test_seconds_limit_how_long_is_read() -> None:
 
 def test_rows_are_allowed_until_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter([100.0, 100.2, 100.29, 100.3, 101.0])
-    monkeypatch.setattr("millpond.reading.time.monotonic", lambda: next(moments))
+    monkeypatch.setattr("millpond.intake.reading.time.monotonic", lambda: next(moments))
     allowance = Allowance(ReadLimits(seconds=0.3), {})
     assert [allowance.of("S") for _ in range(4)] == [math.inf, math.inf, 0, 0]
 

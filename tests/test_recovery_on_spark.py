@@ -106,7 +106,7 @@ def test_a_sink_gets_what_was_committed_before_it_was_written(reopened, tmp_path
     engine.execute(STREAM + f"CREATE QUERY q AS SELECT a FROM S INTO csv('{tmp_path}/q.csv');")
     engine.push("S", ROWS[:20])
     with monkeypatch.context() as patch:
-        patch.setattr("millpond.deliveries.feed_sink", lambda *_: None)
+        patch.setattr("millpond.delivery.deliveries.feed_sink", lambda *_: None)
         engine.run_until_idle()
     engine = reopened(keep_results=False)
     engine.compact_log()

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond import Engine
+from millpond.delivery.results import MOST_FAILURES, ResultLog, call_subscribers, feed_sink
 from millpond.kernels.results import summed
-from millpond.results import MOST_FAILURES, ResultLog, call_subscribers, feed_sink
 from millpond.schema import BEGINNING
 from millpond.settings import Keeping
 from millpond.storage.pages import Page

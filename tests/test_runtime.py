@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from millpond.decisions import Decision, RunOperator
-from millpond.runtime import SchedulingLoop
+from millpond.scheduling.decisions import Decision, RunOperator
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.strategies.fifo import Fifo
-from millpond.snapshot import Observation, PlanSnapshot
 from tests.scheduling.pictures import idle, path, waiting
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from millpond import Engine
 from millpond.planning.physical import AggregateOperator, TotalsOperator
-from millpond.shared_totals import SharedTotals
+from millpond.sharing.shared_totals import SharedTotals
 from millpond.spark.statistics import Tally
 from tests.crashing import die
 from tests.fuzz import check

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from millpond.errors import StrategyError
-from millpond.snapshot import (
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     OperatorPath,
     OperatorSnapshot,

@@ -11,7 +11,7 @@ from millpond import Engine
 from millpond.cql.check.statements import check_statement
 from millpond.errors import MillpondError, Position
 from millpond.planning.optimise import optimise
-from millpond.templates import MOST_TEMPLATES, Templates, are_alike, shaped
+from millpond.sharing.templates import MOST_TEMPLATES, Templates, are_alike, shaped
 from tests.generator import random_case
 from tests.siblings import CONSTANT, declared, plain_query, with_other_constants
 

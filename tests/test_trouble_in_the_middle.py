@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from millpond import Engine
-from millpond.deliveries import Deliveries
+from millpond.delivery.deliveries import Deliveries
 from millpond.errors import DamageError, MillpondError, StoreError
-from millpond.repair import repair
+from millpond.facade.repair import repair
 from millpond.spark import runtime as runtimes
 from millpond.spark.units import UnitStep
 from millpond.storage import state_cache
@@ -164,7 +164,7 @@ def test_a_restart_whose_answer_cannot_be_read_has_not_happened(tmp_path: Path) 
 def test_a_page_that_a_sink_still_needs_stays_though_its_content_is_summed_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resting_sinks: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("millpond.results.SUM_ROWS", 5)
+    monkeypatch.setattr("millpond.delivery.results.SUM_ROWS", 5)
     settings, store = {"keep_results": "2 rows"}, tmp_path / "store"
     with Engine(settings, store=store, directory=tmp_path) as engine:
         counts = "SELECT a, count(*) AS n FROM S GROUP BY a INTO csv('out.csv')"

@@ -6,8 +6,8 @@ import contextlib
 import random
 from dataclasses import replace
 
-from millpond import shared_totals
 from millpond.kernels import totals
+from millpond.sharing import shared_totals
 from tests.cases import Drop, Register, Run
 from tests.generator import random_case
 from tests.siblings import condition, first_in_time, with_alterations

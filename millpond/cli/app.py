@@ -24,7 +24,7 @@ from millpond.cli.store import store as store_commands
 from millpond.cli.terminal import start_shell
 from millpond.cli.top import run_top
 from millpond.errors import CqlError, InputError
-from millpond.reading import ReadLimits
+from millpond.intake.reading import ReadLimits
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.settings import Settings, parse_bytes, parse_seconds
 

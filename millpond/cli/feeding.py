@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from millpond.catalog import Connector, RelationEntry, StreamEntry
 from millpond.connectors import open_source
-from millpond.engine import Engine
 from millpond.errors import StateError
+from millpond.facade.engine import Engine
 
 _ENDINGS = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 
 from millpond.catalog import QueryEntry, StreamEntry
-from millpond.engine import Engine
-from millpond.reading import active_readers, endless
+from millpond.facade.engine import Engine
+from millpond.intake.reading import active_readers, endless
 
 MOST_QUERIES = 5
 """Of so many queries, the slowest, a run tells the latency when it ends."""

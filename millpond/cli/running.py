@@ -26,9 +26,9 @@ from millpond.cli.notices import (
 from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import Printer, make_printer, text_table
 from millpond.cli.simulating import write_statistics
-from millpond.display import Plan
-from millpond.engine import Engine
-from millpond.reading import ReadLimits
+from millpond.facade.engine import Engine
+from millpond.insight.display import Plan
+from millpond.intake.reading import ReadLimits
 from millpond.settings import Settings
 
 UNLIMITED = ReadLimits()

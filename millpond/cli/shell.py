@@ -37,8 +37,8 @@ from millpond.cql.statements import (
     Update,
 )
 from millpond.cql.text.split import split_statements
-from millpond.engine import Engine
 from millpond.errors import InputError, MillpondError, Position
+from millpond.facade.engine import Engine
 from millpond.settings import Settings, parse_seconds
 
 HELP = """\

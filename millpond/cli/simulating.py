@@ -12,8 +12,8 @@ from millpond.cli.checking import checked
 from millpond.cli.faults import Script
 from millpond.cli.results import text_table
 from millpond.cql.statements import SetOption
+from millpond.delivery.latency import in_unit
 from millpond.errors import InputError
-from millpond.latency import in_unit
 from millpond.scheduling.registry import names
 from millpond.settings import Settings
 from millpond.simulator.prediction import Prediction, Refusal, predicted

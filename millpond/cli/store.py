@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from millpond.cli.faults import report
-from millpond.repair import repair
+from millpond.facade.repair import repair
 from millpond.storage.soundness import check, held
 
 EXIT_DAMAGED = 1

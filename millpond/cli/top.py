@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from millpond.bottleneck import OperatorView, bottleneck, operator_views
 from millpond.catalog import QueryEntry
 from millpond.cli.faults import STDIN_SCRIPT, Script
 from millpond.cli.notices import say_what_it_took, warn_of_late_tuples
 from millpond.cli.results import text_table
-from millpond.engine import Engine
-from millpond.reading import ReadLimits
+from millpond.facade.engine import Engine
+from millpond.insight.bottleneck import OperatorView, bottleneck, operator_views
+from millpond.intake.reading import ReadLimits
 from millpond.settings import Settings
 
 LIVE_SECONDS, PLAIN_SECONDS = 0.5, 5.0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from millpond.engine import Engine
+from millpond.facade.engine import Engine
 
 Feed: TypeAlias = Callable[[Engine], None]
 """Feeds an engine once more with what was fed in."""

@@ -19,8 +19,8 @@ from millpond.cql.statements import (
     SetOption,
     Update,
 )
-from millpond.engine import Engine
-from millpond.intake import END
+from millpond.facade.engine import Engine
+from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
 
 

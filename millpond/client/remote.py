@@ -19,10 +19,10 @@ import pyarrow as pa
 from millpond.client.control import RemoteEntities
 from millpond.client.transport import Transport
 from millpond.connectors.python_values import python_rows, to_pandas
-from millpond.display import Plan
+from millpond.delivery.latency import Latencies
 from millpond.errors import StateError
 from millpond.failures import Failure
-from millpond.latency import Latencies
+from millpond.insight.display import Plan
 
 NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 AGAIN_SECONDS = 1.0

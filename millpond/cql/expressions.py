@@ -12,8 +12,8 @@ from datetime import date, datetime
 from typing import Union
 
 from millpond.cql.node import Node
+from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
-from millpond.user_function import UserFunction
 
 Value = Union[None, bool, int, float, str, date, datetime]
 

@@ -21,8 +21,8 @@ from millpond.cql.coercion import (
 )
 from millpond.cql.expressions import Call, Expression, Literal, UserCall
 from millpond.cql.text.places import StatementError
+from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
-from millpond.user_function import UserFunction
 
 
 class Kind(Enum):

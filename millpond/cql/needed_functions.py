@@ -8,7 +8,7 @@ from typing import Any
 
 from millpond.cql.expressions import UserCall
 from millpond.cql.node import Node, follows_from_inputs
-from millpond.user_function import UserFunction
+from millpond.functions.user_function import UserFunction
 
 
 def needed_functions(plan: Node) -> list[UserFunction]:

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from millpond.engine import Engine
 from millpond.errors import MillpondError
+from millpond.facade.engine import Engine
 
 SCRIPT = """
 CREATE STREAM Requests (client_id INT, domain STRING, url STRING, milliseconds INT);

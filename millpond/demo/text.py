@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from millpond.connectors import Progress
-from millpond.engine import Engine
+from millpond.facade.engine import Engine
 
 SCRIPT = Path(__file__).with_name("stream_examples.cql")
 TRAFFIC = """

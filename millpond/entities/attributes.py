@@ -11,7 +11,7 @@ from millpond.arguments import shown_value
 from millpond.errors import StateError
 
 if TYPE_CHECKING:
-    from millpond.engine import Engine
+    from millpond.facade.engine import Engine
 
 Read: TypeAlias = "Callable[[Engine, str], Any]"
 Write: TypeAlias = "Callable[[Engine, str, Any], None]"

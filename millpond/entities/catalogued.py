@@ -11,13 +11,13 @@ from millpond.connectors.python_values import moment
 from millpond.entities.attributes import Attribute, Read, knob, statistic
 from millpond.entities.control_tables import Kind
 from millpond.errors import StateError
-from millpond.intake import END
+from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
 from millpond.settings import format_duration
 from millpond.storage.queues import Queue
 
 if TYPE_CHECKING:
-    from millpond.engine import Engine
+    from millpond.facade.engine import Engine
 
 _LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
 """A number with a unit of time, or of ticks."""

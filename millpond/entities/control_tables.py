@@ -14,7 +14,7 @@ from millpond.errors import StateError
 from millpond.spelling import suggestion
 
 if TYPE_CHECKING:
-    from millpond.engine import Engine
+    from millpond.facade.engine import Engine
 
 WATCH_SECONDS = 0.5
 """How often a watched attribute is looked at."""

@@ -12,7 +12,7 @@ from millpond.entities.control_tables import Kind
 from millpond.errors import StateError
 
 if TYPE_CHECKING:
-    from millpond.engine import Engine
+    from millpond.facade.engine import Engine
     from millpond.spark.operators.running import RunningOperator
     from millpond.spark.statistics import Statistics
     from millpond.spark.units import Unit

@@ -13,7 +13,7 @@ from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
 from millpond.settings import Change, Settings
 
 if TYPE_CHECKING:
-    from millpond.engine import Engine
+    from millpond.facade.engine import Engine
     from millpond.spark.runtime import SparkRuntime
 
 OF_SCHEDULER = ("strategy", "mode", "processors")

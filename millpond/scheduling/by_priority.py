@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from millpond.decisions import Decision, Service
+from millpond.scheduling.decisions import Decision, Service
 from millpond.scheduling.ready_queue import Key, ReadyQueue
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot
+from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot
 
 
 class ByPriority:

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from millpond.decisions import Decision, RunOperator, Service
+from millpond.scheduling.decisions import Decision, RunOperator, Service
 from millpond.scheduling.ready_queue import Key, ReadyQueue
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot
+from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot
 
 SLACK = 1e-9
 """The share of a slice that counts as nothing, so that rounding never begins or ends a round."""

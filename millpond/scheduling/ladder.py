@@ -13,7 +13,7 @@ from millpond.scheduling.charts.progress_chart import Point, path_chart, steepes
 from millpond.scheduling.charts.steepest_paths import SteepestPaths
 from millpond.scheduling.charts.ways import Ways
 from millpond.scheduling.ready_queue import ReadyQueue
-from millpond.snapshot import OperatorPath, OperatorState, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import OperatorPath, OperatorState, PlanSnapshot, Producer
 
 SHARES = (0.0, 0.4, 0.6, 0.8)
 """The weight λ of memory on each rung; from 0.8 on charts hardly differ from Chain's."""

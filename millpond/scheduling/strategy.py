@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from millpond.decisions import Decision
-from millpond.snapshot import Observation, PlanSnapshot
+from millpond.scheduling.decisions import Decision
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 
 
 @runtime_checkable

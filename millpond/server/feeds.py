@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from millpond.connectors.sinks import unique_names
 from millpond.connectors.times import as_ticks
-from millpond.engine import Engine
+from millpond.delivery.results import ResultLog
 from millpond.errors import MillpondError
+from millpond.facade.engine import Engine
 from millpond.kernels.columns import integers
-from millpond.results import ResultLog
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
 from millpond.storage.kept_pages import in_order_of_time

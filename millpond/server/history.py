@@ -7,10 +7,10 @@ import time
 from collections import deque
 from typing import Any
 
-from millpond.engine import Engine
+from millpond.delivery.latency import Latencies, LatencyRecord
+from millpond.delivery.results import ResultLog
 from millpond.entities.control_tables import plain
-from millpond.latency import Latencies, LatencyRecord
-from millpond.results import ResultLog
+from millpond.facade.engine import Engine
 from millpond.storage.backlog import Backlog
 
 SAMPLES = 1_800

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.arrivals import Feed
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
 from millpond.cql.algebra import (
@@ -30,8 +29,9 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
-from millpond.engine import Engine
 from millpond.errors import InputError, OutgrownError, StateError
+from millpond.facade.engine import Engine
+from millpond.intake.arrivals import Feed
 from millpond.planning.join_keys import join_keys
 from millpond.planning.optimise import optimise
 from millpond.schema import BEGINNING, FOREVER

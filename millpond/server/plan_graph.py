@@ -6,8 +6,8 @@ from collections import defaultdict
 from html import escape
 from typing import Any
 
-from millpond.engine import Engine
 from millpond.entities.running import thread_parts
+from millpond.facade.engine import Engine
 
 NODE_WIDTH, NODE_HEIGHT, GAP_X, GAP_Y = 190, 46, 40, 70
 MOST_NODES = 400

@@ -15,9 +15,9 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from millpond.catalog import QueryEntry, StreamEntry
 from millpond.cql.text.split import split_statements
-from millpond.engine import Engine
 from millpond.entities.catalogued import quoted
 from millpond.errors import CqlError
+from millpond.facade.engine import Engine
 from millpond.server.faults import RequestError
 from millpond.server.formats import xml_text
 from millpond.server.plan_tree import TreeError, as_cql

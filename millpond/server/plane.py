@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from millpond.engine import Engine
 from millpond.errors import StateError
+from millpond.facade.engine import Engine
 from millpond.scheduling.strategy_text import driving_spark
 from millpond.simulator import predicting
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from millpond.analysis import paths_to
-from millpond.engine import Engine
 from millpond.entities.control_tables import plain
+from millpond.facade.engine import Engine
+from millpond.insight.analysis import paths_to
 from millpond.planning.physical import name_of, number_of
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 

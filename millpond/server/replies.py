@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from millpond.connectors.json_text import json_value
 from millpond.connectors.python_values import python_rows
 from millpond.connectors.sinks import unique_names
-from millpond.display import Plan
+from millpond.insight.display import Plan
 
 
 class Json(JSONResponse):

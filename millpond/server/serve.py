@@ -16,8 +16,8 @@ from typing import Any
 
 import uvicorn
 
-from millpond.engine import Engine
 from millpond.errors import InputError
+from millpond.facade.engine import Engine
 from millpond.server.app import DRAIN_SECONDS, make_app
 from millpond.server.confinement import Confinement
 from millpond.server.guard import LOOPBACK, Guard

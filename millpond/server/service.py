@@ -21,9 +21,9 @@ from millpond.cql.statements import (
     Statement,
 )
 from millpond.cql.text.split import split_statements
-from millpond.engine import Engine
+from millpond.delivery.results import ResultLog
 from millpond.errors import CqlError, MillpondError, Position
-from millpond.results import ResultLog
+from millpond.facade.engine import Engine
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.server.confinement import Confinement
 from millpond.server.faults import RequestError, not_found

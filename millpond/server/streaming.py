@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from millpond.results import ResultLog
+from millpond.delivery.results import ResultLog
 from millpond.server.feeds import Event, Feed, Feeds, Place, Reader
 from millpond.server.formats import FORMATS, SHARED, Heading, ResultFormat
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from millpond.connectors.json_text import json_value
 from millpond.connectors.python_values import python_values
-from millpond.engine import Engine
+from millpond.facade.engine import Engine
 from millpond.server.faults import not_found
 from millpond.storage.pages import concatenated
 from millpond.storage.readers import Reader

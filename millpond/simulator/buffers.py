@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millpond.snapshot import FloatArray
+from millpond.scheduling.snapshot import FloatArray
 
 _SMALLEST = 64
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from millpond.errors import StrategyError
-from millpond.snapshot import FloatArray
+from millpond.scheduling.snapshot import FloatArray
 
 
 class Distribution(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from millpond.scheduling.snapshot import Producer
 from millpond.simulator.buffers import TupleBuffer
-from millpond.snapshot import Producer
 
 
 class Inlet:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.plan import Window
 from millpond.simulator.steps import IntArray
-from millpond.snapshot import FloatArray
 
 
 class Batch:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from millpond.errors import StateError
+from millpond.scheduling.snapshot import FloatArray, OperatorState, WaitingTuples
 from millpond.simulator.distributions import Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.kept_windows import Batch, KeptWindows
 from millpond.simulator.plan import SimulatedOperator
 from millpond.simulator.steps import SLACK, Tally, Yield, cut, new_state
-from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
 class MergingStep:

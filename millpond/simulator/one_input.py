@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from millpond.errors import StateError
+from millpond.scheduling.snapshot import FloatArray, OperatorState, WaitingTuples
 from millpond.simulator.distributions import Distribution, Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
 from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, cut, new_state
-from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
 class OneInputStep:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millpond.simulator.distributions import mean_of
-from millpond.simulator.plan import SimulatedInput, SimulatedOperator, SimulatedPlan
-from millpond.snapshot import (
+from millpond.scheduling.snapshot import (
     FloatArray,
     InputSnapshot,
     OperatorSnapshot,
@@ -15,6 +13,8 @@ from millpond.snapshot import (
     Producer,
     QueryShare,
 )
+from millpond.simulator.distributions import mean_of
+from millpond.simulator.plan import SimulatedInput, SimulatedOperator, SimulatedPlan
 
 SHORTEST_SECONDS = 1e-9
 """Tuples that all come within less than this have no rate."""

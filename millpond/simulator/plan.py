@@ -16,8 +16,8 @@ from itertools import pairwise
 
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.progress_chart import check_chart
+from millpond.scheduling.snapshot import Producer
 from millpond.simulator.distributions import Distribution, check_mean
-from millpond.snapshot import Producer
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import InputError, StrategyError
-from millpond.runtime import SchedulingLoop
+from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.registry import find, make
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.snapshot import FloatArray, Producer
 from millpond.scheduling.strategy_text import parse_strategy
 from millpond.simulator.conditions import Conditions
 from millpond.simulator.inlets import Inlet
@@ -28,7 +29,6 @@ from millpond.simulator.record import StepFunction
 from millpond.simulator.simulation import Simulation
 from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
-from millpond.snapshot import FloatArray, Producer
 from millpond.workloads import SizedArrivals
 
 BLOCKS = 2_000

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from millpond.snapshot import FloatArray
+from millpond.scheduling.snapshot import FloatArray
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError
-from millpond.runtime import SchedulingLoop
+from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.simulator.conditions import IDEAL, Conditions
@@ -29,7 +30,6 @@ from millpond.simulator.record import Execution, Record, Recorder, Waits
 from millpond.simulator.steps import MemberStep, Yield
 from millpond.simulator.virtual import VirtualStep
 from millpond.simulator.wiring import Arrivals, Wiring
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot
 
 
 @dataclass(slots=True)

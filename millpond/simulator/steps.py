@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from millpond.scheduling.snapshot import FloatArray, OperatorState, WaitingTuples
 from millpond.simulator.inlets import Inlet, Release
-from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 SLACK = 1 + 1e-9

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from millpond.scheduling.snapshot import FloatArray, OperatorState, WaitingTuples
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.steps import MemberStep, Yield
-from millpond.snapshot import FloatArray, OperatorState, WaitingTuples
 
 
 class VirtualStep:

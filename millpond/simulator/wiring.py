@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from millpond.errors import StrategyError
+from millpond.scheduling.snapshot import FloatArray, Producer
 from millpond.simulator.buffers import TupleBuffer
 from millpond.simulator.conditions import Conditions
 from millpond.simulator.distributions import mean_of
@@ -24,7 +25,6 @@ from millpond.simulator.picture import readers_of
 from millpond.simulator.plan import SimulatedOperator, SimulatedPlan
 from millpond.simulator.steps import MemberStep
 from millpond.simulator.virtual import VirtualStep
-from millpond.snapshot import FloatArray, Producer
 from millpond.workloads import SizedArrivals
 
 StreamArrivals: TypeAlias = Sequence[float] | FloatArray | SizedArrivals

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from millpond.decisions import RunOperator
+from millpond.scheduling.decisions import RunOperator
 from millpond.spark.costs import Line
 
 FIXED_SHARE = 0.1

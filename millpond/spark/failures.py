@@ -13,10 +13,10 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from millpond.errors import InputError, MillpondError, StateError, StoreError
-from millpond.function_processes import FunctionEndedError
+from millpond.functions.processes import FunctionEndedError
+from millpond.functions.user_function import UserFunction
 from millpond.kernels.expressions import WORDS, Fault
 from millpond.storage.faults import FULL
-from millpond.user_function import UserFunction
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
 logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)

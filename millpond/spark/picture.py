@@ -7,9 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 
 from millpond.catalog import ASIDE
 from millpond.planning.physical import Graph, LinearOperator, OutputOperator, number_of
-from millpond.scheduling.threads.fused_plan import fused_snapshot
-from millpond.schema import FOREVER
-from millpond.snapshot import (
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     OperatorSnapshot,
     OperatorState,
@@ -17,6 +15,8 @@ from millpond.snapshot import (
     Producer,
     QueryShare,
 )
+from millpond.scheduling.threads.fused_plan import fused_snapshot
+from millpond.schema import FOREVER
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.statistics import Statistics
 from millpond.spark.turns import Turns

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from millpond.cql.needed_functions import functions_in
-from millpond.decisions import Decision, PlaceQueues, RunOperator
 from millpond.errors import StateError, StoreError
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
@@ -30,8 +29,9 @@ from millpond.planning.physical import (
     number_of,
 )
 from millpond.planning.placement import QueuePlacement, Room
+from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
-from millpond.snapshot import Observation, PlanSnapshot
 from millpond.spark.batches import batch_rows
 from millpond.spark.converging import Converging
 from millpond.spark.cutting import Cutting

@@ -22,11 +22,11 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from millpond.cql.expressions import UserCall
 from millpond.errors import StateError
+from millpond.functions.user_function import UserFunction
 from millpond.kernels.expressions.user_functions import answers
 from millpond.schema import Type
 from millpond.spark.types import SPARK
 from millpond.spark.worker_process import make_ready
-from millpond.user_function import UserFunction
 
 _cloudpickle: Any = cloudpickle  # has no types
 _arrow_udf: Any = arrow_udf  # has types for plain results only

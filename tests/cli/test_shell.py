@@ -8,7 +8,7 @@ from prompt_toolkit.output import DummyOutput
 
 from millpond.cli.shell import Shell
 from millpond.cli.terminal import converse, history_file, ready, start_shell
-from millpond.engine import Engine
+from millpond.facade.engine import Engine
 from millpond.settings import Settings
 
 STREAM = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts;"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from millpond import Engine
-from millpond.bottleneck import OperatorView, bottleneck
 from millpond.cli.top import view
+from millpond.insight.bottleneck import OperatorView, bottleneck
 from tests.cli.test_run import code_of
 
 SCRIPT = """\

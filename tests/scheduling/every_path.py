@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millpond.snapshot import OperatorPath, PlanSnapshot
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
 
 
 def every_path(plan: PlanSnapshot) -> tuple[OperatorPath, ...]:

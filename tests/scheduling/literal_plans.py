@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from millpond.decisions import Decision, RunOperator
-from millpond.scheduling.strategy import Strategy
-from millpond.snapshot import (
+from millpond.scheduling.decisions import Decision, RunOperator
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     Observation,
     OperatorSnapshot,
@@ -14,6 +13,7 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from millpond.scheduling.strategy import Strategy
 
 
 def operator(

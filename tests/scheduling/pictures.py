@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millpond.decisions import Decision
-from millpond.scheduling.strategy import Strategy
-from millpond.snapshot import (
+from millpond.scheduling.decisions import Decision
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     Observation,
     OperatorSnapshot,
@@ -14,6 +13,7 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from millpond.scheduling.strategy import Strategy
 
 
 def path(*steps: tuple[float, float], weight: float = 1.0, first_id: int = 0) -> PlanSnapshot:

@@ -4,8 +4,8 @@ import pytest
 
 from millpond.errors import StrategyError
 from millpond.scheduling import registry
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.strategy import Strategy
-from millpond.snapshot import PlanSnapshot
 
 
 @pytest.mark.parametrize("name", registry.names())

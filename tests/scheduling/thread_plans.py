@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millpond.decisions import RunOperator
-from millpond.scheduling.threads.three_levels import ThreeLevels
-from millpond.snapshot import (
+from millpond.scheduling.decisions import RunOperator
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     Observation,
     OperatorSnapshot,
@@ -14,6 +13,7 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from millpond.scheduling.threads.three_levels import ThreeLevels
 
 
 def plan(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millpond.scheduling.strategy import Strategy
-from millpond.snapshot import (
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     Observation,
     OperatorSnapshot,
@@ -16,6 +15,7 @@ from millpond.snapshot import (
     QueryShare,
     WaitingTuples,
 )
+from millpond.scheduling.strategy import Strategy
 
 
 @dataclass(frozen=True)

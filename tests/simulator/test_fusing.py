@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.threads.fused_plan import fused_snapshot
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.pictures import path
 
 PATH = path((1.0, 0.5), (4.0, 0.5), (8.0, 1.0))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from millpond.errors import StrategyError
+from millpond.scheduling.snapshot import QueryShare
 from millpond.simulator import Listed, Normal, Outliers, SimulatedPlan, Simulation, Window
 from millpond.simulator.distributions import Draws
-from millpond.snapshot import QueryShare
 
 
 def test_a_chart_becomes_a_path_of_its_costs_and_selectivities() -> None:

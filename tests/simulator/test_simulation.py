@@ -7,14 +7,14 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from millpond.decisions import Decision, RunOperator
 from millpond.errors import StateError, StrategyError
-from millpond.runtime import SchedulingLoop
+from millpond.scheduling.decisions import Decision, RunOperator
 from millpond.scheduling.registry import make
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, Simulation, Window, simulate
 from millpond.simulator.record import Record, Waits
-from millpond.snapshot import Observation, PlanSnapshot
 from millpond.workloads import Trace
 from tests.drawn_examples import examples
 from tests.simulator.plans import STRATEGIES, arrivals, plans, strategy, two_operators

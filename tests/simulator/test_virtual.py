@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from millpond.decisions import Decision, PlaceQueues
 from millpond.errors import StrategyError
-from millpond.runtime import SchedulingLoop
+from millpond.scheduling.decisions import Decision, PlaceQueues
 from millpond.scheduling.registry import make
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.snapshot import Observation, Producer
 from millpond.simulator import Conditions, SimulatedPlan, Simulation, simulate
 from millpond.simulator.record import Record
-from millpond.snapshot import Observation, Producer
 from tests.drawn_examples import examples
 from tests.simulator.plans import arrivals, plans, two_operators
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from millpond import Engine
-from millpond.decisions import RunOperator
 from millpond.planning.physical import number_of
 from millpond.planning.placement import edges
+from millpond.scheduling.decisions import RunOperator
 from millpond.spark import runtime as runtimes
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture

@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from millpond import Engine
-from millpond.groups import Groups
 from millpond.planning.physical import TotalsOperator
+from millpond.sharing.groups import Groups
 from tests.fuzz import check, drive
 from tests.matching import difference
 from tests.overflowing import check_set

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from millpond.cql.expressions import Column, Expression, OuterColumn, with_children
 from millpond.cql.expressions import children as children_of
 from millpond.cql.text.places import StatementError
+from millpond.functions.user_function import UserFunction
 from millpond.schema import Schema
 from millpond.spelling import suggestion
-from millpond.user_function import UserFunction
 
 NO_CLOCK = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "NOW")
 

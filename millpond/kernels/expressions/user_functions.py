@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import UserCall
-from millpond.function_calls import Answers, FunctionCode
+from millpond.functions.calls import Answers, FunctionCode
+from millpond.functions.user_function import UserFunction
 from millpond.kernels.expressions.attempts import attempt
 from millpond.kernels.expressions.faults import Faults, first_of, own_fault
 from millpond.kernels.expressions.operand import Value, of_array, to_array
 from millpond.kernels.expressions.rows import size
-from millpond.user_function import UserFunction
 
 _MOST_WORDS = 16
 """So many different errors of one call are told apart."""

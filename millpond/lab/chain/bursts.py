@@ -18,8 +18,8 @@ from millpond.lab.chain.sentences import STRATEGIES, WORKLOADS, Sentence, check_
 from millpond.lab.experiment import Experiment, Tables
 from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 from millpond.workloads import ArrivalProcess, PoissonFlows, SelfSimilar
 
 if TYPE_CHECKING:

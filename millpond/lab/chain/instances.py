@@ -15,8 +15,8 @@ import numpy as np
 
 from millpond.scheduling.charts.progress_chart import Point, partition
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 
 Sizes: TypeAlias = tuple[float, ...]
 """The size of a tuple after 0, 1, 2, ... units of work."""

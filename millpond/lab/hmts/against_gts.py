@@ -13,8 +13,8 @@ import numpy as np
 from millpond.lab.experiment import Experiment, Tables
 from millpond.lab.hmts.expensive_selection import SOURCES, STRATEGIES, Elements, simulated
 from millpond.lab.hmts.section_6_6 import check
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Record
-from millpond.snapshot import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from millpond.scheduling.snapshot import FloatArray, PlanSnapshot
 from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.strategy import Strategy
@@ -18,7 +19,6 @@ from millpond.scheduling.threads.configuration import Configuration, Partition
 from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.scheduling.threads.virtual_operators import operator_edges
 from millpond.simulator import Conditions, Listed, Record, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray, PlanSnapshot
 
 PHASES = ((10_000, 500_000.0), (20_000, 250.0), (20_000, 500_000.0), (20_000, 250.0))
 """Elements, and elements a second."""

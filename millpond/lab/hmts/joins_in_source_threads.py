@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategies.gts import Gts
 from millpond.simulator import Conditions, Record, SimulatedPlan, Window, simulate
-from millpond.snapshot import FloatArray
 
 ELEMENTS = 180_000
 ELEMENTS_PER_SECOND = 1000.0

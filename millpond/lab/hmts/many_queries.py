@@ -10,7 +10,7 @@ import numpy as np
 from millpond.lab.experiment import Claim, Experiment, Instead, Tables
 from millpond.lab.hmts.selections import SELECTIVITIES, THREAD_SWITCH_SECONDS, simulated
 from millpond.lab.words import SAME
-from millpond.snapshot import FloatArray
+from millpond.scheduling.snapshot import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

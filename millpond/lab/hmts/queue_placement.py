@@ -10,13 +10,13 @@ import numpy as np
 from millpond.lab.experiment import Claim, Experiment, Instead, Table, Tables
 from millpond.lab.hmts.random_graphs import as_printed, random_plan
 from millpond.lab.words import FEW
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.place_queues import place_queues
 from millpond.scheduling.threads.rival_placements import (
     place_queues_by_chains,
     place_queues_by_segments,
 )
 from millpond.scheduling.threads.virtual_operators import Placement, capacities, virtual_operators
-from millpond.snapshot import PlanSnapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

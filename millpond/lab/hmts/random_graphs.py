@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Edge, Placement, capacity_of
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 
 STREAM_SHARE, JOIN_SHARE = 0.1, 0.25
 MEAN_COST_SECONDS, COST_SPREAD = 0.1, 1.0

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.engine import Engine
-from millpond.latency import LatencyRecord, together
+from millpond.delivery.latency import LatencyRecord, together
+from millpond.facade.engine import Engine
 from millpond.spark.costs import Costs
 from millpond.storage.backlog import Backlog
 from millpond.storage.queues import Queue

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.engine import Engine
+from millpond.facade.engine import Engine
 
 MODES = ("di", "gts", "ots", "hmts")
 TWO_TASKS = "gts, two tasks a step"

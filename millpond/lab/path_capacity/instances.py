@@ -14,9 +14,9 @@ import numpy as np
 
 from millpond.lab.chain.instances import Instance, random_instance, step_sizes
 from millpond.scheduling.charts.progress_chart import Point, slope
+from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 
 Work: TypeAlias = tuple[tuple[int, ...], ...]
 """For each query the work done on each of its unfinished tuples, in falling order."""

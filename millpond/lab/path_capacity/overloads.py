@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 from millpond.workloads import Constant, Poisson
 
 Arrivals: TypeAlias = Callable[[float, int], dict[str, FloatArray]]

@@ -16,9 +16,9 @@ import numpy as np
 from millpond.lab.experiment import Table
 from millpond.lab.path_capacity.queries import RATES, Ranges, full_load_scale, sixteen_queries
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, simulate
-from millpond.snapshot import FloatArray
 from millpond.workloads import SelfSimilar
 
 if TYPE_CHECKING:

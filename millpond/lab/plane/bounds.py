@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from millpond.scheduling.charts.progress_chart import Point, partition
-from millpond.snapshot import FloatArray
+from millpond.scheduling.snapshot import FloatArray
 
 
 @dataclass

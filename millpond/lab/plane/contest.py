@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from millpond.lab.plane.bounds import latency_floor, memory_floor
 from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import BUILT_IN, find, make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 from millpond.workloads import PoissonFlows
 
 CHARTS: Mapping[str, Sequence[Point]] = {

@@ -19,7 +19,7 @@ from millpond.lab.plane.contest import (
     service,
 )
 from millpond.lab.plane.picture import plot
-from millpond.snapshot import FloatArray
+from millpond.scheduling.snapshot import FloatArray
 
 UNTOUCHED = 5000
 """Seeds from 7000 on were not looked at while Auto was made; it was tuned on 300 to 311."""

@@ -13,7 +13,7 @@ from millpond.lab.experiment import Claim, Experiment, Instead, Tables
 from millpond.lab.unified.small_instances import tree
 from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.registry import make
-from millpond.snapshot import FloatArray, PlanSnapshot
+from millpond.scheduling.snapshot import FloatArray, PlanSnapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

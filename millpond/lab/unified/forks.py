@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from millpond.lab.unified.small_instances import SmallInstance, tree
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import SimulatedPlan, Simulation
-from millpond.snapshot import PlanSnapshot
 
 
 class Fork(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 from millpond.lab.experiment import Claim, Experiment, Tables
 from millpond.lab.words import CLEARLY, about
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 from millpond.workloads import Poisson
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from millpond.lab.experiment import Claim, Experiment, Instead, Tables
 from millpond.lab.unified.small_instances import Objective, SmallInstance, SmallOperator
 from millpond.lab.words import SAME
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

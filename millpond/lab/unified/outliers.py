@@ -10,9 +10,9 @@ import numpy as np
 from millpond.lab.experiment import Claim, Instead, Table
 from millpond.lab.words import CLEARLY, SAME
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Normal, Outliers
-from millpond.snapshot import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

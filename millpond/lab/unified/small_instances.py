@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
+from millpond.scheduling.snapshot import Producer
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Listed, Record, SimulatedPlan, simulate
-from millpond.snapshot import Producer
 
 Objective: TypeAlias = Literal["latency", "memory"]
 State: TypeAlias = tuple[int, ...]

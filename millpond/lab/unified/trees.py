@@ -12,8 +12,8 @@ from typing import TypeAlias
 import numpy as np
 
 from millpond.lab.unified.small_instances import SmallInstance, tree
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.simulator import SimulatedPlan, Simulation
-from millpond.snapshot import PlanSnapshot
 
 NAMES = "EDCABGHPO"
 PARENTS: tuple[int | str, ...] = ("s", 0, 0, 2, 2, 0, 5, 5, 5)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from millpond.scheduling.charts.progress_chart import slope
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot, Producer
 
 
 def released_per_second(operator: OperatorSnapshot) -> float:

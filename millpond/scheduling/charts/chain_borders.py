@@ -16,7 +16,7 @@ from typing import TypeAlias
 from millpond.scheduling.charts.progress_chart import partition, path_chart, slope
 from millpond.scheduling.charts.steepest_paths import room_before
 from millpond.scheduling.charts.ways import Ways
-from millpond.snapshot import OperatorPath, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot, Producer
 
 Edge: TypeAlias = tuple[int, int]
 

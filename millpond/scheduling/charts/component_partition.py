@@ -20,7 +20,7 @@ from millpond.scheduling.charts.fork_charts import (
     MemoryReductionCharts,
     OutputCompletionCharts,
 )
-from millpond.snapshot import PlanSnapshot
+from millpond.scheduling.snapshot import PlanSnapshot
 
 Objective: TypeAlias = Literal["latency", "memory"]
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from millpond.scheduling.charts.chart_parts import Part, Stack, absorb, merged, scaled
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, Producer
 
 SMALLEST = 1e-12
 """Stands for a measured rate or selectivity of zero, so that slopes behind it stay known."""

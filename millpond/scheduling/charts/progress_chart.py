@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from millpond.errors import StrategyError
-from millpond.snapshot import OperatorPath, PlanSnapshot
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
 
 Point: TypeAlias = tuple[float, float]
 

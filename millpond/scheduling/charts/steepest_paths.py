@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 from millpond.scheduling.charts.ways import Ways
-from millpond.snapshot import OperatorPath, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot, Producer
 
 
 class SteepestPaths:

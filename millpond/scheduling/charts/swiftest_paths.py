@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from millpond.scheduling.charts.capacity import processing_capacity, rounded, side
 from millpond.scheduling.charts.ways import Ways
-from millpond.snapshot import OperatorPath, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot, Producer
 
 Outlook: TypeAlias = Mapping[float, float]
 """The least seconds of work to the end of a path, for each weight that may be there."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 
-from millpond.snapshot import OperatorPath, PlanSnapshot, Producer
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot, Producer
 
 
 class Ways:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 
-from millpond.decisions import Decision, Service
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import Decision, Service
 from millpond.scheduling.ladder import Ladder
 from millpond.scheduling.ready_queue import ReadyQueue
-from millpond.snapshot import Observation, PlanSnapshot
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 
 MEBIBYTE = 2**20
 FIRST_RESERVE = 0.8

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.charts.steepest_paths import ChainSlopes
 from millpond.scheduling.charts.ways import Ways
-from millpond.snapshot import PlanSnapshot
+from millpond.scheduling.snapshot import PlanSnapshot
 
 
 class Chain(ByPriority):

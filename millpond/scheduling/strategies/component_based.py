@@ -14,7 +14,7 @@ from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.charts.chart_parts import Part
 from millpond.scheduling.charts.component_partition import Objective, check_objective, parts
 from millpond.scheduling.ready_queue import Key
-from millpond.snapshot import OperatorState, PlanSnapshot
+from millpond.scheduling.snapshot import OperatorState, PlanSnapshot
 
 
 class ComponentBased(ByPriority):

@@ -6,11 +6,11 @@ which runs depth first in one thread and stalls as a whole when one of its membe
 
 from __future__ import annotations
 
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings
 from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.scheduling.threads.virtual_operators import virtual_operators
-from millpond.snapshot import PlanSnapshot
 
 
 class DirectInteroperability(ThreeLevels):

@@ -12,12 +12,12 @@ import math
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from millpond.decisions import Decision, Service
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import Decision, Service
 from millpond.scheduling.ready_queue import Key, ReadyQueue
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot
 from millpond.scheduling.strategy import Strategy, simulator_only
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot
 
 OUT_OF_RANGE = 1000.0
 """A priority that is infinite counts so many times the highest finite one, and one that is not

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority
-from millpond.snapshot import PlanSnapshot
+from millpond.scheduling.snapshot import PlanSnapshot
 
 
 class Fifo(ByPriority):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from random import Random
 
-from millpond.decisions import Decision
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import Decision
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.strategies.chain import Chain
 from millpond.scheduling.strategies.fifo import Fifo
-from millpond.snapshot import Observation, PlanSnapshot
 
 
 class FifoChain:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.charts.capacity import released_per_second
-from millpond.snapshot import PlanSnapshot
+from millpond.scheduling.snapshot import PlanSnapshot
 
 
 class Greedy(ByPriority):

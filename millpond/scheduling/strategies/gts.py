@@ -6,11 +6,11 @@ time, however many processors there are.
 
 from __future__ import annotations
 
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings
 from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.scheduling.threads.virtual_operators import operator_edges
-from millpond.snapshot import PlanSnapshot
 
 
 class Gts(ThreeLevels):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from millpond.errors import StrategyError
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings
 from millpond.scheduling.threads.place_queues import place_queues
@@ -25,7 +26,6 @@ from millpond.scheduling.threads.virtual_operators import (
     virtual_operators,
     without_cycles,
 )
-from millpond.snapshot import PlanSnapshot
 
 PLACEMENTS: Mapping[str, Callable[[PlanSnapshot], Placement]] = {
     "stall-avoiding": place_queues,

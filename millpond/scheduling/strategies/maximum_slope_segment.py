@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from millpond.decisions import Decision, Service
 from millpond.scheduling.charts.component_partition import Objective, check_objective
 from millpond.scheduling.charts.progress_chart import slope
 from millpond.scheduling.charts.tuple_charts import TupleChart, tuple_charts
+from millpond.scheduling.decisions import Decision, Service
 from millpond.scheduling.ready_queue import ReadyQueue
-from millpond.snapshot import FloatArray, Observation, OperatorState, PlanSnapshot
+from millpond.scheduling.snapshot import FloatArray, Observation, OperatorState, PlanSnapshot
 
 
 class MaximumSlopeSegment:

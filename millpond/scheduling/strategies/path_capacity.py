@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from millpond.scheduling.by_unit import ByUnit, Unit
 from millpond.scheduling.charts.capacity import remaining_seconds, remaining_step_seconds
 from millpond.scheduling.charts.swiftest_paths import SwiftestPaths, priority_of
-from millpond.snapshot import OperatorPath, PlanSnapshot
+from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
 
 
 class PathCapacity(ByUnit):

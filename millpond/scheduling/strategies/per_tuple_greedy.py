@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from millpond.scheduling.charts.component_partition import Objective
 from millpond.scheduling.charts.progress_chart import slope
+from millpond.scheduling.snapshot import OperatorState, PlanSnapshot
 from millpond.scheduling.strategies.maximum_slope_segment import MaximumSlopeSegment
-from millpond.snapshot import OperatorState, PlanSnapshot
 
 
 class PerTupleGreedy(MaximumSlopeSegment):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millpond.decisions import Decision
 from millpond.errors import StrategyError
 from millpond.scheduling.by_unit import ByUnit, Unit
 from millpond.scheduling.charts.ways import Ways
+from millpond.scheduling.decisions import Decision
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.strategies.path_capacity import path_unit
 from millpond.scheduling.strategy import Strategy, simulator_only
-from millpond.snapshot import Observation, PlanSnapshot
 
 
 class PeriodicallyOldest:

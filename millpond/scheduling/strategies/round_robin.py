@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from millpond.decisions import Decision, Service
-from millpond.snapshot import Observation, PlanSnapshot
+from millpond.scheduling.decisions import Decision, Service
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 
 
 class RoundRobin:

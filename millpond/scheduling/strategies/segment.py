@@ -22,7 +22,7 @@ from millpond.scheduling.charts.capacity import (
 from millpond.scheduling.charts.segment_list import Run, SegmentList
 from millpond.scheduling.charts.segment_runs import segment_runs
 from millpond.scheduling.charts.ways import Ways
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot
 
 
 class Segment(ByUnit):

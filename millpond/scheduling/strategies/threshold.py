@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from millpond.decisions import Decision
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import Decision
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.strategies.path_capacity import PathCapacity
 from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
-from millpond.snapshot import Observation, PlanSnapshot
 
 MEBIBYTE = 2**20
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.chain_borders import chain_borders
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Placement, operator_edges, without_cycles
-from millpond.snapshot import PlanSnapshot
 
 
 @dataclass(frozen=True)

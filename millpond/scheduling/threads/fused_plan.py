@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, QueryShare
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, QueryShare
 
 
 def fused_snapshot(

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from millpond.decisions import Service
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import Service
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.strategy import Strategy, simulator_only
 from millpond.scheduling.threads.configuration import Partition, check_turn
 from millpond.scheduling.threads.three_levels import ThreeLevels
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from millpond.decisions import Decision
+from millpond.scheduling.decisions import Decision
 from millpond.scheduling.registry import make
-from millpond.scheduling.threads.configuration import Partition
-from millpond.snapshot import (
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     Observation,
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
 )
+from millpond.scheduling.threads.configuration import Partition
 
 
 class PartitionThread:

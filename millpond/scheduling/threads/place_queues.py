@@ -9,8 +9,8 @@ would close a cycle of virtual operators is left out too: such a plan has no ord
 
 from __future__ import annotations
 
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Placement, capacity_of, operator_edges
-from millpond.snapshot import PlanSnapshot
 
 
 def place_queues(plan: PlanSnapshot) -> Placement:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.capacity import released_per_second
 from millpond.scheduling.charts.chain_borders import chain_borders
+from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Edge, Placement, operator_edges
-from millpond.snapshot import PlanSnapshot
 
 
 def place_queues_by_chains(plan: PlanSnapshot) -> Placement:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from millpond.decisions import Decision, PlaceQueues, RunOperator
+from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
+from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot, Producer
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.partition_thread import PartitionThread, plan_of
 from millpond.scheduling.threads.thread_scheduler import ThreadScheduler
 from millpond.scheduling.threads.virtual_operators import elementary, is_placed, stream_edges
-from millpond.snapshot import Observation, OperatorState, PlanSnapshot, Producer
 
 Configure: TypeAlias = Callable[[PlanSnapshot], Configuration]
 """What makes a configuration for a plan of elementary operators."""

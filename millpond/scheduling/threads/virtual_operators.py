@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot
 
 Edge: TypeAlias = tuple[int, int]
 Placement: TypeAlias = frozenset[Edge]

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 import millpond
-from millpond.bottleneck import bottleneck, operator_views
 from millpond.catalog import KINDS, QueryEntry
 from millpond.connectors import registry
 from millpond.cql import functions
 from millpond.cql.keywords import KEYWORDS
+from millpond.insight.bottleneck import bottleneck, operator_views
 from millpond.scheduling.strategy_text import driving_spark
 from millpond.server.faults import RequestError
 from millpond.server.metrics import exposition

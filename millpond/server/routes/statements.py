@@ -15,7 +15,7 @@ from millpond.catalog import QueryEntry, kind_of
 from millpond.cql.statements import Create, Statement
 from millpond.cql.text.parse import syntax_tree
 from millpond.errors import CqlError
-from millpond.query_plans import plan_text
+from millpond.insight.query_plans import plan_text
 from millpond.server.faults import RequestError
 from millpond.server.formats import dumps
 from millpond.server.limits import Limits

@@ -4,7 +4,7 @@ import pytest
 
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.component_partition import parts
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.tree_plans import Op, names, snapshot
 
 

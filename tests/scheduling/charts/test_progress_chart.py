@@ -13,7 +13,7 @@ from millpond.scheduling.charts.progress_chart import (
     path_chart,
     slope,
 )
-from millpond.snapshot import InputSnapshot, OperatorPath, OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.snapshot import InputSnapshot, OperatorPath, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.every_path import every_path
 from tests.scheduling.pictures import path
 

@@ -21,13 +21,7 @@ from millpond.scheduling.charts.swiftest_paths import SwiftestPaths, priority_of
 from millpond.scheduling.charts.ways import Ways
 from millpond.scheduling.ladder import WeighedDescents, _weighed, outputs_owed, weighed_priorities
 from millpond.scheduling.registry import make, names
-from millpond.scheduling.strategies.path_capacity import PathCapacity, path_unit
-from millpond.scheduling.strategies.periodically_oldest import OldestPath
-from millpond.scheduling.strategies.segment import Segment
-from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
-from millpond.scheduling.strategy_text import parse_strategy
-from millpond.scheduling.threads.rival_placements import place_queues_by_segments
-from millpond.snapshot import (
+from millpond.scheduling.snapshot import (
     InputSnapshot,
     Observation,
     OperatorPath,
@@ -36,6 +30,12 @@ from millpond.snapshot import (
     PlanSnapshot,
     QueryShare,
 )
+from millpond.scheduling.strategies.path_capacity import PathCapacity, path_unit
+from millpond.scheduling.strategies.periodically_oldest import OldestPath
+from millpond.scheduling.strategies.segment import Segment
+from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
+from millpond.scheduling.strategy_text import parse_strategy
+from millpond.scheduling.threads.rival_placements import place_queues_by_segments
 from tests.drawn_examples import examples
 from tests.scheduling.every_path import every_path
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.ladder import Ladder, weighed_priorities
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import Observation, OperatorState
 from millpond.scheduling.strategies.auto import Auto
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-from millpond.snapshot import Observation, OperatorState
 from tests.scheduling.pictures import decide, idle, path, together, waiting
 
 # Frees memory at once but yields late; frees it late but yields soon.

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.decisions import RunOperator
 from millpond.scheduling.charts.steepest_paths import chain_slopes
+from millpond.scheduling.decisions import RunOperator
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.strategies.chain import Chain
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.every_path import every_path
 from tests.scheduling.pictures import decide, path, together, waiting
 from tests.scheduling.tree_plans import Op, snapshot

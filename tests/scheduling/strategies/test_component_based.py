@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import Observation, OperatorState
 from millpond.scheduling.strategies.component_based import ComponentBased
-from millpond.snapshot import Observation, OperatorState
 from tests.scheduling.tree_plans import Op, shown, snapshot, waits
 
 FORK = snapshot(Op("O1", "s", 2), Op("O3", "O1", 2.5), Op("O2", "O1", 1))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from millpond.decisions import RunOperator
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.strategies.fifo import Fifo
 from tests.scheduling.pictures import decide, idle, path, together, waiting
 

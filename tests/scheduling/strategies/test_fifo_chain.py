@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.strategies.fifo_chain import FifoChain
 from tests.scheduling.pictures import decide, path, together, waiting
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from millpond.decisions import RunOperator
 from millpond.scheduling.charts.capacity import released_per_second
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.strategies.greedy import Greedy
 from tests.scheduling.pictures import decide, path, together, waiting
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.progress_chart import partition
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import Observation, OperatorState
 from millpond.scheduling.strategies.maximum_slope_segment import MaximumSlopeSegment, steepest_slope
-from millpond.snapshot import Observation, OperatorState
 from tests.scheduling.tree_plans import Op, foretold, shown, snapshot, waits
 
 TWO = snapshot(Op("A", "s", 5), Op("B", "t", 5))

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.capacity import memory_release_capacity, processing_capacity
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.strategies.path_capacity import PathCapacity
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.literal_plans import operator, paths, ran, tell
 
 SLOW_AND_FAST = paths([(1.0, 0.5), (4.0, 1.0)], [(1.0, 0.5), (1.0, 1.0)])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategies.per_tuple_greedy import PerTupleGreedy
 from tests.scheduling.tree_plans import Op, foretold, shown, snapshot, waits

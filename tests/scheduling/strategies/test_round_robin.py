@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.decisions import RunOperator
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.strategies.round_robin import RoundRobin
 from tests.scheduling.pictures import decide, idle, path, together, waiting
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.segment_list import SegmentList
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.strategies.segment import Segment
 from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot
 from tests.drawn_examples import examples
 from tests.scheduling.literal_plans import operator, paths, ran, tell
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.decisions import RunOperator
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategies.round_robin import RoundRobin
 from millpond.simulator import SimulatedPlan, simulate

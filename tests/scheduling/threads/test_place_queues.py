@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import StrategyError
+from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.threads.place_queues import place_queues
 from millpond.scheduling.threads.rival_placements import (
     place_queues_by_chains,
@@ -13,7 +14,6 @@ from millpond.scheduling.threads.virtual_operators import (
     virtual_operators,
     without_cycles,
 )
-from millpond.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from tests.drawn_examples import examples
 from tests.scheduling.thread_plans import path, plan
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.runtime import SchedulingLoop
 from millpond.scheduling.registry import make
+from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategies.direct_interoperability import DirectInteroperability
 from millpond.scheduling.strategies.fifo import Fifo
 from millpond.scheduling.strategies.gts import Gts

@@ -2,16 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from millpond.decisions import PlaceQueues, RunOperator
 from millpond.errors import StrategyError
+from millpond.scheduling.decisions import PlaceQueues, RunOperator
 from millpond.scheduling.registry import make
+from millpond.scheduling.snapshot import Observation, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.strategies.ots import Ots
 from millpond.scheduling.threads.configuration import Configuration, Partition
 from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.scheduling.threads.virtual_operators import operator_edges
-from millpond.snapshot import Observation, OperatorSnapshot, PlanSnapshot
 from tests.scheduling.thread_plans import begin, idle, path, plan, ready, running, turns
 
 ROW = path(1.0, 1.0, 1.0)

@@ -1,3 +1,4 @@
+from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import (
     capacities,
     capacity,
@@ -7,7 +8,6 @@ from millpond.scheduling.threads.virtual_operators import (
     virtual_operators,
     without_cycles,
 )
-from millpond.snapshot import OperatorSnapshot, PlanSnapshot
 from tests.scheduling.thread_plans import path, plan
 
 # The right plan of the paper's Figure 5: o0 feeds o1 and the expensive o2.

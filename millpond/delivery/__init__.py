@@ -1,0 +1,1 @@
+"""What goes out: the results of queries, and how they reach readers, sinks and subscribers."""

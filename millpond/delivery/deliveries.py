@@ -1,0 +1,333 @@
+"""The result logs of all queries, and how they reach readers, sinks and subscribers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millpond.arguments import as_text
+from millpond.background import BackgroundThreads
+from millpond.catalog import ASIDE
+from millpond.connectors.python_values import python_rows, to_pandas
+from millpond.connectors.sinks import unique_names
+from millpond.delivery.group_results import GroupLog, PartOfPage
+from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, feed_sink
+from millpond.errors import StateError
+from millpond.failures import Failure
+from millpond.interruption import WholeLock, uninterrupted
+from millpond.settings import Keeping
+from millpond.spelling import suggestion
+from millpond.storage.journal import Journal
+from millpond.storage.kept_pages import Keeper, runs_of_time
+from millpond.storage.pages import Page
+from millpond.storage.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_WAITING = 4
+"""So many pages may wait for a sink that executors write, before the loop waits for it."""
+
+Fail = Callable[[list[Failure], Exception], None]
+
+
+class Deliveries:
+    """What queries have put out, by their names in lower case."""
+
+    def __init__(
+        self, lock: WholeLock, spark: Callable[[], SparkSession], tell: Callable[[], None]
+    ) -> None:
+        self._lock = lock
+        self._has_rested = lock.condition()
+        """Told when a page was written to a sink."""
+        self._spark = spark
+        self._tell = tell
+        """Called, with the lock held, when a sink has what was written beside the loop."""
+        self._logs: dict[str, ResultLog] = {}
+        self._news: set[str] = set()
+        """The queries that have put out what was not yet handed on."""
+        self._writers = BackgroundThreads(1, "millpond-sinks")
+        self._writing: list[Future[None]] = []
+        """What the thread beside the loop is writing, and is to write."""
+        self._has_ended = False
+        self.keeper = Keeper()
+        """Looks after what is kept of the results."""
+        self._journal: Journal
+        self._store: Store
+
+    def use(self, store: Store, journal: Journal) -> None:
+        """Where pages lie and what happened is noted."""
+        self._store, self._journal = store, journal
+        self.keeper.use(store, journal)
+
+    # -- which there are -------------------------------------------------------------------
+
+    def add(self, log: ResultLog) -> None:
+        """The log of a new query."""
+        log.write_elsewhere, log.books = self._write_elsewhere, self.keeper.books
+        self._logs[log.entry.name.lower()] = log
+        self.note_sink(log)
+
+    def remove(self, key: str) -> None:
+        """A query is dropped: its pages go, and its sink is finished."""
+        try:
+            self._logs.pop(key).close()
+        finally:
+            self.remove_aside(key)
+
+    def remove_aside(self, key: str) -> None:
+        """What a query has left out is told no more, if it has that."""
+        log = self._logs.pop(key + ASIDE, None)
+        if log is not None:
+            log.close()
+
+    @contextmanager
+    def at_rest(self, query: str) -> Iterator[None]:
+        """Nobody writes to a query's sink meanwhile; the lock is held, but not while waiting.
+
+        A page that is being written is waited for, unless it is the sink itself that asks.
+        """
+        log = self._logs.get(query.lower())
+        if log is None:
+            yield
+            return
+        log.is_resting = True
+        try:
+            self._has_rested.wait_for(lambda: log.fed_by in (None, threading.get_ident()))
+            yield
+        finally:
+            log.is_resting = False
+            self.has_news(query.lower())
+
+    def of(self, query: str) -> ResultLog:
+        """The log of a query; what is no query is refused."""
+        key = as_text(query, "a name").lower()
+        if key not in self._logs:
+            names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
+            known = (name for name in names if not name.endswith(ASIDE))
+            raise StateError(f'no query "{query}"{suggestion(query, known)}')
+        return self._logs[key]
+
+    def aside(self, query: str) -> ResultLog | None:
+        """The log of what ON ERROR SKIP leaves out, if a query has that."""
+        return self._logs.get(query.lower() + ASIDE)
+
+    def __iter__(self) -> Iterator[ResultLog]:
+        return iter(self._logs.values())
+
+    def file_names(self) -> set[str]:
+        """The files of all results."""
+        return {name for log in self for page in log.pages for name in page.names}
+
+    # -- from steps to readers -------------------------------------------------------------
+
+    def put_out(self, query: str, page: Page | None, until: int) -> None:
+        """A query has put out a page, or nothing; it is complete up to a time."""
+        log = self._logs[query.lower()]
+        if page is not None and not self._journal.is_replaying:
+            log.latency.add(page.origins, page.rows, time.monotonic())
+        if page is not None and log.counts_coming and not self._journal.is_replaying:
+            log.count_coming(page)
+            self._journal.note("came", query=query.lower(), elements=log.came)
+        if page is not None and isinstance(log, GroupLog):
+            log.hold(page)
+            log.add(page, until)
+            for each in log.passed_on(page):
+                self.has_news(each.entry.name.lower())
+            log.let_go(page)
+        else:
+            log.add(page, until)
+            self._news |= set() if page is None else {query.lower()}
+        self.tidy(log)
+
+    def tidy(self, log: ResultLog) -> None:
+        """Lets old results go and merges small pages; of a group also what its queries had."""
+        self.keeper.tidy(log, query=log.entry.name.lower())
+        if isinstance(log, GroupLog):
+            for number, elder in list(log.elders.items()):
+                if elder.share is not None:
+                    self.tidy(elder)
+                if elder.share is None or not elder.kept:
+                    del log.elders[number]
+
+    def keep_at_most(self, rows: int) -> None:
+        """Lets go what is more than so many rows of a query, in a store that does not last."""
+        for log in self:
+            log.keep_to(Keeping(rows))
+            self.tidy(log)
+
+    def has_news(self, key: str) -> None:
+        """Somebody may not have seen all that a query has put out."""
+        self._news.add(key)
+
+    def hand_on(self, fail: Fail) -> None:
+        """Hands on what was put out; callbacks run without the lock."""
+        with uninterrupted:
+            with self._lock:
+                news, self._news = self._news, set()
+                logs = [self._logs[name] for name in news if name in self._logs]
+            try:
+                uninterrupted.call(self._hand_on, logs, fail)
+            except BaseException:  # interrupted: what was not handed on is news still
+                with self._lock:
+                    self._news |= news
+                raise
+
+    def _hand_on(self, logs: list[ResultLog], fail: Fail) -> None:
+        def told(log: ResultLog, error: Exception | None) -> None:
+            self._has_rested.notify_all()
+            if log.is_closed or self._has_ended:
+                return  # its query is no more, or another one has its name
+            if error is None:
+                self.note_sink(log)
+                self._journal.flush()
+            else:
+                at, name = log.complete_until, log.entry.name
+                fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], error)
+
+        for log in logs:
+            self._feed(log, told)
+            call_subscribers(log, self._lock)
+
+    def _feed(self, log: ResultLog, told: SinkTold) -> None:
+        """Hands pages on to a sink; where executors write them, the loop goes on meanwhile."""
+        with self._lock:
+            page = log.for_sink()
+            is_elsewhere = page is not None and self._next_part(log, page) is not None
+            waiting = log.position - log.sink_position
+        if is_elsewhere or log.fed_by is not None:
+            writing = self._writers.submit(lambda: feed_sink(log, self._lock, told))
+            self._writing.append(writing)
+            writing.add_done_callback(self._has_written)
+            if waiting > MOST_WAITING:
+                self.settle()
+        else:
+            feed_sink(log, self._lock, told)
+
+    def _has_written(self, _: Future[None]) -> None:
+        with self._lock:
+            self._tell()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being written beside the loop."""
+        while self._writing and self._writing[0].done():
+            self._writing.pop(0).result()
+        return not self._writing
+
+    def settle(self) -> None:
+        """Waits until sinks have what is being written for them; the lock is not held."""
+        writing, self._writing = self._writing, []
+        for each in writing:
+            each.result()
+
+    def note_sink(self, log: ResultLog) -> None:
+        """Notes how far a sink is."""
+        if log.sink is not None:
+            self._journal.note(**log.sink_note())
+
+    def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
+        """Has an executor write a page to a Parquet sink, if that is where its rows are."""
+        part = self._next_part(log, page)
+        if part is None or log.sink is None:
+            return False
+        from millpond.spark.deliveries import WritePart, write_part
+        from millpond.spark.workers import Place
+
+        place, path = Place.of(self._store), str(part.absolute())
+        work = WritePart(place, log.page_schema, page.sound_names, tuple(_names(log)), path)
+        write_part(self._spark(), work)
+        log.sink.has_part()
+        return True
+
+    @staticmethod
+    def _next_part(log: ResultLog, page: Page) -> Path | None:
+        return None if page.is_in_driver or log.sink is None else log.sink.next_part()
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def results(self, query: str, form: str) -> Any:
+        """What a query has put out so far, in one of four forms."""
+        if form == "spark":
+            self._spark()  # started now, where nobody waits for the lock
+        log = self.of(query)
+        if form == "spark":
+            with self._lock:
+                return self._frame(log)
+        with log.reading(self._lock) as found:
+            table = log.table(found.pages)
+        match form:
+            case "arrow":
+                return table
+            case "pandas":
+                return to_pandas(table)
+            case "rows":
+                return python_rows(table)
+        raise StateError(f'no form "{form}"; known: arrow, pandas, spark, rows')
+
+    def last_results(self, query: str, rows: int) -> pa.Table:
+        """The last rows that a query has put out; no page is read for it that has none of them."""
+        log = self.of(query)
+        with log.reading(self._lock) as found:
+            tables, wanted = [log.table([])], rows
+            for run in reversed(list(runs_of_time(found.pages))):
+                if wanted > 0:
+                    tables.insert(1, log.table(list(run)))
+                    wanted -= tables[1].num_rows
+        table = pa.concat_tables(tables)
+        return table.slice(max(0, table.num_rows - rows))
+
+    def _frame(self, log: ResultLog) -> Any:
+        """Reads the files of the results where they lie, as long as the query is there."""
+        from millpond.spark.deliveries import result_frame
+
+        pages = [*log.kept, *(() if log.share is None else log.share.pages())]
+        parts = [page for page in pages if isinstance(page, PartOfPage)]
+        lent = [Page.of(self._store, part.table) for part in parts]
+        for page in lent:
+            self.keeper.books.add(page)
+        pages = [page for page in pages if page not in parts] + lent
+        log.lent = list(dict.fromkeys([*log.lent, *pages]))
+        for part in parts:
+            if part not in log.kept:
+                part.free()
+        return result_frame(self._spark(), log.page_schema, _names(log), pages)
+
+    def end(self, until: float) -> list[str]:
+        """Waits until a moment for what is being written; the lock is not held. What is not."""
+        writing, self._writing = self._writing, []
+        wait(writing, max(0.0, until - time.monotonic()))
+        with self._lock:
+            self._has_ended = True
+            late = [log for log in self if log.fed_by not in (None, threading.get_ident())]
+            for log in late:
+                log.give_up_sink()
+        has_ended = self._writers.close(time.monotonic() if late else until)
+        for each in writing:
+            if has_ended and not each.cancelled():
+                each.result()
+        return [f"{log.entry.name} INTO {log.entry.sink}" for log in late]
+
+    def close(self) -> None:
+        """Finishes what the sinks have written, but those that somebody writes to still."""
+        with ExitStack() as all_of_them:  # one that cannot be finished does not keep others open
+            for log in self:
+                if log.fed_by is None:
+                    all_of_them.callback(log.close_sink)
+
+
+def _names(log: ResultLog) -> list[str]:
+    return unique_names(["ts", "weight", *log.schema.names])
+
+
+def nothing_left_out() -> pa.Table:
+    """What a query leaves out whose expressions cannot fail."""
+    fields = [("ts", pa.int64()), ("weight", pa.int64())]
+    return pa.schema([*fields, ("expression", pa.string()), ("row", pa.string())]).empty_table()

@@ -1,0 +1,1 @@
+"""What outlives the process: commits in a log, checkpoints, recovery and repair."""

@@ -1,0 +1,640 @@
+"""The façade: one engine with its catalog, inputs, running queries and results.
+
+Everything here wires; nothing here decides. Spark starts with the first step, so that checking and
+explaining need no Java. Every method may be called from any thread and from callbacks: whatever
+changes the engine holds its lock, and nobody holds it while a step is executed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millpond.arguments import as_session, as_text, as_ticks
+from millpond.catalog import Catalog, QueryEntry
+from millpond.connectors.claims import Claims
+from millpond.cql.text.split import split_statements
+from millpond.delivery.deliveries import Deliveries, nothing_left_out
+from millpond.delivery.latency import Latencies
+from millpond.delivery.results import Callback
+from millpond.durability.checkpoint import checkpoint
+from millpond.durability.commits import Commits
+from millpond.durability.recovery import recover
+from millpond.durability.statement_memory import StatementMemory
+from millpond.entities import Entities
+from millpond.entities.whole import entities
+from millpond.errors import Position, StateError, StoreError
+from millpond.facade.function_registry import FunctionGiven, register, register_all
+from millpond.facade.lazy_spark import LazySpark
+from millpond.facade.operation import Operation
+from millpond.facade.statements import Statements
+from millpond.failures import Failure
+from millpond.insight.display import Plan, Query, shown
+from millpond.insight.measured_plan import measured_plan
+from millpond.insight.query_plans import plan_text
+from millpond.intake.arrivals import Arrivals, Feed
+from millpond.intake.budget import Budget, cached_bytes, state_bytes
+from millpond.intake.inputs import Inputs, Report
+from millpond.intake.reading import Allowance, ReadLimits
+from millpond.intake.room import Room
+from millpond.intake.source_pages import read_page
+from millpond.interruption import WholeLock, uninterrupted
+from millpond.planning.physical import Graph
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy_text import engine_strategy
+from millpond.schema import Type
+from millpond.settings import Settings
+from millpond.sharing.choices import Choices
+from millpond.sharing.queries import Queries
+from millpond.sharing.window_changes import refuse_unknown
+from millpond.storage.journal import Journal
+from millpond.storage.log import Record
+from millpond.storage.queues import Queue
+from millpond.storage.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millpond.spark.runtime import SparkRuntime
+
+
+CLOSE_SECONDS = 10.0
+"""So long ``close`` waits for what is at work."""
+
+logger = logging.getLogger("millpond")
+
+
+class Engine:
+    """Register continuous queries, feed streams and relations, read exact results.
+
+    >>> with Engine() as engine:                                              # doctest: +SKIP
+    ...     _ = engine.execute("CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
+    ...                        "CREATE QUERY big AS SELECT a FROM S WHERE a > 1;")
+    ...     engine.push("S", [{"t": 1, "a": 1}, {"t": 2, "a": 5}])
+    ...     engine.finish()
+    ...     engine.results("big").to_pylist()
+    [{'ts': 2, 'weight': 1, 'a': 5}]
+    """
+
+    def __init__(
+        self,
+        settings: Settings | dict[str, Any] | None = None,
+        spark: SparkSession | None = None,
+        directory: Path | str | None = None,
+        keep_results: bool = True,
+        store: Path | str | None = None,
+        functions: Iterable[FunctionGiven] = (),
+    ) -> None:
+        if isinstance(settings, dict):
+            settings = Settings().with_options(settings)
+        self.settings = settings or Settings()
+        if store is not None:
+            self.settings = self.settings.with_option("store", str(store))
+        self.catalog: Catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
+        self.catalog.function_processes.are_wanted = self.settings.functions == "process"
+        register_all(self.catalog, functions)
+        self.directory = Path(directory or ".")
+        self.lazy_spark = LazySpark(as_session(spark))
+        self.lock = WholeLock()
+        self.claims = Claims()
+        """The files that sources read and sinks write."""
+        self.deliveries = Deliveries(self.lock, lambda: self.spark, self._wake)
+        self.queries = Queries(self, keep_results)
+        self.commits = Commits(self)
+        self.statements = Statements(self)
+        self._room = Room(self)
+        self.budget: Budget = Budget(self.settings.budget_bytes)
+        self._open_store(self.settings.store)
+        self.operation = Operation(
+            self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
+        )
+        self.opened: Record = {}
+        """What the log of the store says of this run."""
+        self._loop: SchedulingLoop | None = None
+        self.is_closed = False
+        self._strategy()
+        self._recover()
+
+    def _open_store(self, location: str) -> None:
+        store = Store(location)
+        try:
+            journal = Journal(store)
+        except BaseException:
+            store.close()
+            raise
+        self._use_store(store, journal)
+
+    def _use_store(self, store: Store, journal: Journal) -> None:
+        self.store, self.journal = store, journal
+        self.memory = StatementMemory()
+        self.deliveries.use(self.store, self.journal)
+        self.inputs: Inputs = Inputs(
+            self.catalog, self.store, self.journal, self._arrived, self.deliveries.keeper
+        )
+        self.arrivals = Arrivals(
+            self.inputs,
+            self.graph,
+            self.lock,
+            lambda reading: read_page(self, reading),
+            self._wake,
+            self._room.is_there,
+        )
+        self._keep_to_budget()
+
+    def _recover(self) -> None:
+        """Goes on where an earlier run with this store has ended."""
+        if not self.journal.is_durable:
+            return
+        try:
+            recover(self)
+        except BaseException:
+            self.journal.abandon()
+            self.close()
+            raise
+
+    def move_to(self, location: str) -> None:
+        """Has everything in another store; there is nothing yet, also if it cannot be opened."""
+        store, journal = self.store, self.journal
+        before = self.settings, self.catalog.tick_microseconds, self.queries.keeps_results
+        self._open_store(location)
+        self.operation.arrivals = self.arrivals
+        try:
+            if self.journal.is_durable:
+                recover(self)
+        except BaseException:
+            self._leave_store()
+            self.settings, self.catalog.tick_microseconds, keeps = before
+            self._begin_anew(store, journal, keeps)
+            raise
+        journal.close()
+        store.close()
+
+    def _leave_store(self) -> None:
+        """Lets go of a store that could not be opened, as it is."""
+        if self.queries.started is not None:
+            self.queries.started.close(time.monotonic() + CLOSE_SECONDS)
+        self.journal.abandon()
+        self.arrivals.close()
+        self.deliveries.close()
+        self.store.close()
+
+    def _begin_anew(self, store: Store, journal: Journal, keeps_results: bool) -> None:
+        """There is nothing again, as before a store was opened."""
+        for key in self.catalog.entries:
+            self.claims.release(key)
+        self.catalog.entries.clear()
+        self.deliveries = Deliveries(self.lock, lambda: self.spark, self._wake)
+        self.queries = Queries(self, keeps_results)
+        self._use_store(store, journal)
+        self.operation.arrivals = self.arrivals
+
+    # -- statements ------------------------------------------------------------------------
+
+    def execute(self, script: str, name: str = "<script>") -> list[Any]:
+        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
+        script = as_text(script, "a script")
+        answers = [self.statements.execute(*each) for each in split_statements(script)]
+        return [answer for answer in answers if answer is not None]
+
+    def execute_anew(self, text: str) -> Any:
+        """Executes one statement, whether or not an earlier run with this store has."""
+        return self.statements.execute(as_text(text, "a statement"), Position(1, 1), is_anew=True)
+
+    @property
+    def settings_now(self) -> Settings:
+        """The settings with the tick that SET may have changed."""
+        tick = f"{self.catalog.tick_microseconds} microseconds"
+        return self.settings.with_option("tick", tick)
+
+    def drop(self, name: str) -> None:
+        """Drops a query, view, stream or relation that nobody uses."""
+        name = as_text(name, "a name")
+        with self.lock, self.deliveries.at_rest(name):
+            self.check_open()
+            self.statements.refuse_drop(name)
+            with self.journal.ahead():
+                self.journal.note("drop", name=name)
+            self.statements.drop(name)
+            self.journal.settle()
+
+    def restart(self, name: str) -> None:
+        """Runs a query that has failed again, from now on."""
+        with self.lock:
+            self.check_open()
+            entry = self.query_entry(name)
+            if self.queries.failures.of(name) is None:
+                raise StateError(f'query "{entry.name}" has not failed')
+            refuse_unknown(self, entry)
+            if not self.journal.is_replaying:
+                self.queries.choices = Choices()
+            before, note = self.journal.length, self.journal.note("restart", name=entry.name)
+            try:
+                self.queries.restart(entry)
+            except BaseException:
+                self.journal.take_back(before)
+                raise
+            note |= vars(self.queries.choices)
+            self.journal.flush_what_is_done(f"RESTART of {entry.name}")
+
+    def failures(self) -> list[Failure]:
+        """The queries that have failed, each with its reason."""
+        with self.lock:
+            return list(self.queries.failures)
+
+    def use(self, settings: Settings) -> None:
+        """Goes on with other settings."""
+        self.settings = settings
+        self.catalog.function_processes.are_wanted = settings.functions == "process"
+        self._keep_to_budget()
+        self.queries.use(settings)
+
+    def use_strategy(self, strategy: Strategy) -> None:
+        """Has another strategy decide from now on."""
+        if self._loop is not None:
+            self._loop.strategy = strategy
+            self.runtime.placement = self.runtime.placement.undecided()
+
+    def _keep_to_budget(self) -> None:
+        limit = self.budget.limit_bytes = self.settings.budget_bytes
+        self.store.cached_bytes = cached_bytes(limit)
+        if self.has_runtime:
+            self.runtime.hold_states(state_bytes(limit))
+            buckets = self.runtime.limits.buckets
+            self.store.worker_state_bytes = state_bytes(limit, buckets)
+
+    # -- functions of the user -------------------------------------------------------------
+
+    def register_function(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        parameters: Sequence[Type | str],
+        result: Type | str,
+    ) -> None:
+        """Makes a function of Arrow arrays one of CQL; it must be deterministic, row by row.
+
+        It gets an array for each parameter, NULLs included, and gives one of the same length.
+        """
+        with self.lock:
+            self.check_open()
+            before = dict(self.catalog.functions)
+            replaces = register(self.catalog, name, function, parameters, result)
+            try:
+                if replaces and self.journal.is_durable:
+                    self.compact_log()  # so that it speaks of the other one no more
+            except BaseException:
+                self.catalog.functions.clear()
+                self.catalog.functions.update(before)
+                raise
+
+    # -- input -----------------------------------------------------------------------------
+
+    def push(self, name: str, rows: Any, key: str | None = None) -> None:
+        """Adds tuples to a stream, or rows to a relation at the current time.
+
+        ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. A
+        ``key`` is remembered: what is pushed to it again with the same one is passed over.
+        """
+        self._room.wait_for(as_text(name, "a name"))
+        with self.lock:
+            self.check_open()
+            if key is not None and not self.inputs.is_new(name, key):
+                return
+            with self.inputs.ahead() as coming:
+                self.inputs.push(name, rows, coming)
+                if key is not None:
+                    self.inputs.remember(name, key, coming)
+
+    def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
+        """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
+        self._room.wait_for(as_text(name, "a name"))
+        with self.lock:
+            self.check_open()
+            with self.inputs.ahead() as coming:
+                self.inputs.push_changes(name, changes, coming)
+
+    def advance(self, name: str, timestamp: Any) -> None:
+        """A heartbeat: promises that nothing at or before the time will follow."""
+        with self.lock:
+            self.check_open()
+            with self.inputs.ahead() as coming:
+                self.inputs.advance(as_text(name, "a name"), timestamp, coming)
+
+    def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """The tuples of a stream that came too late, as they came: all that are kept, or so many.
+
+        No more is read for the last rows than they are.
+        """
+        with self.lock:
+            return self.inputs.late(as_text(stream, "a name"), last_rows)
+
+    def _arrived(self, queue: Queue) -> None:
+        if queue.last_page_rows > self.settings.driver_rows:
+            self.expect_spark()
+        if self.queries.started is not None:
+            self.queries.started.arrived(queue.name)
+        self.arrivals.has_news = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Something has come: the loop is to look at it."""
+        self.operation.wake()
+        if self.queries.started is not None:
+            self.queries.started.wake()
+
+    def expect_spark(self) -> None:
+        """Starts Spark in the background: steps are to come that need it."""
+        if self.queries.outputs and not self.journal.is_replaying:
+            self.lazy_spark.start_ahead(self.settings, self.store)
+
+    # -- running ---------------------------------------------------------------------------
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started now if it was not yet."""
+        return self.lazy_spark.session(self.settings, self.store)
+
+    @property
+    def graph(self) -> Graph:
+        """The operators of all queries."""
+        return self.queries.graph
+
+    @property
+    def has_runtime(self) -> bool:
+        """Whether operators run already, or were taken up from a store."""
+        return self.queries.started is not None
+
+    @property
+    def runtime(self) -> SparkRuntime:
+        """The running operators on Spark."""
+        return self.queries.runtime
+
+    def _strategy(self) -> Strategy:
+        settings = self.settings
+        return engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
+
+    def run_until_idle(self) -> None:
+        """Works until every query is as far as its inputs allow."""
+        self.check_open()
+        self.operation.run_until_idle()
+        self._raise_failures()
+
+    def run_sources(
+        self,
+        report: Report | None = None,
+        seconds: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Reads the sources of running queries, always the one that is furthest behind, and works.
+
+        It ends with the sources, or after so many ``seconds`` or ``rows`` of each source; a later
+        call reads on. While the engine works in the background, that is where it is done; with a
+        limit sources are not read there any more until ``run_sources`` is called without one.
+        """
+        self.check_open()
+        limits = ReadLimits(seconds, rows)
+        feed = self._feed(report, limits)
+        self.operation.run(lambda: self.operation.work(feed), reads_on=limits == ReadLimits())
+        self._raise_failures()
+
+    def finish(
+        self,
+        report: Report | None = None,
+        seconds: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
+        self.check_open()
+        feed = self._feed(report, ReadLimits(seconds, rows))
+        self.operation.run(lambda: self._finish(feed))
+        self._raise_failures()
+
+    def start(self) -> None:
+        """Works in the background from now on, as pushes come and sources deliver."""
+        self.check_open()
+        self.operation.start()
+
+    def stop(self, drain: bool = True) -> None:
+        """Ends the work in the background; ``drain``: only once all that has come is done."""
+        self.operation.stop(drain)
+
+    def _finish(self, feed: Feed) -> None:
+        self.operation.work(feed)
+        with self.lock:
+            if self.is_closed:
+                return
+            self.inputs.end(self.graph)
+        self.operation.work(Feed())
+
+    def _feed(self, report: Report | None, limits: ReadLimits) -> Feed:
+        """What a run takes; one that goes on with an earlier one counts the rows of both."""
+        taken, self.inputs.taken_before = self.inputs.taken_before, {}
+        return Feed(Allowance(limits, taken), report)
+
+    def _turn(self, feed: Feed, is_idle: bool) -> bool:
+        """Takes what has come, and has the loop take a turn; whether there was anything to do."""
+        with self.lock:
+            has_news = self.arrivals.deliver(feed, is_idle)
+            if self.is_closed:
+                return False
+        self._room.make()
+        with self.lock:
+            if self.is_closed:
+                return False
+            if not self.queries.outputs:
+                self.journal.flush()
+                return has_news
+            if feed.promises and (has_news or is_idle):
+                self.inputs.promise(self.settings)
+                self.arrivals.has_news = False
+            self.journal.flush()
+        if self._loop is None:
+            self._loop = SchedulingLoop(self.runtime, self._strategy())
+        with uninterrupted:
+            try:
+                return uninterrupted.call(self._loop.turn) or has_news
+            except BaseException:
+                self._loop = None  # its strategy may have learnt half: another one is told all
+                self.catalog.function_processes.interrupt()
+                self.runtime.cancel()
+                raise
+
+    def _raise_failures(self) -> None:
+        with self.lock:
+            self.queries.failures.raise_untold()
+
+    def compact_log(self) -> None:
+        """Has the log of the store begin anew, with all there is."""
+        with self.lock:
+            self.runtime.free()
+            self.journal.flush()
+            self.journal.begin_anew(checkpoint(self) if self.journal.is_durable else None)
+
+    def shorten_log(self) -> None:
+        """Does so if the log is long; if there is no room for another one, the old one goes on."""
+        if not self.journal.is_long:
+            return
+        try:
+            self.compact_log()
+        except StoreError as error:
+            logger.warning("the log of the store cannot begin anew: %s", error)
+            self.journal.goes_on()
+
+    # -- results ---------------------------------------------------------------------------
+
+    def results(self, query: str, form: str = "arrow") -> Any:
+        """What a query has put out so far: ``arrow``, ``pandas``, ``spark`` or ``rows``.
+
+        Columns are ts (in ticks; NULL at the beginning), weight, and the query's own.
+        """
+        return self.deliveries.results(query, form)
+
+    def left_out(self, query: str, last_rows: int | None = None) -> pa.Table:
+        """What a query with ON ERROR SKIP has left out: when, how often, why and which row.
+
+        All that is kept, or so many of the last rows; no more is read for those than they are.
+        """
+        entry = self.query_entry(query)
+        aside = self.deliveries.aside(entry.name)
+        if aside is None:
+            return nothing_left_out()
+        if last_rows is None:
+            return self.results(aside.entry.name)
+        return self.deliveries.last_results(aside.entry.name, last_rows)
+
+    def subscribe(self, query: str, callback: Callback) -> None:
+        """Calls back with every table of new results, complete instants in order of time."""
+        if not callable(callback):
+            raise StateError(f"subscribe needs a function of one table, not {callback!r}")
+        with self.lock:
+            self.check_open()
+            self.deliveries.of(query).subscribe(callback)
+
+    def format_time(self, query: str, ts: int | None) -> int | str | None:
+        """A result's time as people read it."""
+        return self.deliveries.of(query).format_time(as_ticks(ts, "a time"))
+
+    def result_count(self, query: str) -> int:
+        """How many elements a query has put out so far, kept or not."""
+        return self.deliveries.of(query).rows
+
+    def left_out_count(self, query: str) -> int:
+        """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
+        log = self.deliveries.aside(query)
+        return 0 if log is None else log.came
+
+    def latency(self, query: str) -> Latencies:
+        """How long the results of a query took, from the arrival of their tuples."""
+        with self.lock:
+            return self.deliveries.of(query).latency.known()
+
+    def query_entry(self, name: str) -> QueryEntry:
+        """The catalog entry of a query."""
+        entry = self.catalog.get(as_text(name, "a name"))
+        if not isinstance(entry, QueryEntry):
+            return self.deliveries.of(name).entry
+        return entry
+
+    def query(self, name: str) -> Query:
+        """A handle on a query, for notebooks."""
+        return Query(self, self.query_entry(name).name)
+
+    # -- looking inside --------------------------------------------------------------------
+
+    def explain(self, name: str, stage: str = "physical") -> Plan:
+        """The plan of a registered query."""
+        entry = self.query_entry(name)
+        if as_text(stage, "a stage") not in ("logical", "physical", "analyze"):
+            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
+        with self.lock:
+            return Plan(entry.name, stage, plan_text(self, entry, stage))
+
+    def held(self) -> AbstractContextManager[object]:
+        """Has nothing change while one looks at several things."""
+        return self.lock
+
+    def entities(self) -> Entities:
+        """Everything that runs, each with its control table."""
+        return entities(self)
+
+    @property
+    def present_strategy(self) -> Strategy | None:
+        """The strategy in charge, once there is work."""
+        return None if self._loop is None else self._loop.strategy
+
+    def statistics(self) -> dict[str, Any]:
+        """The running plan as it was measured, as plain data, for `millpond simulate`."""
+        with self.lock:
+            return measured_plan(self)
+
+    def show(self, kind: str) -> pa.Table:
+        """What SHOW answers."""
+        with self.lock:
+            return shown(self, as_text(kind, "what to show").lower())
+
+    def _repr_html_(self) -> str:
+        frame = self.show("all").to_pandas()
+        return f"<b>Millpond engine</b>{frame.to_html(index=False)}"
+
+    # -- end -------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Refuses to do anything once the engine is closed."""
+        if self.is_closed:
+            raise StateError("the engine is closed; make a new one")
+
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Frees everything; Spark stays up for other engines of the process.
+
+        What is at work (a function, a callback, a sink) is waited for so many seconds at most; a
+        warning names what is not over by then.
+        """
+        with self.lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            self.arrivals.close()
+        try:
+            left = self._end(time.monotonic() + seconds)
+        finally:  # also when it is interrupted: then nothing is waited for
+            with uninterrupted:
+                self._let_go()
+        if left:
+            logger.warning("closed after %g seconds while still at work: %s", seconds, left)
+
+    def _end(self, until: float) -> str:
+        """Ends the work, waiting until a moment; who is still at it."""
+        left: list[str] = []
+        try:
+            if not self.operation.stop(False, max(0.0, until - time.monotonic())):
+                left.append("the loop")
+        finally:
+            self.catalog.function_processes.close()
+            if self.queries.started is not None:
+                left += [f"a step of query {each}" for each in self.queries.started.close(until)]
+        left += [f"the sink of query {each}" for each in self.deliveries.end(until)]
+        return ", ".join(left)
+
+    def _let_go(self) -> None:
+        """Closes everything, also if something cannot be; files are written before the log is.
+
+        What steps have noted and the log cannot take is there to be done again.
+        """
+        with self.lock, ExitStack() as all_of_it:
+            all_of_it.callback(self.store.close)
+            all_of_it.callback(self.journal.close)
+            all_of_it.callback(self.deliveries.close)
+            self.journal.settle()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

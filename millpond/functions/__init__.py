@@ -1,0 +1,1 @@
+"""The user's functions: what they are, how they are called, and the processes they run in."""

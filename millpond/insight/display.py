@@ -1,0 +1,264 @@
+"""What an engine shows of itself: plans and queries in notebooks, and the answers of SHOW."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
+from millpond.connectors.python_values import to_pandas
+from millpond.delivery.latency import in_unit
+from millpond.planning.convergence import foreseen
+from millpond.planning.physical import number_of
+from millpond.sharing.beginnings import told_merge
+
+if TYPE_CHECKING:
+    from millpond.facade.engine import Engine
+    from millpond.spark.placement import Placement
+
+SHOWN_ROWS = 20
+"""How many of its last results a query shows in a notebook."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan as text, shown as such in notebooks."""
+
+    query: str
+    stage: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<b>{html.escape(self.query)}</b> ({self.stage})<pre>{html.escape(self.text)}</pre>"
+
+
+class Query:
+    """A handle on a registered query."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self.name = name
+
+    def results(self) -> pa.Table:
+        """What the query has put out."""
+        return self._engine.results(self.name)
+
+    def explain(self, stage: str = "physical") -> Plan:
+        """The query's plan."""
+        return self._engine.explain(self.name, stage)
+
+    def _repr_html_(self) -> str:
+        table = self.results()
+        last = min(SHOWN_ROWS, table.num_rows)
+        rows = to_pandas(table.slice(table.num_rows - last)).to_html(index=False)
+        entry = self._engine.query_entry(self.name)
+        return (
+            f"<b>{html.escape(self.name)}</b> <code>{html.escape(entry.text)}</code>"
+            f"<p>{table.num_rows} result elements, the last {last}:</p>{rows}"
+        )
+
+
+def shown(engine: Engine, what: str) -> pa.Table:
+    """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
+    if what == "failures":
+        rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
+    elif what in _TABLES:
+        rows = list(_TABLES[what](engine))
+    else:
+        rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
+    return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
+
+
+def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
+    if not engine.has_runtime:
+        return
+    for identity, measured in engine.runtime.statistics.items():
+        tally = measured.tally
+        yield {
+            "operator": identity,
+            "does": engine.graph.operators[identity].label(),
+            "queries": engine.queries.groups.told(engine.runtime.picture.queries(identity)),
+            "steps": tally.steps,
+            "rows in": tally.rows_in,
+            "rows out": tally.rows_out,
+            "seconds": round(tally.seconds, 3),
+            "in driver": tally.driver_steps,
+            "on executors": tally.executor_steps,
+            **_costs(engine.runtime.running[identity].placement),
+            "driver bytes": tally.driver_bytes,
+        }
+
+
+def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
+    """What lies behind each input and operator, for each that reads it."""
+    if not engine.has_runtime:
+        return
+    runtime = engine.runtime
+    group_of = {each: group for group in runtime.groups() for each in group}
+    for name, queue in engine.inputs.queues.items():
+        waiting, said = runtime.backlog.of(name), runtime.placement.by_hand.get(name)
+        for reader in engine.graph.readers(name):
+            yield {
+                "after": name,
+                "before": reader,
+                "queue": "no" if name in group_of[reader] else "yes",
+                "by hand": "" if said is None else "queue" if said else "no queue",
+                "waiting rows": runtime.running[reader].waiting_in(queue),
+                "waiting bytes": waiting.bytes,
+                "retained rows": queue.rows - waiting.rows,
+                "retained bytes": queue.bytes - waiting.bytes,
+                "spilled bytes": queue.spilled_bytes,
+            }
+
+
+def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
+    """Which queries run as one, which operators several queries or groups read, or will read."""
+    graph, groups = engine.graph, engine.queries.groups
+    for group in groups:
+        own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
+        yield {
+            "shared": group.name,
+            "by": len(group.queries),
+            "queries": groups.told([group.name]),
+            "operators": ", ".join(sorted(own, key=number_of)),
+            "does": graph.operators[group.output].label(),
+            "when": "",
+        }
+    for identity, operator in graph.operators.items():
+        if graph.serves(identity) > 1:
+            names = graph.queries(identity)
+            yield {
+                "shared": identity,
+                "by": len(groups.expanded(names)),
+                "queries": groups.told(names),
+                "operators": identity,
+                "does": operator.label(),
+                "when": "",
+            }
+    for each in foreseen(graph.copy()):
+        names = list(dict.fromkeys(graph.queries(each.first) + graph.queries(each.later)))
+        yield {
+            "shared": each.first,
+            "by": len(groups.expanded(names)),
+            "queries": groups.told(names),
+            "operators": f"{each.first}, {each.later}",
+            "does": graph.operators[each.first].label(),
+            "when": told_merge(engine, each),
+        }
+
+
+def _costs(placement: Placement) -> dict[str, str]:
+    """What a step is thought to cost in each place."""
+    return {
+        f"{place} cost": f"{1e3 * line.step:.1f} ms + {1e6 * line.row:.2f} µs a row"
+        for place, line in placement.lines.items()
+    }
+
+
+def _statistics(engine: Engine) -> Iterator[dict[str, Any]]:
+    """Rates are those of the last seconds, sizes and selectivities those of the last steps."""
+    if not engine.has_runtime:
+        return
+    runtime = engine.runtime
+    for identity, measured in runtime.statistics.items():
+        running, tally = runtime.running[identity], measured.tally
+        yield {
+            "operator": identity,
+            "does": engine.graph.operators[identity].label(),
+            "selectivity": round(measured.selectivity, 6),
+            **_costs(running.placement),
+            "arriving rows/s": round(_arriving(engine, identity), 3),
+            "rows in/s": round(measured.inputs.per_second(), 3),
+            "rows out/s": round(measured.outputs.per_second(), 3),
+            "load": round(measured.busy.per_second(), 4),
+            "bytes a row in": round(measured.input_bytes, 1),
+            "bytes a row out": round(measured.output_bytes, 1),
+            "bytes in": round(tally.bytes_in),
+            "bytes out": tally.bytes_out,
+            "waiting rows": running.waiting(running.claimed, running.horizon),
+        }
+
+
+def _arriving(engine: Engine, identity: str) -> float:
+    """Rows a second that come into the queues that an operator reads."""
+    runtime = engine.runtime
+    return sum(runtime.queues[q].arrivals.per_second() for q in runtime.running[identity].inputs)
+
+
+def _latency(engine: Engine) -> Iterator[dict[str, Any]]:
+    for entry in engine.catalog.of_kind(QueryEntry):
+        known = engine.latency(entry.name)
+        yield {
+            "query": entry.name,
+            "results": known.results,
+            "mean": in_unit(known.mean_seconds),
+            "p50": in_unit(known.p50_seconds),
+            "p95": in_unit(known.p95_seconds),
+            "p99": in_unit(known.p99_seconds),
+            "largest": in_unit(known.largest_seconds),
+            "without arrival": known.without_arrival,
+        }
+
+
+def _functions(engine: Engine) -> Iterator[dict[str, Any]]:
+    for function in engine.catalog.functions.values():
+        yield {"function": str(function)}
+
+
+def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
+    for key, value, meaning, change in engine.settings_now.listing():
+        yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
+
+
+def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
+    for kind, entries in KINDS.items():
+        plural = "queries" if kind == "query" else kind + "s"
+        for entry in engine.catalog.of_kind(entries):
+            if what in (plural, "all", entry.name.lower()):
+                schema = entry.plan.schema if isinstance(entry, QueryEntry) else entry.schema
+                detail = _detail(engine, entry)
+                yield {"name": entry.name, "kind": kind, "columns": str(schema), "detail": detail}
+
+
+def _detail(engine: Engine, entry: Any) -> str:
+    match entry:
+        case QueryEntry():
+            failed = any(failure.query == entry.name for failure in engine.failures())
+            state = "failed" if failed else "active" if entry.active else "inactive"
+            count = engine.result_count(entry.name)
+            aside = engine.left_out_count(entry.name)
+            skipped = f", {aside} left out" if aside else ""
+            known = engine.latency(entry.name)
+            latency = f", latency {known}" if known.results else ""
+            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
+        case StreamEntry():
+            intake = engine.inputs.streams[entry.name.lower()]
+            come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
+            return come + _held(engine, entry.name)
+        case RelationEntry():
+            return str(entry.source) + _held(engine, entry.name)
+    return ""
+
+
+_TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
+    "steps": _steps,
+    "queues": _queues,
+    "statistics": _statistics,
+    "latency": _latency,
+    "functions": _functions,
+    "sharing": _sharing,
+}
+"""What SHOW answers by itself, not from the catalog."""
+
+
+def _held(engine: Engine, name: str) -> str:
+    """Whether a source is held back."""
+    is_held = name.lower() in engine.inputs.held
+    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""
