@@ -15,7 +15,7 @@ CALLS = ("execute", "push", "push_changes", "advance", "run_until_idle")
 
 def die(engine: Engine) -> None:
     """Ends an engine as a kill does: nothing is written any more, and the store's lock is free."""
-    engine.is_closed = True
+    engine.ground.is_closed = True
     if engine.has_runtime:
         engine.runtime.cancel()
         engine.runtime._processors.close(time.monotonic() + PATIENCE_SECONDS)
@@ -100,7 +100,7 @@ def differing(some, others):
 
 def recovered(engine):
     """All that an engine has found in its store, but for the number of the run."""
-    return [r | {"run": 0} if r["kind"] == "open" else r for r in checkpoint(engine)]
+    return [r | {"run": 0} if r["kind"] == "open" else r for r in checkpoint(engine.queries)]
 
 
 def validate(store) -> None:
@@ -112,6 +112,6 @@ def validate(store) -> None:
 def validate_open(engine: Engine) -> None:
     """The same of an engine that is open and has nothing under way."""
     engine.journal.flush()
-    named = {engine.store.path(name) for name in file_names(engine)}
+    named = {engine.store.path(name) for name in file_names(engine.queries)}
     there = {file for name in ("pages", "state") for file in engine.store.path(name).iterdir()}
     assert there == named, f"missing {named - there}, surplus {there - named}"

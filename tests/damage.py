@@ -77,7 +77,7 @@ def answers(engine: Engine) -> dict[str, object]:
     }
     found["late"] = engine.late("S").to_pylist()
     found["left out"] = engine.left_out("skipping").to_pylist()
-    found["sink"] = (engine.directory / "named.csv").read_text()
+    found["sink"] = (engine.ground.directory / "named.csv").read_text()
     return found
 
 

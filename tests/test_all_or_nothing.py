@@ -147,7 +147,7 @@ def answers(engine):
     entries = [(k, repr(e).replace(store, "")) for k, e in sorted(engine.catalog.entries.items())]
     settings = engine.settings_now.with_option("store", "memory")
     relations = engine.inputs.relations.items()
-    file = engine.directory / f"{engine.settings.store}.csv"
+    file = engine.ground.directory / f"{engine.settings.store}.csv"
     return Answers(
         [*entries, settings, sorted(failure.query for failure in engine.failures())],
         {name: (engine.results(name, "rows"), engine.left_out(name).to_pylist()) for name in names},
@@ -195,7 +195,7 @@ def without(made):
 
 def reopened(engine):
     """The same after a death."""
-    store, directory = engine.settings.store, engine.directory
+    store, directory = engine.settings.store, engine.ground.directory
     die(engine)
     engine = Engine(store=store, directory=directory)
     validate_open(engine)
@@ -238,7 +238,7 @@ def fails_well(engine, kind, first, stays, number, having, without):
         engine = reopened(engine)
     else:  # it is closed, and goes on then
         engine.close()
-        engine = Engine(store=engine.settings.store, directory=engine.directory)
+        engine = Engine(store=engine.settings.store, directory=engine.ground.directory)
         assert answers(engine) == expected[0], place
         go_on(engine)
     assert answers(engine) == expected[1], place

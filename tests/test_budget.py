@@ -213,7 +213,7 @@ def test_what_is_pushed_finds_room_while_nobody_works() -> None:
             if first < 3_000:
                 engine.run_until_idle()
             pushed = 500 * 40
-            assert engine.runtime.backlog.memory_bytes <= engine.budget.limit_bytes + pushed
+            assert engine.runtime.backlog.memory_bytes <= engine.ground.budget.limit_bytes + pushed
         engine.finish()
         assert engine.results("n").num_rows > 0
 
@@ -235,7 +235,7 @@ def test_windows_that_memory_has_no_room_for_are_read_from_disk(
                 engine.run_until_idle()
             spilled = sum(queue["spilled bytes"] for queue in shown(engine, "queues"))
             assert (spilled > 0) == (budget == "1 KB")
-            assert engine.runtime.backlog.memory_bytes <= engine.budget.limit_bytes
+            assert engine.runtime.backlog.memory_bytes <= engine.ground.budget.limit_bytes
             engine.finish()
             answers.append(sorted(map(str, engine.results("n").to_pylist())))
     assert answers[0] == answers[1]
@@ -263,7 +263,7 @@ def test_queries_fail_aloud_whose_windows_find_no_room(monkeypatch: pytest.Monke
 def test_what_is_kept_by_key_goes_to_disk_when_memory_is_short(
     spark: Any, driver_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("millpond.intake.room.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("millpond.facade.room.LOOK_SECONDS", 0.0)
     answers = []
     for budget in ("1 GB", "1 KB"):
         with Engine({"budget": budget, "driver_rows": driver_rows}, spark) as engine:

@@ -310,7 +310,7 @@ def test_rows_are_changed_where_their_expressions_can_be_computed(engine):
         CREATE QUERY all_of_it AS SELECT k, n FROM R;
     """)
     engine.finish()
-    assert not engine.lazy_spark.is_started
+    assert not engine.ground.lazy_spark.is_started
     rows = [(row["k"], row["n"]) for row in engine.results("all_of_it").to_pylist()]
     assert sorted(rows) == [(3, None), (11, "ax")]
     with pytest.raises(CqlError, match="the changed rows: a number does not fit the type"):

@@ -45,7 +45,7 @@ def run_script(
     """Executes the statements, reads sources to their end and prints every result."""
     with ended_by_terminating(), Engine(settings, keep_results=False) as engine:
         if script.name == STDIN_SCRIPT:
-            engine.claims.keep_stdin("the script")
+            engine.ground.claims.keep_stdin("the script")
         answers = engine.execute(script.text, name=script.name)
         # Answers of SHOW and EXPLAIN are for people: they stay out of the way of programs.
         print_answers(answers, sys.stdout if output == "table" else sys.stderr)
@@ -96,7 +96,7 @@ def print_results(engine: Engine, printer: Printer, limits: ReadLimits = UNLIMIT
     display = ProgressDisplay()
     for query in _queries(engine):
         engine.subscribe(query.name, partial(display.printing(printer), query.name))
-    engine.lazy_spark.while_starting = partial(display.waiting_for, "Spark")
+    engine.ground.lazy_spark.while_starting = partial(display.waiting_for, "Spark")
     with ended_by_printing(), display.shown() as progress:
         engine.finish(progress, limits.seconds, limits.rows)
 

@@ -120,8 +120,8 @@ class Shell:
         return self._engine
 
     def _prepare(self, engine: Engine) -> None:
-        engine.claims.keep_stdin("the shell")
-        engine.lazy_spark.while_starting = partial(self._display.waiting_for, "Spark")
+        engine.ground.claims.keep_stdin("the shell")
+        engine.ground.lazy_spark.while_starting = partial(self._display.waiting_for, "Spark")
 
     def _take_up(self, engine: Engine) -> None:
         """What the store has from earlier, bare SELECTs see too; what is typed again is meant."""

@@ -30,7 +30,7 @@ def run_top(script: Script, settings: Settings, limits: ReadLimits) -> None:
     """Executes a script and shows how it goes until its sources end."""
     with Engine(settings, keep_results=False) as engine:
         if script.name == STDIN_SCRIPT:
-            engine.claims.keep_stdin("the script")
+            engine.ground.claims.keep_stdin("the script")
         engine.execute(script.text, name=script.name)
         working = _Working(engine, limits)
         if sys.stdout.isatty():
@@ -80,7 +80,7 @@ class _Working:
 def view(engine: Engine) -> str:
     """How a running engine goes, as text."""
     with engine.held():
-        operators = list(operator_views(engine))
+        operators = list(operator_views(engine.queries, engine.entities()))
         lines = [_summary(engine, operators), "", _table(operators), "", *_queries(engine)]
     return "\n".join([*lines, "", f"bottleneck: {bottleneck(operators)}"])
 

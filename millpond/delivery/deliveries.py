@@ -18,6 +18,7 @@ from millpond.catalog import ASIDE
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.delivery.group_results import GroupLog, PartOfPage
+from millpond.delivery.latency import Latencies
 from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.errors import StateError
 from millpond.failures import Failure
@@ -118,6 +119,16 @@ class Deliveries:
     def aside(self, query: str) -> ResultLog | None:
         """The log of what ON ERROR SKIP leaves out, if a query has that."""
         return self._logs.get(query.lower() + ASIDE)
+
+    def latency(self, query: str) -> Latencies:
+        """How long the results of a query took, from the arrival of their tuples."""
+        with self._lock:
+            return self.of(query).latency.known()
+
+    def left_out_count(self, query: str) -> int:
+        """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
+        log = self.aside(query)
+        return 0 if log is None else log.came
 
     def __iter__(self) -> Iterator[ResultLog]:
         return iter(self._logs.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millpond.catalog import Catalog, Declaration, QueryEntry, StreamEntry
 from millpond.cql.apply import apply
@@ -19,38 +19,36 @@ from millpond.delivery.group_results import GroupLog
 from millpond.errors import MillpondError
 from millpond.functions.user_function import UserFunction
 from millpond.intake.inputs import ONE_ROW_QUEUE
+from millpond.sharing.queries import Queries
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
 
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
 
-
-def checkpoint(engine: Engine) -> list[Record] | None:
+def checkpoint(queries: Queries) -> list[Record] | None:
     """The records; None if what is declared can not be told from the present texts alone."""
-    declared = list(engine.memory.declarations)
+    declared = list(queries.ground.memory.declarations)
     if any(each.is_dropped for each in declared):
-        found = _tellable(declared, engine.catalog)
+        found = _tellable(declared, queries.ground.catalog)
         if found is None:
             return None
         declared = found
     return [
-        engine.opened,
-        *_settings(engine),
+        queries.ground.opened,
+        *_settings(queries),
         *(_statement(each) for each in declared if each.kind in ("stream", "relation")),
-        {"kind": "epochs", **engine.inputs.epochs()},
-        {"kind": "graph", **engine.graph.numbers()},
-        *needs(functions_in_use(engine.catalog)),
-        *_views_and_queries(engine, declared),
-        *_inputs(engine),
-        *({"kind": "cut", **asdict(cut)} for cut in engine.runtime.cutting.history),
-        {"kind": "pushed", "keys": [list(pair) for pair in engine.inputs.keys]},
-        *_queues(engine),
-        *_operators(engine),
-        {"kind": "queues", "by_hand": _by_hand(engine)},
-        *_results(engine),
-        *({"kind": "failed", "failures": [asdict(failure)]} for failure in engine.failures()),
-        {"kind": "restored", "executed": engine.memory.to_json()},
+        {"kind": "epochs", **queries.ground.inputs.epochs()},
+        {"kind": "graph", **queries.graph.numbers()},
+        *needs(functions_in_use(queries.ground.catalog)),
+        *_views_and_queries(queries, declared),
+        *_inputs(queries),
+        *({"kind": "cut", **asdict(cut)} for cut in queries.runtime.cutting.history),
+        {"kind": "pushed", "keys": [list(pair) for pair in queries.ground.inputs.keys]},
+        *_queues(queries),
+        *_operators(queries),
+        {"kind": "queues", "by_hand": _by_hand(queries)},
+        *_results(queries),
+        *({"kind": "failed", "failures": [asdict(failure)]} for failure in list(queries.failures)),
+        {"kind": "restored", "executed": queries.ground.memory.to_json()},
     ]
 
 
@@ -113,8 +111,8 @@ def _unaltered_entry(entry: Any) -> Any:
     return replace(entry, delay_ticks=0) if isinstance(entry, StreamEntry) else entry
 
 
-def _settings(engine: Engine) -> Iterator[Record]:
-    for text, position in engine.memory.settings.values():
+def _settings(queries: Queries) -> Iterator[Record]:
+    for text, position in queries.ground.memory.settings.values():
         at = [position.line, position.column]
         yield {"kind": "statement", "text": text, "at": at, "changes_rows": False}
 
@@ -132,12 +130,12 @@ def _statement(declared: Declaration) -> Record:
     return {"kind": "statement", "text": declared.text, "at": at, "changes_rows": False}
 
 
-def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[Record]:
+def _views_and_queries(queries: Queries, declared: list[Declaration]) -> Iterator[Record]:
     for each in declared:
         if each.kind == "view":
             yield _statement(each)
         elif each.kind == "query":
-            entry = engine.query_entry(each.name)
+            entry = queries.ground.query_entry(each.name)
             yield {
                 "kind": "query",
                 "name": each.name,
@@ -146,33 +144,33 @@ def _views_and_queries(engine: Engine, declared: list[Declaration]) -> Iterator[
                 "weight": entry.weight,
                 "active": entry.active,
                 "on_error": entry.on_error,
-                "epoch": engine.queries.epoch_of(each.name),
-                "member": engine.queries.groups.membership(each.name),
-                "is_late_alone": engine.queries.groups.is_late_alone(each.name),
-                "contained": engine.queries.containments.data(each.name.lower()),
-                "joined": engine.queries.numbers_of(each.name),
-                "summed": engine.queries.shared_totals.data(each.name.lower()),
-                "begins": engine.queries.begins.get(each.name.lower()),
+                "epoch": queries.epoch_of(each.name),
+                "member": queries.groups.membership(each.name),
+                "is_late_alone": queries.groups.is_late_alone(each.name),
+                "contained": queries.containments.data(each.name.lower()),
+                "joined": queries.numbers_of(each.name),
+                "summed": queries.shared_totals.data(each.name.lower()),
+                "begins": queries.begins.get(each.name.lower()),
             }
 
 
 # -- what has come in ------------------------------------------------------------------------
 
 
-def _inputs(engine: Engine) -> Iterator[Record]:
-    for key, intake in engine.inputs.streams.items():
+def _inputs(queries: Queries) -> Iterator[Record]:
+    for key, intake in queries.ground.inputs.streams.items():
         if intake.entry.has_other_delay:
             yield {"kind": "delay", "name": intake.entry.name, "ticks": intake.entry.delay_ticks}
         yield intake.noted(key)
         yield {"kind": "late", "name": key, "pages": [p.reference() for p in intake.late_log.kept]}
-    for key, relation in engine.inputs.relations.items():
+    for key, relation in queries.ground.inputs.relations.items():
         yield relation.noted(key)
-    for key, rows in engine.inputs.read_rows.items():
+    for key, rows in queries.ground.inputs.read_rows.items():
         yield {"kind": "source", "name": key, "rows": rows}
 
 
-def _queues(engine: Engine) -> Iterator[Record]:
-    for name, queue in sorted(engine.inputs.queues.items()):
+def _queues(queries: Queries) -> Iterator[Record]:
+    for name, queue in sorted(queries.ground.inputs.queues.items()):
         if not name.startswith(ONE_ROW_QUEUE):
             yield _queue(queue)
 
@@ -192,8 +190,8 @@ def _queue(queue: Queue) -> Record:
 # -- what was done ---------------------------------------------------------------------------
 
 
-def _operators(engine: Engine) -> Iterator[Record]:
-    for identity, running in sorted(engine.runtime.running.items()):
+def _operators(queries: Queries) -> Iterator[Record]:
+    for identity, running in sorted(queries.runtime.running.items()):
         state = None if running.state is None else running.state.present()
         yield {
             "kind": "operator",
@@ -204,16 +202,16 @@ def _operators(engine: Engine) -> Iterator[Record]:
         }
 
 
-def _by_hand(engine: Engine) -> dict[str, bool]:
+def _by_hand(queries: Queries) -> dict[str, bool]:
     """Where a user has put queues in, or taken them out, of what is still there."""
-    said = engine.runtime.placement.by_hand
-    is_part = engine.runtime.cutting.cuts.is_part
-    kept = [name for name in sorted(said) if name in engine.graph.operators or is_part(name)]
+    said = queries.runtime.placement.by_hand
+    is_part = queries.runtime.cutting.cuts.is_part
+    kept = [name for name in sorted(said) if name in queries.graph.operators or is_part(name)]
     return {name: said[name] for name in kept}
 
 
-def _results(engine: Engine) -> Iterator[Record]:
-    for log in sorted(engine.deliveries, key=lambda each: each.entry.name.lower()):
+def _results(queries: Queries) -> Iterator[Record]:
+    for log in sorted(queries.ground.deliveries, key=lambda each: each.entry.name.lower()):
         key = log.entry.name.lower()
         yield {
             "kind": "results",
@@ -232,9 +230,9 @@ def _results(engine: Engine) -> Iterator[Record]:
             yield log.sink_note()
 
 
-def entry_again(engine: Engine, declared: Declaration, **altered: Any) -> QueryEntry:
+def entry_again(catalog: Catalog, declared: Declaration, **altered: Any) -> QueryEntry:
     """The entry of a query as it was, from its text and what ALTER has changed."""
-    action = check_statement(declared.text, declared.position, engine.catalog).action
+    action = check_statement(declared.text, declared.position, catalog).action
     if not isinstance(action, Create) or not isinstance(action.entry, QueryEntry):
         raise MillpondError(f"internal: {declared.text} declares no query")
     return replace(action.entry, name=declared.name, **altered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,40 +14,45 @@ from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import MatchOperator
 from millpond.sharing.groups import some_of
+from millpond.sharing.queries import Queries
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
-    from millpond.spark.steps import Step
+    from millpond.spark.operators.running import OperatorStep
 
 
 class Commits:
     """Notes what happens to operators in the log, and hands on what came of it."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self, queries: Queries, shorten_log: Callable[[], None], wake: Callable[[], None]
+    ) -> None:
+        self._queries, self._ground = queries, queries.ground
+        self._shorten_log = shorten_log
+        self._wake = wake
+        """Has the loop look at what came of a step."""
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        self._engine.deliveries.put_out(query, page, until)
+        self._ground.deliveries.put_out(query, page, until)
 
-    def to_commit(self, identity: str, step: Step) -> None:
+    def to_commit(self, identity: str, step: OperatorStep) -> None:
         """Reads whose the rows are that a step puts out, and which of them come."""
         page = step.published
-        log = None if page is None else self._engine.queries.log_of_output(identity)
+        log = None if page is None else self._queries.log_of_output(identity)
         if page is not None and isinstance(log, GroupLog):
             log.tags_of(page)
         elif page is not None and log is not None and log.counts_coming:
             _ = page.table
 
-    def committed(self, identity: str, step: Step) -> None:
+    def committed(self, identity: str, step: OperatorStep) -> None:
         """A step is about to be published."""
-        self._engine.inputs.moved()
-        journal = self._engine.journal
+        self._ground.inputs.moved()
+        journal = self._ground.journal
         if step.outcome is not None and journal.is_durable:
             page, state = step.published, step.running.state
-            log = self._engine.queries.log_of_output(identity)
+            log = self._queries.log_of_output(identity)
             tagged = {}
             if page is not None and isinstance(log, GroupLog):
                 tagged = {"tags": log.tags_of(page).to_json()}
@@ -61,13 +67,13 @@ class Commits:
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
-        self._engine.inputs.moved()
-        self._engine.journal.note("skip", operator=identity, until=until)
+        self._ground.inputs.moved()
+        self._ground.journal.note("skip", operator=identity, until=until)
 
     def compacted(self, queue: str, change: Compaction) -> None:
         """Pages of a queue are about to be replaced by one."""
-        if self._engine.journal.is_durable:
-            self._engine.journal.note(
+        if self._ground.journal.is_durable:
+            self._ground.journal.note(
                 "compact",
                 queue=queue,
                 page=None if change.page is None else change.page.reference(),
@@ -77,43 +83,43 @@ class Commits:
 
     def purged(self, identity: str, cursor: int, state: Any) -> None:
         """An operator is about to forget what it keeps for queries that are gone."""
-        self._engine.journal.note("operator", name=identity, cursor=cursor, state=state)
+        self._ground.journal.note("operator", name=identity, cursor=cursor, state=state)
 
     def cut(self, cut: Cut) -> None:
         """A part of an operator is about to be one itself, or to be a part again."""
-        self._engine.journal.note("cut", **asdict(cut))
+        self._ground.journal.note("cut", **asdict(cut))
 
     def merged(self, merge: Merge) -> None:
         """Whoever has read one queue reads another one now."""
-        self._engine.journal.note("merge", **asdict(merge))
-        self._engine.queries.merged(merge)
+        self._ground.journal.note("merge", **asdict(merge))
+        self._queries.merged(merge)
 
-    def failed(self, identity: str, step: Step, error: Exception) -> None:
+    def failed(self, identity: str, step: OperatorStep, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
-        label = self._engine.graph.operators[identity].label()
-        served = self._engine.runtime.picture.queries(identity)
+        label = self._queries.graph.operators[identity].label()
+        served = self._queries.runtime.picture.queries(identity)
         own = self._own(identity, served, last_keys_in(step.error))
         if own is not None:
-            place = self._engine.runtime.picture.place_of(identity)
+            place = self._queries.runtime.picture.place_of(identity)
             word = "query" if len(own) == 1 else "queries"
             said = str(error).removeprefix(place)
             error = type(error)(f"{word} {some_of(own)}, {label}{said}")
-        served = self._engine.queries.groups.expanded(served) if own is None else own
+        served = self._queries.groups.expanded(served) if own is None else own
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)
             for query in queries
         ]
         if found:  # else it was about rows of queries that are gone
-            self._engine.queries.fail(found, error)
+            self._queries.fail(found, error)
 
     def _own(self, identity: str, served: list[str], numbers: frozenset[int]) -> list[str] | None:
         """Those of a group in whose own rows a step has failed; None if it was in those of all.
 
         Above a match the last key of every aggregate is the number of the query.
         """
-        graph = self._engine.graph
-        group = self._engine.queries.groups.get(served[0]) if len(served) == 1 else None
+        graph = self._queries.graph
+        group = self._queries.groups.get(served[0]) if len(served) == 1 else None
         if group is None or not numbers:
             return None
         upstream = (graph.operators[each] for each in graph.upstream(identity))
@@ -123,13 +129,13 @@ class Commits:
 
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""
-        self._engine.lazy_spark.has_died()
+        self._ground.lazy_spark.has_died()
 
     def after_commit(self) -> None:
         """Hands on what was put out; callbacks run without the lock."""
-        engine = self._engine
-        with engine.lock:
-            engine.journal.flush()
-            engine.shorten_log()
-            engine.operation.wake()
-        engine.deliveries.hand_on(engine.queries.fail)
+        ground = self._ground
+        with ground.lock:
+            ground.journal.flush()
+            self._shorten_log()
+            self._wake()
+        ground.deliveries.hand_on(self._queries.fail)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from millpond.catalog import Declaration, QueryEntry, RelationEntry, StreamEntry
 from millpond.cql.apply import apply
@@ -19,13 +19,15 @@ from millpond.delivery.results import ResultLog
 from millpond.durability.checkpoint import entry_again
 from millpond.errors import Position, StateError
 from millpond.failures import Failure
-from millpond.intake.attachments import open_sink_of, open_source_of
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, form
+from millpond.sharing.attachments import open_sink_of, open_source_of
 from millpond.sharing.choices import Choices
 from millpond.sharing.containments import Data
+from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Membership
+from millpond.sharing.queries import Queries
 from millpond.sharing.shared_joins import Numbers
 from millpond.sharing.shared_totals import Summed
 from millpond.storage.kept_pages import PageLog, Repaging
@@ -33,74 +35,93 @@ from millpond.storage.log import Record
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
-
 
 def form_of(graph: Graph, identities: Iterable[str]) -> dict[str, str]:
     """The canonical plans of operators, shortened: what the log's names of them stand for."""
     return {each: form(graph.operators[each], graph.epochs[each]) for each in identities}
 
 
-def recover(engine: Engine) -> None:
-    """Has an engine go on where an earlier run with its store has ended."""
-    replay, journal = Replay(engine), engine.journal
+class Doing(Protocol):
+    """Who does again what statements have done."""
+
+    def execute_again(self, text: str, position: Position) -> None:
+        """Executes a statement of an earlier run."""
+        ...
+
+    def withdraw(self, name: str, text: str) -> None:
+        """Takes a CREATE back of which it turned out that it cannot be done."""
+        ...
+
+    def drop_and_log(self, name: str) -> None:
+        """Drops something that nobody uses."""
+        ...
+
+    def restart(self, name: str) -> None:
+        """Runs a query that has failed again."""
+        ...
+
+
+def recover(queries: Queries, statements: Doing) -> None:
+    """Has queries go on where an earlier run with their store has ended."""
+    replay, ground = Replay(queries, statements), queries.ground
     replay.act_on_all()
-    check_files(engine)
-    engine.store.remove_garbage(file_names(engine))
-    for key, entry in engine.catalog.entries.items():
+    check_files(queries)
+    ground.store.remove_garbage(file_names(queries))
+    for key, entry in ground.catalog.entries.items():
         match entry:
             case StreamEntry() | RelationEntry():
-                _resume_source(engine, key, entry)
+                _resume_source(ground, key, entry)
             case QueryEntry():
-                sink = open_sink_of(engine, entry, replay.marks.get(key))
-                engine.deliveries.of(key).sink = sink
-                engine.deliveries.has_news(key)
-    engine.queries.purge_again()
-    journal.flush()
-    engine.shorten_log()
+                sink = open_sink_of(ground, entry, replay.marks.get(key))
+                ground.deliveries.of(key).sink = sink
+                ground.deliveries.has_news(key)
+    queries.purge_again()
+    ground.journal.flush()
 
 
-def _resume_source(engine: Engine, key: str, entry: StreamEntry | RelationEntry) -> None:
+def _resume_source(ground: Ground, key: str, entry: StreamEntry | RelationEntry) -> None:
     is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
-    has_ended = engine.inputs.read_rows.get(key, 0) < 0
+    has_ended = ground.inputs.read_rows.get(key, 0) < 0
     if entry.source.name != "push" and not is_read_once and not has_ended:
-        engine.inputs.resume(key, open_source_of(engine, entry))
+        ground.inputs.resume(key, open_source_of(ground, entry))
 
 
-def check_files(engine: Engine) -> None:
+def check_files(queries: Queries) -> None:
     """Refuses a store whose files are not as the log says.
 
     What steps read is read through; results and late tuples are when somebody asks for them, and
     until then only their lengths are looked at.
     """
-    store, needed = engine.store, step_file_names(engine)
-    store.refuse(store.faults(needed) | store.faults(file_names(engine) - needed, is_whole=False))
+    store, needed = queries.ground.store, step_file_names(queries)
+    store.refuse(store.faults(needed) | store.faults(file_names(queries) - needed, is_whole=False))
 
 
-def step_file_names(engine: Engine) -> set[str]:
+def step_file_names(queries: Queries) -> set[str]:
     """The files that are needed to go on: what waits in queues and for sinks, and states."""
-    pages = (page for queue in engine.inputs.queues.values() for page in queue.all_pages)
-    to_sinks = (page for log in engine.deliveries for page in log.waiting)
-    return {name for page in (*pages, *to_sinks) for name in page.names} | _state_names(engine)
+    ground = queries.ground
+    pages = (page for queue in ground.inputs.queues.values() for page in queue.all_pages)
+    to_sinks = (page for log in ground.deliveries for page in log.waiting)
+    return {name for page in (*pages, *to_sinks) for name in page.names} | _state_names(queries)
 
 
-def file_names(engine: Engine) -> set[str]:
-    """The files of the store that an engine needs."""
-    return engine.inputs.file_names() | engine.deliveries.file_names() | _state_names(engine)
+def file_names(queries: Queries) -> set[str]:
+    """The files of the store that are needed."""
+    ground = queries.ground
+    return ground.inputs.file_names() | ground.deliveries.file_names() | _state_names(queries)
 
 
-def _state_names(engine: Engine) -> set[str]:
-    running = engine.runtime.running.values() if engine.has_runtime else ()
+def _state_names(queries: Queries) -> set[str]:
+    running = queries.runtime.running.values() if queries.has_runtime else ()
     return {name for each in running if each.state for name in each.state.names}
 
 
 class Replay:
     """Acts on the records of a log, one after the other."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        settings = engine.settings
+    def __init__(self, queries: Queries, statements: Doing) -> None:
+        self._queries, self._ground = queries, queries.ground
+        self._statements = statements
+        settings = queries.ground.settings
         self.given: dict[str, Any] = {
             "tick": settings.tick_microseconds,
             "seed": settings.seed,
@@ -115,29 +136,29 @@ class Replay:
 
     def act_on_all(self) -> None:
         """Has the engine be as the log says, with its files still to be looked at."""
-        engine, journal = self._engine, self._engine.journal
-        keeps = engine.queries.keeps_results
+        queries, journal = self._queries, self._ground.journal
+        keeps = queries.keeps_results
         journal.is_replaying = True
         for record in journal.records():
-            _ = engine.runtime
+            _ = queries.runtime
             self.act(record)
         journal.is_replaying = False
-        engine.store.replayed()
-        engine.queries.failures.told()
-        engine.memory.recovered()
-        if engine.has_runtime:
-            engine.runtime.free()
-        engine.store.run = self.runs + 1
-        engine.opened = journal.note(**self.opening(keeps))
+        self._ground.store.replayed()
+        queries.failures.told()
+        self._ground.memory.recovered()
+        if queries.has_runtime:
+            queries.runtime.free()
+        self._ground.store.run = self.runs + 1
+        self._ground.opened = journal.note(**self.opening(keeps))
 
     def sinks(self) -> dict[str, tuple[int, Any]]:
         """How far each query's sink is, and what it contains."""
-        logs = self._engine.deliveries
+        logs = self._ground.deliveries
         return {name: (logs.of(name).sink_position, mark) for name, mark in self.marks.items()}
 
     def opening(self, keeps: bool) -> Record:
         """What the log says of the run that begins now."""
-        self._engine.queries.keep_results(keeps)
+        self._queries.keep_results(keeps)
         return {"kind": "open", "run": self.runs + 1, **self.given, "keeps": keeps}
 
     def act(self, record: Record) -> None:
@@ -147,7 +168,7 @@ class Replay:
 
     def _open(self, run: int, keeps: bool, **given: Any) -> None:
         self.runs = run
-        self._engine.queries.keep_results(keeps)
+        self._queries.keep_results(keeps)
         for name, now in self.given.items():
             if given.get(name) != now:
                 raise StateError(
@@ -163,17 +184,17 @@ class Replay:
         form: dict[str, str] | None = None,
         **chosen: Any,
     ) -> None:
-        self._engine.queries.choices = Choices(**chosen)
+        self._queries.choices = Choices(**chosen)
         if changes_rows:  # its pages follow
-            self._engine.memory.count(text)
+            self._ground.memory.count(text)
         else:
-            self._engine.statements.execute_again(text, Position(*at))
-        graph = self._engine.graph
+            self._statements.execute_again(text, Position(*at))
+        graph = self._queries.graph
         if form and form_of(graph, form.keys() & graph.operators.keys()) != form:
             raise _planned_otherwise(text)
 
     def _needs(self, functions: list[dict[str, str]]) -> None:
-        registered = self._engine.catalog.functions
+        registered = self._ground.catalog.functions
         for facts in functions:
             function = registered.get(facts["name"])
             if function is None:
@@ -189,22 +210,22 @@ class Replay:
                 )
 
     def _undone(self, name: str, text: str) -> None:
-        self._engine.statements.withdraw(name, text)
+        self._statements.withdraw(name, text)
 
     def _drop(self, name: str) -> None:
-        self._engine.drop(name)
+        self._statements.drop_and_log(name)
 
     def _restart(self, name: str, **chosen: Any) -> None:
-        self._engine.queries.choices = Choices(**chosen)
-        self._engine.restart(name)
+        self._queries.choices = Choices(**chosen)
+        self._statements.restart(name)
 
     def _files(self, made: list[list[Any]], gone: list[str]) -> None:
-        self._engine.store.replay(made, gone)
+        self._ground.store.replay(made, gone)
 
     # -- inputs ----------------------------------------------------------------------------
 
     def _page(self, queue: str, page: dict[str, Any]) -> None:
-        self._engine.inputs.queues[queue].add(self._referred(page))
+        self._ground.inputs.queues[queue].add(self._referred(page))
 
     def _stream(
         self,
@@ -215,26 +236,26 @@ class Replay:
         heartbeat: int,
         late: dict[str, Any] | None = None,
     ) -> None:
-        intake = self._engine.inputs.streams[name]
+        intake = self._ground.inputs.streams[name]
         intake.largest, intake.arrived, intake.late_count = largest, arrived, late_count
         intake.queue.advance(heartbeat)
         if late is not None:
             intake.late_log.append(self._referred(late))
 
     def _relation(self, name: str, last_change: int, changed_rows: int) -> None:
-        intake = self._engine.inputs.relations[name]
+        intake = self._ground.inputs.relations[name]
         intake.last_change, intake.changed_rows = last_change, changed_rows
 
     def _heartbeat(self, queue: str, time: int) -> None:
-        self._engine.inputs.queues[queue].advance(time)
-        for relation in self._engine.inputs.relations.values():
+        self._ground.inputs.queues[queue].advance(time)
+        for relation in self._ground.inputs.relations.values():
             relation.reader.cursor = relation.queue.heartbeat
 
     def _moved(self) -> None:
-        self._engine.inputs.moved()
+        self._ground.inputs.moved()
 
     def _source(self, name: str, rows: int) -> None:
-        self._engine.inputs.read_rows[name] = rows
+        self._ground.inputs.read_rows[name] = rows
 
     # -- steps -----------------------------------------------------------------------------
 
@@ -248,26 +269,26 @@ class Replay:
     ) -> None:
         referred = None if page is None else self._referred(page)
         if referred is not None and tags is not None:
-            log = self._engine.queries.log_of_output(operator)
+            log = self._queries.log_of_output(operator)
             if isinstance(log, GroupLog):
                 log.know(referred, Tags.from_json(tags))
-        self._engine.runtime.replay(operator, until, referred, state)
+        self._queries.runtime.replay(operator, until, referred, state)
 
     def _skip(self, operator: str, until: int) -> None:
-        self._engine.runtime.replay(operator, until, None, None)
+        self._queries.runtime.replay(operator, until, None, None)
 
     def _cut(self, part: str, is_cut: bool, at: int) -> None:
-        self._engine.runtime.cut(Cut(part, is_cut, at))
+        self._queries.runtime.cut(Cut(part, is_cut, at))
 
     def _merge(self, queue: str, into: str, at: int) -> None:
         merge = Merge(queue, into, at)
-        self._engine.runtime.merge(merge)
-        self._engine.queries.merged(merge)
+        self._queries.runtime.merge(merge)
+        self._queries.merged(merge)
 
     def _compact(
         self, queue: str, page: dict[str, Any] | None, replaced: list[str], until: int | None
     ) -> None:
-        target = self._engine.inputs.queues[queue]
+        target = self._ground.inputs.queues[queue]
         names = set(replaced)
         pages = tuple(each for each in target.pages if names.intersection(each.names))
         new = None if page is None else self._referred(page)
@@ -276,12 +297,12 @@ class Replay:
 
     def _sink(self, query: str, position: int, mark: Any) -> None:
         self.marks[query] = mark
-        log = self._engine.deliveries.of(query)
+        log = self._ground.deliveries.of(query)
         log.sink_position = position
         log.forget()
 
     def _came(self, query: str, elements: int) -> None:
-        self._engine.deliveries.of(query).came = elements
+        self._ground.deliveries.of(query).came = elements
 
     def _let_go(self, query: str | None = None, late: str | None = None, **facts: int) -> None:
         self._page_log(query, late).let_go_again(**facts)
@@ -307,28 +328,28 @@ class Replay:
 
     def _page_log(self, query: str | None, late: str | None) -> PageLog:
         if late is not None:
-            return self._engine.inputs.streams[late].late_log
-        return self._engine.deliveries.of(query or "")
+            return self._ground.inputs.streams[late].late_log
+        return self._ground.deliveries.of(query or "")
 
     def _taken_back(self, query: str, page: dict[str, Any], at: int) -> None:
-        self._engine.deliveries.put_out(query, self._referred(page), at)
+        self._ground.deliveries.put_out(query, self._referred(page), at)
 
     def _pushed(self, keys: list[str | list[str]]) -> None:
         """Earlier versions have not told which input a key was for."""
         pairs = (("", key) if isinstance(key, str) else (key[0], key[1]) for key in keys)
-        self._engine.inputs.restore_keys(pairs)
+        self._ground.inputs.restore_keys(pairs)
 
     def _failed(self, failures: list[dict[str, Any]]) -> None:
         found = [Failure(**failure | {"rows": tuple(failure["rows"])}) for failure in failures]
-        self._engine.queries.fail(found, StateError(found[0].error))
+        self._queries.fail(found, StateError(found[0].error))
 
     # -- a log that begins with a checkpoint -----------------------------------------------
 
     def _epochs(self, **facts: Any) -> None:
-        self._engine.inputs.restore_epochs(**facts)
+        self._ground.inputs.restore_epochs(**facts)
 
     def _graph(self, operators: dict[str, str], next: int, **known: Any) -> None:  # noqa: A002
-        self._engine.graph.restore_numbers(operators, next, **known)
+        self._queries.graph.restore_numbers(operators, next, **known)
 
     def _query(
         self,
@@ -351,20 +372,20 @@ class Replay:
         key = name.lower()
         choices = Choices({key: contained}, {key: joined or {}}, {key: summed or []})
         try:
-            entry = entry_again(self._engine, declared, **altered)
-            self._engine.queries.register_again(
+            entry = entry_again(self._ground.catalog, declared, **altered)
+            self._queries.register_again(
                 entry, declared, epoch, member, is_late_alone, choices, begins
             )
         except StateError:
             raise _planned_otherwise(text) from None
 
     def _delay(self, name: str, ticks: int) -> None:
-        apply(AlterStream(name, ticks), self._engine.catalog)
-        self._engine.inputs.use_delay(name.lower())
+        apply(AlterStream(name, ticks), self._ground.catalog)
+        self._ground.inputs.use_delay(name.lower())
 
     def _late(self, name: str, pages: list[dict[str, Any]]) -> None:
         for page in pages:
-            self._engine.inputs.streams[name].late_log.append(self._referred(page))
+            self._ground.inputs.streams[name].late_log.append(self._referred(page))
 
     def _queue(
         self,
@@ -377,20 +398,20 @@ class Replay:
     ) -> None:
         referred = [(self._referred(page), floor) for page, floor in pages]
         base_page = None if base is None else self._referred(base)
-        queue = self._engine.inputs.queues[name]
+        queue = self._ground.inputs.queues[name]
         queue.restore(heartbeat, freed_until, referred, base_page, base_time)
-        for relation in self._engine.inputs.relations.values():
+        for relation in self._ground.inputs.relations.values():
             relation.reader.cursor = relation.queue.heartbeat
 
     def _operator(
         self, name: str, cursor: int, state: Any, since: dict[str, int] | None = None
     ) -> None:
-        self._engine.runtime.replay(name, cursor, None, state)
-        self._engine.runtime.running[name].read_since(since or {})
+        self._queries.runtime.replay(name, cursor, None, state)
+        self._queries.runtime.running[name].read_since(since or {})
 
     def _queues(self, by_hand: dict[str, bool]) -> None:
         for operator, has_queue in by_hand.items():
-            self._engine.queries.place_queues(operator, has_queue)
+            self._queries.place_queues(operator, has_queue)
 
     def _results(
         self,
@@ -403,7 +424,7 @@ class Replay:
         tags: list[str] | None = None,
         **facts: Any,
     ) -> None:
-        log = self._engine.deliveries.of(query)
+        log = self._ground.deliveries.of(query)
         known = {
             json.dumps(reference): self._page_or_part(reference, log)
             for reference in {
@@ -425,7 +446,7 @@ class Replay:
 
     def _group_log(self, name: str, own: ResultLog) -> GroupLog:
         """The log of a group; of one that is gone those know who have parts of its pages."""
-        group = self._engine.queries.groups.get(name)
+        group = self._queries.groups.get(name)
         if group is not None:
             return group.log
         if name not in self._gone:
@@ -434,14 +455,14 @@ class Replay:
         return self._gone[name]
 
     def _restored(self, executed: dict[str, int]) -> None:
-        self._engine.memory.restore(executed)
+        self._ground.memory.restore(executed)
         try:
-            self._engine.graph.restored()
+            self._queries.graph.restored()
         except StateError as error:
             raise _planned_otherwise(str(error)) from None
 
     def _referred(self, reference: dict[str, Any]) -> Page:
-        return Page.referred(self._engine.store, reference)
+        return Page.referred(self._ground.store, reference)
 
 
 def _planned_otherwise(text: str) -> StateError:

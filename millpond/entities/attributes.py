@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from millpond.arguments import shown_value
+from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
 
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
-
-Read: TypeAlias = "Callable[[Engine, str], Any]"
-Write: TypeAlias = "Callable[[Engine, str, Any], None]"
+Read: TypeAlias = "Callable[[Controlled, str], Any]"
+Write: TypeAlias = "Callable[[Controlled, str, Any], None]"
 
 TYPES: dict[str, type | tuple[type, ...]] = {
     "integer": int,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import moment
 from millpond.entities.attributes import Attribute, Read, knob, statistic
 from millpond.entities.control_tables import Kind
+from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
 from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
 from millpond.settings import format_duration
 from millpond.storage.queues import Queue
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
 
 _LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
 """A number with a unit of time, or of ticks."""
@@ -32,41 +30,41 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _names(kind: type[Any]) -> Callable[[Engine], list[str]]:
-    return lambda engine: [entry.name for entry in engine.catalog.of_kind(kind)]
+def _names(kind: type[Any]) -> Callable[[Controlled], list[str]]:
+    return lambda view: [entry.name for entry in view.ground.catalog.of_kind(kind)]
 
 
 # -- queries -------------------------------------------------------------------------------
 
 
-def _state(engine: Engine, name: str) -> str:
-    if any(failure.query == name for failure in engine.failures()):
+def _state(view: Controlled, name: str) -> str:
+    if any(failure.query == name for failure in list(view.queries.failures)):
         return "failed"
-    return "active" if engine.query_entry(name).active else "inactive"
+    return "active" if view.ground.query_entry(name).active else "inactive"
 
 
-def _error(engine: Engine, name: str) -> str:
-    return next((f.error for f in engine.failures() if f.query == name), "")
+def _error(view: Controlled, name: str) -> str:
+    return next((f.error for f in list(view.queries.failures) if f.query == name), "")
 
 
-def _set_weight(engine: Engine, name: str, value: float) -> None:
-    engine.execute_anew(f"ALTER QUERY {quoted(name)} SET WEIGHT {value!r}")
+def _set_weight(view: Controlled, name: str, value: float) -> None:
+    view.execute(f"ALTER QUERY {quoted(name)} SET WEIGHT {value!r}")
 
 
-def _set_active(engine: Engine, name: str, value: bool) -> None:
-    engine.execute_anew(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
+def _set_active(view: Controlled, name: str, value: bool) -> None:
+    view.execute(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
 
 
-def _set_on_error(engine: Engine, name: str, value: str) -> None:
-    engine.execute_anew(f"ALTER QUERY {quoted(name)} ON ERROR {value.upper()}")
+def _set_on_error(view: Controlled, name: str, value: str) -> None:
+    view.execute(f"ALTER QUERY {quoted(name)} ON ERROR {value.upper()}")
 
 
 def _latency(part: str) -> Read:
-    return lambda engine, name: getattr(engine.latency(name), f"{part}_seconds")
+    return lambda view, name: getattr(view.ground.deliveries.latency(name), f"{part}_seconds")
 
 
-def _complete_until(engine: Engine, name: str) -> str:
-    log = engine.deliveries.of(name)
+def _complete_until(view: Controlled, name: str) -> str:
+    log = view.ground.deliveries.of(name)
     return _time(log.complete_until, log.format_time)
 
 
@@ -76,9 +74,9 @@ def _time(ticks: int, format_time: Callable[[int], Any]) -> str:
     return "the end" if ticks >= END else str(format_time(ticks))
 
 
-def _operators(engine: Engine, name: str) -> str:
+def _operators(view: Controlled, name: str) -> str:
     try:
-        return ", ".join(sorted(engine.graph.upstream(engine.queries.output_of(name))))
+        return ", ".join(sorted(view.graph.upstream(view.queries.output_of(name))))
     except StateError:  # it does not run
         return ""
 
@@ -93,7 +91,7 @@ QUERY = Kind(
             "weight",
             "number",
             "how much it matters to strategies",
-            lambda e, q: e.query_entry(q).weight,
+            lambda e, q: e.ground.query_entry(q).weight,
             _set_weight,
             above=0,
         ),
@@ -101,24 +99,29 @@ QUERY = Kind(
             "active",
             "boolean",
             "whether its answer is kept up to date",
-            lambda e, q: e.query_entry(q).active,
+            lambda e, q: e.ground.query_entry(q).active,
             _set_active,
         ),
         knob(
             "on_error",
             "text",
             "what a row does on which an expression fails: stop the query, or be skipped",
-            lambda e, q: e.query_entry(q).on_error,
+            lambda e, q: e.ground.query_entry(q).on_error,
             _set_on_error,
             choices=("stop", "skip"),
         ),
         statistic("error", "text", "why it stands still", _error),
-        statistic("results", "integer", "elements put out so far", lambda e, q: e.result_count(q)),
+        statistic(
+            "results",
+            "integer",
+            "elements put out so far",
+            lambda e, q: e.ground.deliveries.of(q).rows,
+        ),
         statistic(
             "left_out",
             "integer",
             "elements left out by ON ERROR SKIP",
-            lambda e, q: e.left_out_count(q),
+            lambda e, q: e.ground.deliveries.left_out_count(q),
         ),
         statistic("complete_until", "text", "up to when its answer is complete", _complete_until),
         *(
@@ -131,7 +134,7 @@ QUERY = Kind(
             )
             for part in ("mean", "p50", "p95", "p99")
         ),
-        statistic("text", "text", "the query in CQL", lambda e, q: e.query_entry(q).text),
+        statistic("text", "text", "the query in CQL", lambda e, q: e.ground.query_entry(q).text),
         statistic("operators", "text", "the operators that work for it", _operators),
     ),
     activity="results",
@@ -141,32 +144,32 @@ QUERY = Kind(
 # -- streams and relations -----------------------------------------------------------------
 
 
-def _queue(engine: Engine, name: str) -> Queue:
-    return engine.inputs.queues_of(name)[0]
+def _queue(view: Controlled, name: str) -> Queue:
+    return view.ground.inputs.queues_of(name)[0]
 
 
-def _backlog_bytes(engine: Engine, name: str) -> int:
-    return engine.runtime.backlog.of(_queue(engine, name).name).bytes if engine.has_runtime else 0
+def _backlog_bytes(view: Controlled, name: str) -> int:
+    return view.runtime.backlog.of(_queue(view, name).name).bytes if view.has_runtime else 0
 
 
-def _promised(engine: Engine, name: str) -> str:
-    entry, tick = engine.catalog.get(name), engine.catalog.tick_microseconds
+def _promised(view: Controlled, name: str) -> str:
+    entry, tick = view.ground.catalog.get(name), view.ground.catalog.tick_microseconds
     column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
     counts = (
         isinstance(entry, StreamEntry)
         and column is not None
         and entry.schema[column].type is not Type.TIMESTAMP
     )
-    heartbeat = _queue(engine, name).heartbeat
+    heartbeat = _queue(view, name).heartbeat
     return _time(heartbeat, lambda ticks: ticks if counts else moment(ticks, tick))
 
 
-def _schema(engine: Engine, name: str) -> str:
-    return str(getattr(engine.catalog.get(name), "schema", ""))
+def _schema(view: Controlled, name: str) -> str:
+    return str(getattr(view.ground.catalog.get(name), "schema", ""))
 
 
-def _source(engine: Engine, name: str) -> str:
-    return str(getattr(engine.catalog.get(name), "source", ""))
+def _source(view: Controlled, name: str) -> str:
+    return str(getattr(view.ground.catalog.get(name), "source", ""))
 
 
 def _shared() -> tuple[Attribute, ...]:
@@ -187,24 +190,24 @@ def _shared() -> tuple[Attribute, ...]:
             "held_back",
             "boolean",
             "whether its source waits, as there is no room",
-            lambda e, s: s.lower() in e.inputs.held,
+            lambda e, s: s.lower() in e.ground.inputs.held,
         ),
     )
 
 
-def _delay(engine: Engine, name: str) -> str:
-    entry = engine.catalog.get(name)
+def _delay(view: Controlled, name: str) -> str:
+    entry = view.ground.catalog.get(name)
     ticks = entry.delay_ticks if isinstance(entry, StreamEntry) else 0
-    return format_duration(ticks * engine.catalog.tick_microseconds) if ticks else "none"
+    return format_duration(ticks * view.ground.catalog.tick_microseconds) if ticks else "none"
 
 
-def _set_delay(engine: Engine, name: str, value: str) -> None:
+def _set_delay(view: Controlled, name: str, value: str) -> None:
     length = "0" if value.strip().lower() == "none" else value
     if not _LENGTH.fullmatch(length):
         raise StateError(
             f"delay: {value!r} will not do; it must be none or a length, such as 5 seconds"
         )
-    engine.execute_anew(f"ALTER STREAM {quoted(name)} DELAY {length}")
+    view.execute(f"ALTER STREAM {quoted(name)} DELAY {length}")
 
 
 STREAM = Kind(
@@ -217,13 +220,13 @@ STREAM = Kind(
             "arrived",
             "integer",
             "tuples that came so far",
-            lambda e, s: e.inputs.streams[s.lower()].arrived,
+            lambda e, s: e.ground.inputs.streams[s.lower()].arrived,
         ),
         statistic(
             "late",
             "integer",
             "tuples that came too late",
-            lambda e, s: e.inputs.streams[s.lower()].late_count,
+            lambda e, s: e.ground.inputs.streams[s.lower()].late_count,
         ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
@@ -240,7 +243,7 @@ RELATION = Kind(
             "changes",
             "integer",
             "rows put in or taken out so far",
-            lambda e, r: e.inputs.relation(r).changed_rows,
+            lambda e, r: e.ground.inputs.relation(r).changed_rows,
         ),
     ),
     activity="changes",

@@ -7,14 +7,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millpond.entities.attributes import Attribute
+from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
 from millpond.spelling import suggestion
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
 
 WATCH_SECONDS = 0.5
 """How often a watched attribute is looked at."""
@@ -26,7 +24,7 @@ class Kind:
 
     name: str
     meaning: str
-    names: Callable[[Engine], list[str]]
+    names: Callable[[Controlled], list[str]]
     attributes: tuple[Attribute, ...]
     activity: str = ""
     """The attribute that tells how much one does, where there may be many."""
@@ -44,7 +42,7 @@ class Kind:
 class Entity:
     """One thing that runs, with its control table."""
 
-    engine: Engine
+    view: Controlled
     kind: Kind
     name: str
 
@@ -53,10 +51,10 @@ class Entity:
         return self._value(self.kind.attribute(attribute))
 
     def _value(self, attribute: Attribute) -> Any:
-        with self.engine.held():
-            if self.name not in self.kind.names(self.engine):
+        with self.view.ground.lock:
+            if self.name not in self.kind.names(self.view):
                 raise StateError(f'{self.kind.name} "{self.name}" is gone')
-            return plain(attribute.read(self.engine, self.name))
+            return plain(attribute.read(self.view, self.name))
 
     def set(self, attribute: str, value: Any) -> None:
         """Sets a knob; what is out of its limits, or a statistic, is refused."""
@@ -66,13 +64,13 @@ class Entity:
             raise StateError(
                 f"{found.name} of a {self.kind.name} is measured, not set; knobs: {knobs}"
             )
-        found.write(self.engine, self.name, found.checked(value))
+        found.write(self.view, self.name, found.checked(value))
 
     def values(self) -> dict[str, Any]:
         """All attributes with their present values, of one moment."""
-        with self.engine.held():
+        with self.view.ground.lock:
             return {
-                each.name: plain(each.read(self.engine, self.name)) for each in self.kind.attributes
+                each.name: plain(each.read(self.view, self.name)) for each in self.kind.attributes
             }
 
     def watch(self, attribute: str, seconds: float = WATCH_SECONDS) -> Iterator[Any]:
@@ -93,8 +91,8 @@ class Entity:
 class Entities:
     """Everything that runs in an engine."""
 
-    def __init__(self, engine: Engine, kinds: tuple[Kind, ...]) -> None:
-        self._engine = engine
+    def __init__(self, view: Controlled, kinds: tuple[Kind, ...]) -> None:
+        self._view = view
         self.kinds = {kind.name: kind for kind in kinds}
 
     def kind(self, name: str) -> Kind:
@@ -107,21 +105,21 @@ class Entities:
     def of_kind(self, kind: str) -> list[Entity]:
         """All entities of a kind."""
         found = self.kind(kind)
-        with self._engine.held():
-            return [Entity(self._engine, found, name) for name in found.names(self._engine)]
+        with self._view.ground.lock:
+            return [Entity(self._view, found, name) for name in found.names(self._view)]
 
     def busiest(self, kind: str, most: int) -> tuple[list[Entity], int]:
         """The most active entities of a kind, in their order, and how many are left out."""
         found = self.kind(kind)
-        with self._engine.held():
-            names = found.names(self._engine)
+        with self._view.ground.lock:
+            names = found.names(self._view)
             if len(names) > most:
                 read = found.attribute(found.activity).read
-                does = {name: plain(read(self._engine, name)) or 0 for name in names}
+                does = {name: plain(read(self._view, name)) or 0 for name in names}
                 chosen = set(heapq.nlargest(most, names, key=does.__getitem__))
                 kept = [name for name in names if name in chosen]
-                return [Entity(self._engine, found, name) for name in kept], len(names) - most
-        return [Entity(self._engine, found, name) for name in names], 0
+                return [Entity(self._view, found, name) for name in kept], len(names) - most
+        return [Entity(self._view, found, name) for name in names], 0
 
     def get(self, kind: str, name: str) -> Entity:
         """One entity; names of queries and inputs in any case."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from millpond.entities.attributes import Read, knob, statistic
 from millpond.entities.control_tables import Kind
+from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
     from millpond.spark.operators.running import RunningOperator
     from millpond.spark.statistics import Statistics
     from millpond.spark.units import Unit
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 # -- operators -----------------------------------------------------------------------------
 
 
-def _operators(engine: Engine) -> list[str]:
-    return list(engine.runtime.running) if engine.has_runtime else []
+def _operators(view: Controlled) -> list[str]:
+    return list(view.runtime.running) if view.has_runtime else []
 
 
 def _measured(read: Callable[[Statistics], Any]) -> Read:
-    return lambda engine, name: read(engine.runtime.statistics[name])
+    return lambda view, name: read(view.runtime.statistics[name])
 
 
-def _running(engine: Engine, name: str) -> RunningOperator:
-    return engine.runtime.running[name]
+def _running(view: Controlled, name: str) -> RunningOperator:
+    return view.runtime.running[name]
 
 
-def _waiting(engine: Engine, name: str) -> int:
-    running = _running(engine, name)
+def _waiting(view: Controlled, name: str) -> int:
+    running = _running(view, name)
     return running.waiting(running.claimed, running.horizon)
 
 
@@ -119,47 +119,47 @@ OPERATOR = Kind(
 # -- queues --------------------------------------------------------------------------------
 
 
-def _queues(engine: Engine) -> list[str]:
-    return list(engine.inputs.queues)
+def _queues(view: Controlled) -> list[str]:
+    return list(view.ground.inputs.queues)
 
 
-def _queue(engine: Engine, name: str) -> Queue:
-    return engine.inputs.queues[name]
+def _queue(view: Controlled, name: str) -> Queue:
+    return view.ground.inputs.queues[name]
 
 
-def _has_queue(engine: Engine, name: str) -> bool:
+def _has_queue(view: Controlled, name: str) -> bool:
     """Whether tuples wait behind an operator before all its readers take them."""
-    if name not in engine.graph.operators:
+    if name not in view.graph.operators:
         return True
-    unit = engine.runtime.units.of.get(name)
-    readers = engine.graph.readers(name)
+    unit = view.runtime.units.of.get(name)
+    readers = view.graph.readers(name)
     return unit is None or not readers or any(r not in unit.identities for r in readers)
 
 
-def _place_queue(engine: Engine, name: str, value: bool) -> None:
-    if name not in engine.graph.operators:
+def _place_queue(view: Controlled, name: str, value: bool) -> None:
+    if name not in view.graph.operators:
         raise StateError(f"{name}: behind an input there always is a queue")
-    engine.execute_anew(f"ALTER PLAN {'' if value else 'NO '}QUEUE AFTER {name}")
+    view.execute(f"ALTER PLAN {'' if value else 'NO '}QUEUE AFTER {name}")
 
 
 def _backlog(part: str) -> Read:
-    def read(engine: Engine, name: str) -> int:
-        return int(getattr(engine.runtime.backlog.of(name), part)) if engine.has_runtime else 0
+    def read(view: Controlled, name: str) -> int:
+        return int(getattr(view.runtime.backlog.of(name), part)) if view.has_runtime else 0
 
     return read
 
 
-def _retained_bytes(engine: Engine, name: str) -> int:
-    return max(0, _queue(engine, name).bytes - int(_backlog("bytes")(engine, name)))
+def _retained_bytes(view: Controlled, name: str) -> int:
+    return max(0, _queue(view, name).bytes - int(_backlog("bytes")(view, name)))
 
 
-def _behind_seconds(engine: Engine, name: str) -> float:
+def _behind_seconds(view: Controlled, name: str) -> float:
     """How long the oldest page has waited for the slowest reader that works."""
-    if not engine.has_runtime or not engine.runtime.backlog.of(name).rows:
+    if not view.has_runtime or not view.runtime.backlog.of(name).rows:
         return 0.0
-    running = engine.runtime.running
-    claimed = [running[r].claimed for r in engine.graph.readers(name) if r in running]
-    oldest = _queue(engine, name).oldest_arrival(min(claimed)) if claimed else math.inf
+    running = view.runtime.running
+    claimed = [running[r].claimed for r in view.graph.readers(name) if r in running]
+    oldest = _queue(view, name).oldest_arrival(min(claimed)) if claimed else math.inf
     return max(0.0, time.monotonic() - oldest) if oldest < math.inf else 0.0
 
 
@@ -216,8 +216,8 @@ QUEUE = Kind(
 # -- synopses ------------------------------------------------------------------------------
 
 
-def _synopses(engine: Engine) -> list[str]:
-    return [name for name in _operators(engine) if engine.runtime.running[name].state is not None]
+def _synopses(view: Controlled) -> list[str]:
+    return [name for name in _operators(view) if view.runtime.running[name].state is not None]
 
 
 def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
@@ -234,8 +234,8 @@ def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
 
 
 def _synopsis(place: int) -> Read:
-    def read(engine: Engine, name: str) -> int:
-        state = engine.runtime.running[name].state
+    def read(view: Controlled, name: str) -> int:
+        state = view.runtime.running[name].state
         return 0 if state is None else sum(each[place] for each in _deltas(state.present()))
 
     return read
@@ -259,12 +259,12 @@ SYNOPSIS = Kind(
 # -- units and threads ---------------------------------------------------------------------
 
 
-def _units(engine: Engine) -> list[str]:
-    return [unit.identity for unit in engine.runtime.units] if engine.has_runtime else []
+def _units(view: Controlled) -> list[str]:
+    return [unit.identity for unit in view.runtime.units] if view.has_runtime else []
 
 
-def _unit(engine: Engine, name: str) -> Unit:
-    return engine.runtime.units.of[name]
+def _unit(view: Controlled, name: str) -> Unit:
+    return view.runtime.units.of[name]
 
 
 UNIT = Kind(
@@ -298,28 +298,28 @@ UNIT = Kind(
 )
 
 
-def thread_parts(engine: Engine) -> list[list[str]]:
+def thread_parts(view: Controlled) -> list[list[str]]:
     """The operators of each thread of the present strategy; one thread if it has none."""
-    strategy = engine.present_strategy
+    strategy = view.strategy()
     configuration = getattr(strategy, "configuration", None)
     if configuration is None or not configuration.partitions:
-        return [_operators(engine)]
+        return [_operators(view)]
     parts: list[list[str]] = [[] for _ in configuration.partitions]
-    running = set(_operators(engine))
+    running = set(_operators(view))
     for number, place in configuration.partition_of.items():
         if f"op{number}" in running:
             parts[place].append(f"op{number}")
     return parts
 
 
-def _threads(engine: Engine) -> list[str]:
-    if not engine.has_runtime:
+def _threads(view: Controlled) -> list[str]:
+    if not view.has_runtime:
         return []
-    return [f"thread{place}" for place in range(len(thread_parts(engine)))]
+    return [f"thread{place}" for place in range(len(thread_parts(view)))]
 
 
-def _part(engine: Engine, name: str) -> list[str]:
-    parts, place = thread_parts(engine), int(name.removeprefix("thread"))
+def _part(view: Controlled, name: str) -> list[str]:
+    parts, place = thread_parts(view), int(name.removeprefix("thread"))
     return parts[place] if place < len(parts) else []
 
 

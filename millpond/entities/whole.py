@@ -9,11 +9,11 @@ from millpond.catalog import QueryEntry
 from millpond.entities.attributes import Attribute, Read, Write, knob, statistic
 from millpond.entities.catalogued import QUERY, RELATION, STREAM
 from millpond.entities.control_tables import Entities, Kind
+from millpond.entities.controlled import Controlled
 from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
 from millpond.settings import Change, Settings
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
     from millpond.spark.runtime import SparkRuntime
 
 OF_SCHEDULER = ("strategy", "mode", "processors")
@@ -21,13 +21,13 @@ OF_SCHEDULER = ("strategy", "mode", "processors")
 
 
 def _setting(key: str) -> Read:
-    return lambda engine, _: next(v for k, v, *_ in engine.settings_now.listing() if k == key)
+    return lambda view, _: next(v for k, v, *_ in view.ground.settings_now.listing() if k == key)
 
 
 def _set(key: str) -> Write:
-    def write(engine: Engine, _: str, value: Any) -> None:
+    def write(view: Controlled, _: str, value: Any) -> None:
         text = str(value).replace("'", "''")
-        engine.execute_anew(f"SET {key} = '{text}'")
+        view.execute(f"SET {key} = '{text}'")
 
     return write
 
@@ -48,7 +48,7 @@ def _settings(of_scheduler: bool) -> tuple[Attribute, ...]:
 
 
 def _of_runtime(read: Callable[[SparkRuntime], Any]) -> Read:
-    return lambda engine, _: read(engine.runtime) if engine.has_runtime else 0
+    return lambda view, _: read(view.runtime) if view.has_runtime else 0
 
 
 def _load(runtime: SparkRuntime) -> float:
@@ -58,16 +58,19 @@ def _load(runtime: SparkRuntime) -> float:
 ENGINE = Kind(
     "engine",
     "the engine as a whole",
-    lambda engine: ["engine"],
+    lambda view: ["engine"],
     (
         statistic(
             "queries",
             "integer",
             "registered queries",
-            lambda e, _: len(list(e.catalog.of_kind(QueryEntry))),
+            lambda e, _: len(list(e.ground.catalog.of_kind(QueryEntry))),
         ),
         statistic(
-            "failures", "integer", "queries that have failed", lambda e, _: len(e.failures())
+            "failures",
+            "integer",
+            "queries that have failed",
+            lambda e, _: len(list(e.queries.failures)),
         ),
         statistic(
             "backlog_bytes",
@@ -101,7 +104,7 @@ ENGINE = Kind(
             "budget_bytes",
             "integer",
             "the memory for what waits, what windows retain, what is kept and what caches hold",
-            lambda e, _: e.budget.limit_bytes,
+            lambda e, _: e.ground.budget.limit_bytes,
             "bytes",
         ),
         statistic("load", "number", "seconds of work in a second", _of_runtime(_load)),
@@ -124,7 +127,7 @@ ENGINE = Kind(
 SCHEDULER = Kind(
     "scheduler",
     "what decides which operator works next",
-    lambda engine: ["scheduler"],
+    lambda view: ["scheduler"],
     (
         *_settings(of_scheduler=True),
         statistic(
@@ -139,6 +142,6 @@ SCHEDULER = Kind(
 KINDS = (ENGINE, SCHEDULER, QUERY, STREAM, RELATION, OPERATOR, QUEUE, SYNOPSIS, UNIT, THREAD)
 
 
-def entities(engine: Engine) -> Entities:
+def entities(view: Controlled) -> Entities:
     """Everything that runs in an engine."""
-    return Entities(engine, KINDS)
+    return Entities(view, KINDS)

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from millpond.arguments import as_session, as_text, as_ticks
 from millpond.catalog import Catalog, QueryEntry
-from millpond.connectors.claims import Claims
 from millpond.cql.text.split import split_statements
 from millpond.delivery.deliveries import Deliveries, nothing_left_out
 from millpond.delivery.latency import Latencies
@@ -26,13 +25,14 @@ from millpond.delivery.results import Callback
 from millpond.durability.checkpoint import checkpoint
 from millpond.durability.commits import Commits
 from millpond.durability.recovery import recover
-from millpond.durability.statement_memory import StatementMemory
 from millpond.entities import Entities
+from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
 from millpond.errors import Position, StateError, StoreError
 from millpond.facade.function_registry import FunctionGiven, register, register_all
-from millpond.facade.lazy_spark import LazySpark
 from millpond.facade.operation import Operation
+from millpond.facade.room import Room
+from millpond.facade.source_pages import read_page
 from millpond.facade.statements import Statements
 from millpond.failures import Failure
 from millpond.insight.display import Plan, Query, shown
@@ -42,8 +42,6 @@ from millpond.intake.arrivals import Arrivals, Feed
 from millpond.intake.budget import Budget, cached_bytes, state_bytes
 from millpond.intake.inputs import Inputs, Report
 from millpond.intake.reading import Allowance, ReadLimits
-from millpond.intake.room import Room
-from millpond.intake.source_pages import read_page
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.physical import Graph
 from millpond.scheduling.runtime import SchedulingLoop
@@ -51,12 +49,12 @@ from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import Type
 from millpond.settings import Settings
-from millpond.sharing.choices import Choices
+from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
-from millpond.sharing.window_changes import refuse_unknown
+from millpond.spark.lazy import LazySpark
 from millpond.storage.journal import Journal
-from millpond.storage.log import Record
 from millpond.storage.queues import Queue
+from millpond.storage.statement_memory import StatementMemory
 from millpond.storage.store import Store
 
 if TYPE_CHECKING:
@@ -94,33 +92,38 @@ class Engine:
     ) -> None:
         if isinstance(settings, dict):
             settings = Settings().with_options(settings)
-        self.settings = settings or Settings()
+        settings = settings or Settings()
         if store is not None:
-            self.settings = self.settings.with_option("store", str(store))
-        self.catalog: Catalog = Catalog(tick_microseconds=self.settings.tick_microseconds)
-        self.catalog.function_processes.are_wanted = self.settings.functions == "process"
-        register_all(self.catalog, functions)
-        self.directory = Path(directory or ".")
-        self.lazy_spark = LazySpark(as_session(spark))
-        self.lock = WholeLock()
-        self.claims = Claims()
-        """The files that sources read and sinks write."""
-        self.deliveries = Deliveries(self.lock, lambda: self.spark, self._wake)
-        self.queries = Queries(self, keep_results)
-        self.commits = Commits(self)
-        self.statements = Statements(self)
-        self._room = Room(self)
-        self.budget: Budget = Budget(self.settings.budget_bytes)
-        self._open_store(self.settings.store)
+            settings = settings.with_option("store", str(store))
+        catalog = Catalog(tick_microseconds=settings.tick_microseconds)
+        catalog.function_processes.are_wanted = settings.functions == "process"
+        register_all(catalog, functions)
+        self.ground = Ground(
+            WholeLock(),
+            settings,
+            catalog,
+            LazySpark(as_session(spark)),
+            Path(directory or "."),
+            Budget(settings.budget_bytes),
+        )
+        self.catalog, self.lock = self.ground.catalog, self.ground.lock
+        self._make_parts(keep_results)
+        self._open_store(settings.store)
         self.operation = Operation(
             self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
         )
-        self.opened: Record = {}
-        """What the log of the store says of this run."""
         self._loop: SchedulingLoop | None = None
-        self.is_closed = False
         self._strategy()
         self._recover()
+
+    def _make_parts(self, keeps_results: bool) -> None:
+        """Makes what there is anew when nothing is there yet, or nothing any more."""
+        ground = self.ground
+        ground.deliveries = Deliveries(self.lock, lambda: ground.spark, self._wake)
+        self.queries = Queries(ground, keeps_results)
+        self.queries.listener = Commits(self.queries, self.shorten_log, self._wake_loop)
+        self.statements = Statements(self.queries, self, self.show)
+        self._room = Room(self.queries, lambda: self.operation)
 
     def _open_store(self, location: str) -> None:
         store = Store(location)
@@ -132,17 +135,17 @@ class Engine:
         self._use_store(store, journal)
 
     def _use_store(self, store: Store, journal: Journal) -> None:
-        self.store, self.journal = store, journal
-        self.memory = StatementMemory()
-        self.deliveries.use(self.store, self.journal)
-        self.inputs: Inputs = Inputs(
-            self.catalog, self.store, self.journal, self._arrived, self.deliveries.keeper
+        ground = self.ground
+        ground.store, ground.journal, ground.memory = store, journal, StatementMemory()
+        ground.deliveries.use(store, journal)
+        ground.inputs = Inputs(
+            self.catalog, store, journal, self._arrived, ground.deliveries.keeper
         )
         self.arrivals = Arrivals(
-            self.inputs,
+            ground.inputs,
             self.graph,
             self.lock,
-            lambda reading: read_page(self, reading),
+            lambda reading: read_page(ground, reading, self.expect_spark),
             self._wake,
             self._room.is_there,
         )
@@ -153,7 +156,8 @@ class Engine:
         if not self.journal.is_durable:
             return
         try:
-            recover(self)
+            recover(self.queries, self.statements)
+            self.shorten_log()
         except BaseException:
             self.journal.abandon()
             self.close()
@@ -167,10 +171,11 @@ class Engine:
         self.operation.arrivals = self.arrivals
         try:
             if self.journal.is_durable:
-                recover(self)
+                recover(self.queries, self.statements)
+                self.shorten_log()
         except BaseException:
             self._leave_store()
-            self.settings, self.catalog.tick_microseconds, keeps = before
+            self.ground.settings, self.catalog.tick_microseconds, keeps = before
             self._begin_anew(store, journal, keeps)
             raise
         journal.close()
@@ -188,12 +193,48 @@ class Engine:
     def _begin_anew(self, store: Store, journal: Journal, keeps_results: bool) -> None:
         """There is nothing again, as before a store was opened."""
         for key in self.catalog.entries:
-            self.claims.release(key)
+            self.ground.claims.release(key)
         self.catalog.entries.clear()
-        self.deliveries = Deliveries(self.lock, lambda: self.spark, self._wake)
-        self.queries = Queries(self, keeps_results)
+        self._make_parts(keeps_results)
         self._use_store(store, journal)
         self.operation.arrivals = self.arrivals
+
+    # -- what it stands on, which may be another one later ---------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they were given; ``settings_now`` has the present tick."""
+        return self.ground.settings
+
+    @property
+    def settings_now(self) -> Settings:
+        """The settings with the tick that SET may have changed."""
+        return self.ground.settings_now
+
+    @property
+    def store(self) -> Store:
+        """Where pages and states lie."""
+        return self.ground.store
+
+    @property
+    def journal(self) -> Journal:
+        """What goes into the log of the store."""
+        return self.ground.journal
+
+    @property
+    def memory(self) -> StatementMemory:
+        """The statements that were executed."""
+        return self.ground.memory
+
+    @property
+    def inputs(self) -> Inputs:
+        """All streams and relations."""
+        return self.ground.inputs
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What queries have put out."""
+        return self.ground.deliveries
 
     # -- statements ------------------------------------------------------------------------
 
@@ -207,41 +248,13 @@ class Engine:
         """Executes one statement, whether or not an earlier run with this store has."""
         return self.statements.execute(as_text(text, "a statement"), Position(1, 1), is_anew=True)
 
-    @property
-    def settings_now(self) -> Settings:
-        """The settings with the tick that SET may have changed."""
-        tick = f"{self.catalog.tick_microseconds} microseconds"
-        return self.settings.with_option("tick", tick)
-
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
-        name = as_text(name, "a name")
-        with self.lock, self.deliveries.at_rest(name):
-            self.check_open()
-            self.statements.refuse_drop(name)
-            with self.journal.ahead():
-                self.journal.note("drop", name=name)
-            self.statements.drop(name)
-            self.journal.settle()
+        self.statements.drop_and_log(as_text(name, "a name"))
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
-        with self.lock:
-            self.check_open()
-            entry = self.query_entry(name)
-            if self.queries.failures.of(name) is None:
-                raise StateError(f'query "{entry.name}" has not failed')
-            refuse_unknown(self, entry)
-            if not self.journal.is_replaying:
-                self.queries.choices = Choices()
-            before, note = self.journal.length, self.journal.note("restart", name=entry.name)
-            try:
-                self.queries.restart(entry)
-            except BaseException:
-                self.journal.take_back(before)
-                raise
-            note |= vars(self.queries.choices)
-            self.journal.flush_what_is_done(f"RESTART of {entry.name}")
+        self.statements.restart(name)
 
     def failures(self) -> list[Failure]:
         """The queries that have failed, each with its reason."""
@@ -250,7 +263,7 @@ class Engine:
 
     def use(self, settings: Settings) -> None:
         """Goes on with other settings."""
-        self.settings = settings
+        self.ground.settings = settings
         self.catalog.function_processes.are_wanted = settings.functions == "process"
         self._keep_to_budget()
         self.queries.use(settings)
@@ -262,7 +275,7 @@ class Engine:
             self.runtime.placement = self.runtime.placement.undecided()
 
     def _keep_to_budget(self) -> None:
-        limit = self.budget.limit_bytes = self.settings.budget_bytes
+        limit = self.ground.budget.limit_bytes = self.settings.budget_bytes
         self.store.cached_bytes = cached_bytes(limit)
         if self.has_runtime:
             self.runtime.hold_states(state_bytes(limit))
@@ -283,7 +296,7 @@ class Engine:
         It gets an array for each parameter, NULLs included, and gives one of the same length.
         """
         with self.lock:
-            self.check_open()
+            self.ground.check_open()
             before = dict(self.catalog.functions)
             replaces = register(self.catalog, name, function, parameters, result)
             try:
@@ -304,7 +317,7 @@ class Engine:
         """
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
-            self.check_open()
+            self.ground.check_open()
             if key is not None and not self.inputs.is_new(name, key):
                 return
             with self.inputs.ahead() as coming:
@@ -316,14 +329,14 @@ class Engine:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         self._room.wait_for(as_text(name, "a name"))
         with self.lock:
-            self.check_open()
+            self.ground.check_open()
             with self.inputs.ahead() as coming:
                 self.inputs.push_changes(name, changes, coming)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         with self.lock:
-            self.check_open()
+            self.ground.check_open()
             with self.inputs.ahead() as coming:
                 self.inputs.advance(as_text(name, "a name"), timestamp, coming)
 
@@ -343,23 +356,26 @@ class Engine:
         self.arrivals.has_news = True
         self._wake()
 
+    def _wake_loop(self) -> None:
+        self.operation.wake()
+
     def _wake(self) -> None:
         """Something has come: the loop is to look at it."""
-        self.operation.wake()
+        self._wake_loop()
         if self.queries.started is not None:
             self.queries.started.wake()
 
     def expect_spark(self) -> None:
         """Starts Spark in the background: steps are to come that need it."""
         if self.queries.outputs and not self.journal.is_replaying:
-            self.lazy_spark.start_ahead(self.settings, self.store)
+            self.ground.lazy_spark.start_ahead(self.settings, self.store)
 
     # -- running ---------------------------------------------------------------------------
 
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started now if it was not yet."""
-        return self.lazy_spark.session(self.settings, self.store)
+        return self.ground.spark
 
     @property
     def graph(self) -> Graph:
@@ -369,7 +385,7 @@ class Engine:
     @property
     def has_runtime(self) -> bool:
         """Whether operators run already, or were taken up from a store."""
-        return self.queries.started is not None
+        return self.queries.has_runtime
 
     @property
     def runtime(self) -> SparkRuntime:
@@ -382,7 +398,7 @@ class Engine:
 
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
-        self.check_open()
+        self.ground.check_open()
         self.operation.run_until_idle()
         self._raise_failures()
 
@@ -398,7 +414,7 @@ class Engine:
         call reads on. While the engine works in the background, that is where it is done; with a
         limit sources are not read there any more until ``run_sources`` is called without one.
         """
-        self.check_open()
+        self.ground.check_open()
         limits = ReadLimits(seconds, rows)
         feed = self._feed(report, limits)
         self.operation.run(lambda: self.operation.work(feed), reads_on=limits == ReadLimits())
@@ -411,14 +427,14 @@ class Engine:
         rows: int | None = None,
     ) -> None:
         """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
-        self.check_open()
+        self.ground.check_open()
         feed = self._feed(report, ReadLimits(seconds, rows))
         self.operation.run(lambda: self._finish(feed))
         self._raise_failures()
 
     def start(self) -> None:
         """Works in the background from now on, as pushes come and sources deliver."""
-        self.check_open()
+        self.ground.check_open()
         self.operation.start()
 
     def stop(self, drain: bool = True) -> None:
@@ -428,7 +444,7 @@ class Engine:
     def _finish(self, feed: Feed) -> None:
         self.operation.work(feed)
         with self.lock:
-            if self.is_closed:
+            if self.ground.is_closed:
                 return
             self.inputs.end(self.graph)
         self.operation.work(Feed())
@@ -442,11 +458,11 @@ class Engine:
         """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self.lock:
             has_news = self.arrivals.deliver(feed, is_idle)
-            if self.is_closed:
+            if self.ground.is_closed:
                 return False
         self._room.make()
         with self.lock:
-            if self.is_closed:
+            if self.ground.is_closed:
                 return False
             if not self.queries.outputs:
                 self.journal.flush()
@@ -475,7 +491,7 @@ class Engine:
         with self.lock:
             self.runtime.free()
             self.journal.flush()
-            self.journal.begin_anew(checkpoint(self) if self.journal.is_durable else None)
+            self.journal.begin_anew(checkpoint(self.queries) if self.journal.is_durable else None)
 
     def shorten_log(self) -> None:
         """Does so if the log is long; if there is no room for another one, the old one goes on."""
@@ -514,7 +530,7 @@ class Engine:
         if not callable(callback):
             raise StateError(f"subscribe needs a function of one table, not {callback!r}")
         with self.lock:
-            self.check_open()
+            self.ground.check_open()
             self.deliveries.of(query).subscribe(callback)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
@@ -527,20 +543,15 @@ class Engine:
 
     def left_out_count(self, query: str) -> int:
         """How many elements ON ERROR SKIP has left out so far, each counted when it came."""
-        log = self.deliveries.aside(query)
-        return 0 if log is None else log.came
+        return self.deliveries.left_out_count(query)
 
     def latency(self, query: str) -> Latencies:
         """How long the results of a query took, from the arrival of their tuples."""
-        with self.lock:
-            return self.deliveries.of(query).latency.known()
+        return self.deliveries.latency(query)
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
-        entry = self.catalog.get(as_text(name, "a name"))
-        if not isinstance(entry, QueryEntry):
-            return self.deliveries.of(name).entry
-        return entry
+        return self.ground.query_entry(name)
 
     def query(self, name: str) -> Query:
         """A handle on a query, for notebooks."""
@@ -554,15 +565,20 @@ class Engine:
         if as_text(stage, "a stage") not in ("logical", "physical", "analyze"):
             raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
         with self.lock:
-            return Plan(entry.name, stage, plan_text(self, entry, stage))
+            return Plan(entry.name, stage, plan_text(self.queries, entry, stage))
 
     def held(self) -> AbstractContextManager[object]:
         """Has nothing change while one looks at several things."""
         return self.lock
 
+    @property
+    def controlled(self) -> Controlled:
+        """What control tables show and change."""
+        return Controlled(self.queries, self.execute_anew, lambda: self.present_strategy)
+
     def entities(self) -> Entities:
         """Everything that runs, each with its control table."""
-        return entities(self)
+        return entities(self.controlled)
 
     @property
     def present_strategy(self) -> Strategy | None:
@@ -572,23 +588,18 @@ class Engine:
     def statistics(self) -> dict[str, Any]:
         """The running plan as it was measured, as plain data, for `millpond simulate`."""
         with self.lock:
-            return measured_plan(self)
+            return measured_plan(self.queries)
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""
         with self.lock:
-            return shown(self, as_text(kind, "what to show").lower())
+            return shown(self.queries, as_text(kind, "what to show").lower())
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()
         return f"<b>Millpond engine</b>{frame.to_html(index=False)}"
 
     # -- end -------------------------------------------------------------------------------
-
-    def check_open(self) -> None:
-        """Refuses to do anything once the engine is closed."""
-        if self.is_closed:
-            raise StateError("the engine is closed; make a new one")
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Frees everything; Spark stays up for other engines of the process.
@@ -597,9 +608,9 @@ class Engine:
         warning names what is not over by then.
         """
         with self.lock:
-            if self.is_closed:
+            if self.ground.is_closed:
                 return
-            self.is_closed = True
+            self.ground.is_closed = True
             self.arrivals.close()
         try:
             left = self._end(time.monotonic() + seconds)

@@ -167,10 +167,10 @@ class _Repairing(Engine):
         super().__init__(settings, store=directory)
 
     def _recover(self) -> None:
-        replay = _AnyFunctions(self)
+        replay = _AnyFunctions(self.queries, self.statements)
         try:
             replay.act_on_all()
-            damaged = set(self.store.faults(file_names(self)))
+            damaged = set(self.store.faults(file_names(self.queries)))
             self._lose(damaged)
             self.runtime.free()
             self._begin_log_anew(damaged, _sinks(replay))
@@ -233,13 +233,13 @@ class _Repairing(Engine):
 
     def _begin_log_anew(self, damaged: set[str], sinks: list[Record]) -> None:
         """Has the log say what is left, and sets aside what it does not name any more."""
-        records = checkpoint(self)
+        records = checkpoint(self.queries)
         if records is None:
             raise DamageError(
                 f"store {self.store.directory}: a query uses a view that is dropped, so that what "
                 "is left cannot be written down; restore a copy"
             )
-        unneeded = (damaged | self._found.sums.keys()) - file_names(self)
+        unneeded = (damaged | self._found.sums.keys()) - file_names(self.queries)
         for name in sorted(unneeded):
             self._aside.move(name)
         self.store.remove(tuple(unneeded))
@@ -253,7 +253,7 @@ class _AnyFunctions(Replay):
     def _needs(self, functions: list[dict[str, str]]) -> None:
         for facts in functions:
             stand_in = _stand_in(facts["name"], facts["signature"], facts["digest"])
-            self._engine.catalog.functions[facts["name"]] = stand_in
+            self._ground.catalog.functions[facts["name"]] = stand_in
 
 
 def _stand_in(name: str, signature: str, digest: str) -> UserFunction:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
 from millpond.connectors import Source
@@ -30,23 +32,21 @@ from millpond.cql.statements import (
 from millpond.cql.text.parse import syntax_tree
 from millpond.durability.checkpoint import needs
 from millpond.durability.recovery import form_of
-from millpond.durability.statement_memory import noted
-from millpond.errors import CqlError, MillpondError, Position
-from millpond.facade.setting_changes import setting
+from millpond.errors import CqlError, MillpondError, Position, StateError
+from millpond.facade.setting_changes import Whole, setting
 from millpond.insight.display import Plan
 from millpond.insight.query_plans import plan_text
-from millpond.intake.attachments import open_sink_of, open_source_of
 from millpond.intake.inputs import Coming
 from millpond.intake.relation_changes import changed_rows
+from millpond.sharing.attachments import open_sink_of, open_source_of
 from millpond.sharing.beginnings import refuse_what_is_gone
 from millpond.sharing.choices import Choices
 from millpond.sharing.planned import planned
 from millpond.sharing.policy_changes import succession
+from millpond.sharing.queries import Queries
 from millpond.sharing.window_changes import refuse_unknown, renewal
 from millpond.storage.log import Record
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.storage.statement_memory import noted
 
 
 def _begins_anew(action: AlterQuery) -> bool:
@@ -61,8 +61,10 @@ def _nothing_more() -> None:
 class Statements:
     """Does what statements say to an engine."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, queries: Queries, whole: Whole, show: Callable[[str], pa.Table]) -> None:
+        self._queries, self._ground = queries, queries.ground
+        self._whole = whole
+        self._show = show
 
     def execute(self, text: str, position: Position, is_anew: bool = False) -> Any:
         """Executes one statement; the answer of SHOW and EXPLAIN.
@@ -70,12 +72,12 @@ class Statements:
         One that an earlier run with this store has executed is passed over, unless it is meant
         anew.
         """
-        engine = self._engine
-        with engine.lock:
-            engine.check_open()
-            if engine.memory.passes_over(text) and not is_anew:
+        ground = self._ground
+        with ground.lock:
+            ground.check_open()
+            if ground.memory.passes_over(text) and not is_anew:
                 return None
-            statement = check_statement(text, position, engine.catalog)
+            statement = check_statement(text, position, ground.catalog)
         try:
             return self._act(statement)
         except CqlError as error:
@@ -85,13 +87,13 @@ class Statements:
 
     def execute_again(self, text: str, position: Position) -> None:
         """Executes a statement of an earlier run: its files are opened later, if still needed."""
-        statement = check_statement(text, position, self._engine.catalog)
+        statement = check_statement(text, position, self._ground.catalog)
         self._apply(statement.action)
-        self._engine.memory.done(statement)
+        self._ground.memory.done(statement)
 
     def declare(self, entry: StreamEntry | RelationEntry | QueryEntry) -> None:
         """Declares something that has no text; for engines whose store does not last."""
-        with self._engine.lock:
+        with self._ground.lock:
             self._create(Create(entry))
 
     def drop(self, name: str) -> None:
@@ -99,34 +101,65 @@ class Statements:
 
         The lock is held, and if it is a query its sink is at rest.
         """
-        engine = self._engine
-        entry = engine.catalog.get(name)
-        apply(self._drop_of(name), engine.catalog)
+        ground = self._ground
+        entry = ground.catalog.get(name)
+        apply(self._drop_of(name), ground.catalog)
         key = name.lower()
-        engine.memory.forget(key)
+        ground.memory.forget(key)
         try:
             if isinstance(entry, QueryEntry):
-                engine.queries.remove(key)
+                self._queries.remove(key)
         finally:  # a sink may not come to its end well
-            engine.queries.forget_queues(engine.inputs.drop(key))
-            engine.claims.release(key)
+            self._queries.forget_queues(ground.inputs.drop(key))
+            ground.claims.release(key)
+
+    def drop_and_log(self, name: str) -> None:
+        """Drops something that nobody uses, and has that in the log."""
+        ground = self._ground
+        with ground.lock, ground.deliveries.at_rest(name):
+            ground.check_open()
+            self.refuse_drop(name)
+            with ground.journal.ahead():
+                ground.journal.note("drop", name=name)
+            self.drop(name)
+            ground.journal.settle()
+
+    def restart(self, name: str) -> None:
+        """Runs a query that has failed again, from now on."""
+        ground, queries = self._ground, self._queries
+        with ground.lock:
+            ground.check_open()
+            entry = ground.query_entry(name)
+            if queries.failures.of(name) is None:
+                raise StateError(f'query "{entry.name}" has not failed')
+            refuse_unknown(queries, entry)
+            if not ground.journal.is_replaying:
+                queries.choices = Choices()
+            before, note = ground.journal.length, ground.journal.note("restart", name=entry.name)
+            try:
+                queries.restart(entry)
+            except BaseException:
+                ground.journal.take_back(before)
+                raise
+            note |= vars(queries.choices)
+            ground.journal.flush_what_is_done(f"RESTART of {entry.name}")
 
     def refuse_drop(self, name: str) -> None:
         """Refuses what cannot be dropped."""
         self._try(self._drop_of(name))
 
     def _drop_of(self, name: str) -> Drop:
-        entry = self._engine.catalog.get(name)
+        entry = self._ground.catalog.get(name)
         return Drop(kind_of(entry) if entry else "query", name)
 
     def _try(self, action: Action) -> None:
         """Refuses what the catalog would."""
-        apply(action, self._engine.catalog.copy())
+        apply(action, self._ground.catalog.copy())
 
     def withdraw(self, name: str, text: str) -> None:
         """Takes a CREATE back of which it turned out that it cannot be done."""
         self.drop(name)
-        self._engine.memory.discount(text)
+        self._ground.memory.discount(text)
 
     # -- kinds of statements ---------------------------------------------------------------
 
@@ -134,9 +167,9 @@ class Statements:
         action = statement.action
         match action:
             case Show():
-                return self._engine.show(action.kind)
+                return self._show(action.kind)
             case Explain():
-                with self._engine.lock:
+                with self._ground.lock:
                     return self._explain(action, statement.text)
             case Delete() | Update():  # these may ask Spark, which must not hold the lock up
                 self._modify(action, statement)
@@ -146,9 +179,9 @@ class Statements:
 
     def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
-        engine, queries = self._engine, self._engine.queries
-        with engine.lock, self._at_rest(statement.action):
-            engine.check_open()
+        ground, queries = self._ground, self._queries
+        with ground.lock, self._at_rest(statement.action):
+            ground.check_open()
             queries.begun, queries.choices = [], Choices()
             match statement.action:
                 case Create():
@@ -160,72 +193,72 @@ class Statements:
 
     def _log_and_do(self, statement: Statement) -> None:
         """First a statement is in the log; nothing goes wrong with it from then on."""
-        engine = self._engine
-        with engine.inputs.ahead() as coming:
-            noted(statement, engine.journal)
+        ground = self._ground
+        with ground.inputs.ahead() as coming:
+            noted(statement, ground.journal)
             do = self._checked(statement.action, coming)
         try:
             do()
         finally:
-            engine.memory.done(statement)
-        engine.journal.settle()
+            ground.memory.done(statement)
+        ground.journal.settle()
 
     def _create_and_log(self, statement: Statement, action: Create) -> None:
         """What the log says of a query follows from how it was begun: if the log cannot say it, or
         it could not be begun, it is dropped again, and the log says both."""
-        engine, before = self._engine, self._engine.journal.length
-        if engine.catalog.functions:
+        ground, before = self._ground, self._ground.journal.length
+        if ground.catalog.functions:
             for record in needs(functions_called_by(action)):
-                engine.journal.note(**record)
-        note = noted(statement, engine.journal)
+                ground.journal.note(**record)
+        note = noted(statement, ground.journal)
         try:
             self._create(action)
             self._complete(note)
-            engine.journal.flush()
+            ground.journal.flush()
         except BaseException:
             self._undo(statement, action, note, before)
             raise
-        engine.memory.done(statement)
+        ground.memory.done(statement)
 
     def _undo(self, statement: Statement, action: Create, note: Record, before: int) -> None:
-        engine, name = self._engine, action.entry.name
-        found = engine.catalog.get(name)
+        ground, name = self._ground, action.entry.name
+        found = ground.catalog.get(name)
         if found is not action.entry:  # it was refused before anything was done
-            engine.journal.take_back(before)
+            ground.journal.take_back(before)
             if found is None:
-                engine.claims.release(name)
+                ground.claims.release(name)
             return
-        if engine.journal.is_durable:
-            note |= vars(engine.queries.choices)
+        if ground.journal.is_durable:
+            note |= vars(self._queries.choices)
         self.drop(name)
-        engine.journal.note("undone", name=name, text=statement.text)
-        engine.journal.settle()
+        ground.journal.note("undone", name=name, text=statement.text)
+        ground.journal.settle()
 
     def _alter_and_log(self, statement: Statement, action: AlterQuery) -> None:
         """A query that begins anew is no longer what it was: it stays so if the log cannot be
         written, and is there as soon as it can."""
-        engine, before = self._engine, self._engine.journal.length
-        note = noted(statement, engine.journal)
+        ground, before = self._ground, self._ground.journal.length
+        note = noted(statement, ground.journal)
         try:
             self._alter(action)
         except BaseException:
-            engine.journal.take_back(before)
+            ground.journal.take_back(before)
             raise
         self._complete(note)
-        engine.memory.done(statement)
-        engine.journal.flush_what_is_done(f"ALTER QUERY {action.name}")
+        ground.memory.done(statement)
+        ground.journal.flush_what_is_done(f"ALTER QUERY {action.name}")
 
     def _complete(self, note: Record) -> None:
         """Adds what was chosen for the queries that a statement has begun."""
-        engine, queries = self._engine, self._engine.queries
-        if engine.journal.is_durable:
-            note["form"] = form_of(engine.graph, queries.begun)
+        ground, queries = self._ground, self._queries
+        if ground.journal.is_durable:
+            note["form"] = form_of(queries.graph, queries.begun)
             note |= vars(queries.choices)
 
     def _at_rest(self, action: Action) -> AbstractContextManager[None]:
         """Before anything is changed: whoever writes to a sink that is to be closed has done so."""
         if isinstance(action, Drop):
-            return self._engine.deliveries.at_rest(action.name)
+            return self._ground.deliveries.at_rest(action.name)
         return nullcontext()
 
     def _apply(self, action: Action) -> None:
@@ -240,13 +273,13 @@ class Statements:
 
     def _checked(self, action: Action, coming: Coming) -> Callable[[], None]:
         """What does what a statement says, and cannot fail; what could is found out now."""
-        engine = self._engine
+        ground = self._ground
         match action:
             case Drop():
                 self.refuse_drop(action.name)
                 return partial(self.drop, action.name)
             case Insert():
-                engine.inputs.push(action.relation, list(action.rows), coming)
+                ground.inputs.push(action.relation, list(action.rows), coming)
             case AlterQuery():
                 self._try(action)
                 return partial(self._alter, action)
@@ -254,81 +287,82 @@ class Statements:
                 self._try(action)
                 return partial(self._delay, action)
             case AlterPlan():
-                return engine.queries.placing(action.operator, action.has_queue)
+                return self._queries.placing(action.operator, action.has_queue)
             case SetOption():
-                return setting(engine, action)
+                return setting(self._queries, self._whole, action)
         return _nothing_more
 
     def _delay(self, action: AlterStream) -> None:
-        apply(action, self._engine.catalog)
-        self._engine.inputs.use_delay(action.name.lower())
+        apply(action, self._ground.catalog)
+        self._ground.inputs.use_delay(action.name.lower())
 
     def _alter(self, action: AlterQuery) -> None:
-        engine, catalog = self._engine, self._engine.catalog
-        entry, changed = engine.query_entry(action.name), altered(action, catalog)
+        ground, queries = self._ground, self._queries
+        catalog = ground.catalog
+        entry, changed = ground.query_entry(action.name), altered(action, catalog)
         if action.plan is not None:
-            anew = renewal(engine, entry, changed)
+            anew = renewal(queries, entry, changed)
             apply(action, catalog)
-            engine.queries.alter(entry, changed, restarts=False)
+            queries.alter(entry, changed, restarts=False)
             if anew is not None:
-                engine.queries.begin_anew(changed, anew)
+                queries.begin_anew(changed, anew)
             return
-        has_failed = engine.queries.failures.of(entry.name) is not None
+        has_failed = queries.failures.of(entry.name) is not None
         if action.active is True and (has_failed or not entry.active):
-            refuse_unknown(engine, entry)
-        way = succession(engine, entry, changed) if entry.on_error != changed.on_error else None
+            refuse_unknown(queries, entry)
+        way = succession(queries, entry, changed) if entry.on_error != changed.on_error else None
         apply(action, catalog)
-        engine.queries.alter(entry, changed, restarts=action.active is True)
+        queries.alter(entry, changed, restarts=action.active is True)
         if way is not None:
-            engine.queries.succeed(changed, way)
+            queries.succeed(changed, way)
 
     def _create(self, action: Create) -> None:
-        engine, entry = self._engine, action.entry
+        ground, entry = self._ground, action.entry
         match entry:
             case StreamEntry():
                 source = self._source_of(entry)
-                apply(action, engine.catalog)
-                engine.inputs.add_stream(entry, source)
+                apply(action, ground.catalog)
+                ground.inputs.add_stream(entry, source)
             case RelationEntry():
                 source = self._source_of(entry)
-                apply(action, engine.catalog)
-                engine.inputs.add_relation(entry, source)
+                apply(action, ground.catalog)
+                ground.inputs.add_relation(entry, source)
             case QueryEntry():
-                plans = planned(entry, engine.queries.templates)
-                if entry.begins is not None and not engine.journal.is_replaying:
-                    refuse_what_is_gone(engine, entry, plans.optimised)
-                sink = None if engine.journal.is_replaying else open_sink_of(engine, entry)
-                apply(action, engine.catalog)
-                engine.queries.add(entry, plans, sink)
+                plans = planned(entry, self._queries.templates)
+                if entry.begins is not None and not ground.journal.is_replaying:
+                    refuse_what_is_gone(self._queries, entry, plans.optimised)
+                sink = None if ground.journal.is_replaying else open_sink_of(ground, entry)
+                apply(action, ground.catalog)
+                self._queries.add(entry, plans, sink)
             case ViewEntry():
-                apply(action, engine.catalog)
+                apply(action, ground.catalog)
 
     def _source_of(self, entry: StreamEntry | RelationEntry) -> Source | None:
-        return None if self._engine.journal.is_replaying else open_source_of(self._engine, entry)
+        return None if self._ground.journal.is_replaying else open_source_of(self._ground, entry)
 
     def _modify(self, action: Delete | Update, statement: Statement) -> None:
         """DELETE, and UPDATE as removal and insertion, decided on the present content."""
-        engine = self._engine
+        ground = self._ground
         while True:
-            with engine.lock:
-                intake = engine.inputs.relation(action.relation)
+            with ground.lock:
+                intake = ground.inputs.relation(action.relation)
                 seen, rows = intake.changed_rows, intake.content()
             schema, present = intake.entry.schema, rows.drop_columns(["_te"])
-            old, new = changed_rows(action, schema, present, lambda: engine.spark)
-            with engine.lock:
-                engine.check_open()
+            old, new = changed_rows(action, schema, present, lambda: ground.spark)
+            with ground.lock:
+                ground.check_open()
                 if intake.changed_rows != seen:
                     continue  # somebody else was quicker: look again
-                at = engine.inputs.change_time(intake)
+                at = ground.inputs.change_time(intake)
                 parts = [(old, -1), *([] if new is None else [(new, 1)])]
-                with engine.inputs.ahead() as coming:
-                    noted(statement, engine.journal)
-                    engine.inputs.change(intake, parts, at, coming)
-                engine.memory.done(statement)
+                with ground.inputs.ahead() as coming:
+                    noted(statement, ground.journal)
+                    ground.inputs.change(intake, parts, at, coming)
+                ground.memory.done(statement)
                 return
 
     def _explain(self, action: Explain, text: str) -> Plan:
         stage = action.stage.lower()
         if stage == "syntax":
             return Plan(action.query.name, stage, syntax_tree(text))
-        return Plan(action.query.name, stage, plan_text(self._engine, action.query, stage))
+        return Plan(action.query.name, stage, plan_text(self._queries, action.query, stage))

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from millpond.delivery.latency import in_unit
 from millpond.planning.physical import name_of, number_of
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.sharing.queries import Queries
 
 MOST_PATHS = 8
 """So many ways from streams to the output have their charts shown."""
 
 
-def analysed(engine: Engine, query: str) -> str:
+def analysed(queries: Queries, query: str) -> str:
     """What was measured of a running query."""
-    output = engine.queries.output_of(query)
-    wanted = engine.graph.upstream(output)
-    plan = engine.runtime.picture.elementary()
+    output = queries.output_of(query)
+    wanted = queries.graph.upstream(output)
+    plan = queries.runtime.picture.elementary()
     parts = [
-        [f"query {query}: latency {engine.latency(query)}"],
-        list(_operators(engine, wanted)),
-        list(_units(engine, wanted)),
+        [f"query {query}: latency {queries.ground.deliveries.latency(query)}"],
+        list(_operators(queries, wanted)),
+        list(_units(queries, wanted)),
     ]
     number = number_of(output)
     paths = list(islice(paths_to(plan, number), MOST_PATHS + 1))
@@ -36,13 +33,13 @@ def analysed(engine: Engine, query: str) -> str:
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _operators(engine: Engine, wanted: set[str]) -> Iterator[str]:
-    runtime = engine.runtime
+def _operators(queries: Queries, wanted: set[str]) -> Iterator[str]:
+    runtime = queries.runtime
     yield "operators"
     for identity in (each for each in runtime.running if each in wanted):
         measured, running = runtime.statistics[identity], runtime.running[identity]
         tally = measured.tally
-        yield f"  {identity}: {engine.graph.operators[identity].label()}"
+        yield f"  {identity}: {queries.graph.operators[identity].label()}"
         yield (
             f"    {tally.rows_in:,} rows in, {tally.rows_out:,} out, {tally.driver_steps:,} steps "
             f"in the driver, {tally.executor_steps:,} on the executors, {in_unit(tally.seconds)}"
@@ -61,9 +58,9 @@ def _operators(engine: Engine, wanted: set[str]) -> Iterator[str]:
         )
 
 
-def _units(engine: Engine, wanted: set[str]) -> Iterator[str]:
+def _units(queries: Queries, wanted: set[str]) -> Iterator[str]:
     """The virtual operators, and what waits in the queues before them."""
-    runtime = engine.runtime
+    runtime = queries.runtime
     yield "units and the queues before them"
     for unit in runtime.units:
         if not unit.identities & wanted:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from millpond.delivery.latency import in_unit
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.entities import Entities
+from millpond.sharing.queries import Queries
 
 BUSY, IDLE = 0.7, 0.3
 """Loads from which on an operator is a bottleneck, and below which nobody is."""
@@ -32,11 +30,11 @@ class OperatorView:
     """For how long the oldest tuple waits in it."""
 
 
-def operator_views(engine: Engine) -> Iterator[OperatorView]:
+def operator_views(queries: Queries, entities: Entities) -> Iterator[OperatorView]:
     """The running operators of late; the lock is held."""
-    if not engine.has_runtime:
+    if not queries.has_runtime:
         return
-    runtime, entities = engine.runtime, engine.entities()
+    runtime = queries.runtime
     behind = {e.name: e.get("behind_seconds") for e in entities.of_kind("queue")}
     for identity, measured in runtime.statistics.items():
         running = runtime.running[identity]
@@ -44,7 +42,7 @@ def operator_views(engine: Engine) -> Iterator[OperatorView]:
         slowest = max(running.inputs, key=lambda name: behind.get(name, 0.0), default="")
         yield OperatorView(
             identity,
-            engine.graph.operators[identity].label(),
+            queries.graph.operators[identity].label(),
             measured.inputs.per_second(),
             measured.outputs.per_second(),
             measured.busy.per_second(),

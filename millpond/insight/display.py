@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -15,9 +15,9 @@ from millpond.delivery.latency import in_unit
 from millpond.planning.convergence import foreseen
 from millpond.planning.physical import number_of
 from millpond.sharing.beginnings import told_merge
+from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
     from millpond.spark.placement import Placement
 
 SHOWN_ROWS = 20
@@ -39,16 +39,30 @@ class Plan:
         return f"<b>{html.escape(self.query)}</b> ({self.stage})<pre>{html.escape(self.text)}</pre>"
 
 
+class Answering(Protocol):
+    """Who answers for queries: the engine."""
+
+    def results(self, query: str, form: str = "arrow") -> Any:
+        """What a query has put out so far."""
+
+    def explain(self, name: str, stage: str = "physical") -> Plan:
+        """The plan of a registered query."""
+
+    def query_entry(self, name: str) -> QueryEntry:
+        """The catalog entry of a query."""
+
+
 class Query:
     """A handle on a registered query."""
 
-    def __init__(self, engine: Engine, name: str) -> None:
+    def __init__(self, engine: Answering, name: str) -> None:
         self._engine = engine
         self.name = name
 
     def results(self) -> pa.Table:
         """What the query has put out."""
-        return self._engine.results(self.name)
+        table: pa.Table = self._engine.results(self.name)
+        return table
 
     def explain(self, stage: str = "physical") -> Plan:
         """The query's plan."""
@@ -65,46 +79,48 @@ class Query:
         )
 
 
-def shown(engine: Engine, what: str) -> pa.Table:
+def shown(queries: Queries, what: str) -> pa.Table:
     """What SHOW answers: ``settings``, a kind in the plural, ``all``, or one name."""
     if what == "failures":
-        rows = [vars(failure) | {"rows": "; ".join(failure.rows)} for failure in engine.failures()]
+        rows = [
+            vars(failure) | {"rows": "; ".join(failure.rows)} for failure in list(queries.failures)
+        ]
     elif what in _TABLES:
-        rows = list(_TABLES[what](engine))
+        rows = list(_TABLES[what](queries))
     else:
-        rows = list(_settings(engine) if what == "settings" else _entries(engine, what))
+        rows = list(_settings(queries) if what == "settings" else _entries(queries, what))
     return pa.Table.from_pylist(rows) if rows else pa.table({"name": pa.array([], pa.string())})
 
 
-def _steps(engine: Engine) -> Iterator[dict[str, Any]]:
-    if not engine.has_runtime:
+def _steps(queries: Queries) -> Iterator[dict[str, Any]]:
+    if not queries.has_runtime:
         return
-    for identity, measured in engine.runtime.statistics.items():
+    for identity, measured in queries.runtime.statistics.items():
         tally = measured.tally
         yield {
             "operator": identity,
-            "does": engine.graph.operators[identity].label(),
-            "queries": engine.queries.groups.told(engine.runtime.picture.queries(identity)),
+            "does": queries.graph.operators[identity].label(),
+            "queries": queries.groups.told(queries.runtime.picture.queries(identity)),
             "steps": tally.steps,
             "rows in": tally.rows_in,
             "rows out": tally.rows_out,
             "seconds": round(tally.seconds, 3),
             "in driver": tally.driver_steps,
             "on executors": tally.executor_steps,
-            **_costs(engine.runtime.running[identity].placement),
+            **_costs(queries.runtime.running[identity].placement),
             "driver bytes": tally.driver_bytes,
         }
 
 
-def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
+def _queues(queries: Queries) -> Iterator[dict[str, Any]]:
     """What lies behind each input and operator, for each that reads it."""
-    if not engine.has_runtime:
+    if not queries.has_runtime:
         return
-    runtime = engine.runtime
+    runtime = queries.runtime
     group_of = {each: group for group in runtime.groups() for each in group}
-    for name, queue in engine.inputs.queues.items():
+    for name, queue in queries.ground.inputs.queues.items():
         waiting, said = runtime.backlog.of(name), runtime.placement.by_hand.get(name)
-        for reader in engine.graph.readers(name):
+        for reader in queries.graph.readers(name):
             yield {
                 "after": name,
                 "before": reader,
@@ -118,9 +134,9 @@ def _queues(engine: Engine) -> Iterator[dict[str, Any]]:
             }
 
 
-def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
+def _sharing(queries: Queries) -> Iterator[dict[str, Any]]:
     """Which queries run as one, which operators several queries or groups read, or will read."""
-    graph, groups = engine.graph, engine.queries.groups
+    graph, groups = queries.graph, queries.groups
     for group in groups:
         own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
         yield {
@@ -150,7 +166,7 @@ def _sharing(engine: Engine) -> Iterator[dict[str, Any]]:
             "queries": groups.told(names),
             "operators": f"{each.first}, {each.later}",
             "does": graph.operators[each.first].label(),
-            "when": told_merge(engine, each),
+            "when": told_merge(queries, each),
         }
 
 
@@ -162,19 +178,19 @@ def _costs(placement: Placement) -> dict[str, str]:
     }
 
 
-def _statistics(engine: Engine) -> Iterator[dict[str, Any]]:
+def _statistics(queries: Queries) -> Iterator[dict[str, Any]]:
     """Rates are those of the last seconds, sizes and selectivities those of the last steps."""
-    if not engine.has_runtime:
+    if not queries.has_runtime:
         return
-    runtime = engine.runtime
+    runtime = queries.runtime
     for identity, measured in runtime.statistics.items():
         running, tally = runtime.running[identity], measured.tally
         yield {
             "operator": identity,
-            "does": engine.graph.operators[identity].label(),
+            "does": queries.graph.operators[identity].label(),
             "selectivity": round(measured.selectivity, 6),
             **_costs(running.placement),
-            "arriving rows/s": round(_arriving(engine, identity), 3),
+            "arriving rows/s": round(_arriving(queries, identity), 3),
             "rows in/s": round(measured.inputs.per_second(), 3),
             "rows out/s": round(measured.outputs.per_second(), 3),
             "load": round(measured.busy.per_second(), 4),
@@ -186,15 +202,15 @@ def _statistics(engine: Engine) -> Iterator[dict[str, Any]]:
         }
 
 
-def _arriving(engine: Engine, identity: str) -> float:
+def _arriving(queries: Queries, identity: str) -> float:
     """Rows a second that come into the queues that an operator reads."""
-    runtime = engine.runtime
+    runtime = queries.runtime
     return sum(runtime.queues[q].arrivals.per_second() for q in runtime.running[identity].inputs)
 
 
-def _latency(engine: Engine) -> Iterator[dict[str, Any]]:
-    for entry in engine.catalog.of_kind(QueryEntry):
-        known = engine.latency(entry.name)
+def _latency(queries: Queries) -> Iterator[dict[str, Any]]:
+    for entry in queries.ground.catalog.of_kind(QueryEntry):
+        known = queries.ground.deliveries.latency(entry.name)
         yield {
             "query": entry.name,
             "results": known.results,
@@ -207,47 +223,47 @@ def _latency(engine: Engine) -> Iterator[dict[str, Any]]:
         }
 
 
-def _functions(engine: Engine) -> Iterator[dict[str, Any]]:
-    for function in engine.catalog.functions.values():
+def _functions(queries: Queries) -> Iterator[dict[str, Any]]:
+    for function in queries.ground.catalog.functions.values():
         yield {"function": str(function)}
 
 
-def _settings(engine: Engine) -> Iterator[dict[str, Any]]:
-    for key, value, meaning, change in engine.settings_now.listing():
+def _settings(queries: Queries) -> Iterator[dict[str, Any]]:
+    for key, value, meaning, change in queries.ground.settings_now.listing():
         yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
 
 
-def _entries(engine: Engine, what: str) -> Iterator[dict[str, Any]]:
+def _entries(queries: Queries, what: str) -> Iterator[dict[str, Any]]:
     for kind, entries in KINDS.items():
         plural = "queries" if kind == "query" else kind + "s"
-        for entry in engine.catalog.of_kind(entries):
+        for entry in queries.ground.catalog.of_kind(entries):
             if what in (plural, "all", entry.name.lower()):
                 schema = entry.plan.schema if isinstance(entry, QueryEntry) else entry.schema
-                detail = _detail(engine, entry)
+                detail = _detail(queries, entry)
                 yield {"name": entry.name, "kind": kind, "columns": str(schema), "detail": detail}
 
 
-def _detail(engine: Engine, entry: Any) -> str:
+def _detail(queries: Queries, entry: Any) -> str:
     match entry:
         case QueryEntry():
-            failed = any(failure.query == entry.name for failure in engine.failures())
+            failed = any(failure.query == entry.name for failure in list(queries.failures))
             state = "failed" if failed else "active" if entry.active else "inactive"
-            count = engine.result_count(entry.name)
-            aside = engine.left_out_count(entry.name)
+            count = queries.ground.deliveries.of(entry.name).rows
+            aside = queries.ground.deliveries.left_out_count(entry.name)
             skipped = f", {aside} left out" if aside else ""
-            known = engine.latency(entry.name)
+            known = queries.ground.deliveries.latency(entry.name)
             latency = f", latency {known}" if known.results else ""
             return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
         case StreamEntry():
-            intake = engine.inputs.streams[entry.name.lower()]
+            intake = queries.ground.inputs.streams[entry.name.lower()]
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
-            return come + _held(engine, entry.name)
+            return come + _held(queries, entry.name)
         case RelationEntry():
-            return str(entry.source) + _held(engine, entry.name)
+            return str(entry.source) + _held(queries, entry.name)
     return ""
 
 
-_TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
+_TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "steps": _steps,
     "queues": _queues,
     "statistics": _statistics,
@@ -258,7 +274,7 @@ _TABLES: dict[str, Callable[[Engine], Iterator[dict[str, Any]]]] = {
 """What SHOW answers by itself, not from the catalog."""
 
 
-def _held(engine: Engine, name: str) -> str:
+def _held(queries: Queries, name: str) -> str:
     """Whether a source is held back."""
-    is_held = name.lower() in engine.inputs.held
-    return f", held back: as much waits as the {engine.budget} allows" if is_held else ""
+    is_held = name.lower() in queries.ground.inputs.held
+    return f", held back: as much waits as the {queries.ground.budget} allows" if is_held else ""

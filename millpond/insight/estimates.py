@@ -11,23 +11,23 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from millpond.planning.physical import Graph, is_relation, number_of
+from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
     from millpond.spark.statistics import Statistics
 
 
 class Measured:
     """What was measured of the operators that run."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, queries: Queries) -> None:
         self._known: dict[str, Statistics] = {}
         self._kinds: dict[type, list[Statistics]] = {}
-        found = engine.runtime.statistics if engine.has_runtime else {}
+        found = queries.runtime.statistics if queries.has_runtime else {}
         for identity, each in found.items():
             if each.tally.steps:
                 self._known[identity] = each
-                kind = type(engine.graph.operators[identity])
+                kind = type(queries.graph.operators[identity])
                 self._kinds.setdefault(kind, []).append(each)
         taken = (each.tally.rows_taken / each.tally.steps for each in self._known.values())
         self._tuples = max(1, round(max(taken, default=0)))

@@ -6,46 +6,44 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millpond.catalog import QueryEntry
 from millpond.errors import StateError
 from millpond.planning.physical import name_of
 from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.sharing.queries import Queries
 
 FORM = 1
 """Which form the data have."""
 
 
-def measured_plan(engine: Engine) -> dict[str, Any]:
+def measured_plan(queries: Queries) -> dict[str, Any]:
     """Operators with costs, selectivities and sizes, arrivals over time, and what came of it."""
-    if not engine.has_runtime or not engine.runtime.tally.steps:
+    if not queries.has_runtime or not queries.runtime.tally.steps:
         raise StateError("nothing has run, so nothing was measured; feed the queries first")
-    plan = engine.runtime.picture.elementary()
-    backlog = engine.runtime.backlog
+    plan = queries.runtime.picture.elementary()
+    backlog = queries.runtime.backlog
     return {
         "form": FORM,
-        "strategy": engine.settings.strategy,
-        "processors": engine.runtime.limits.processors,
-        "clock": engine.settings.clock,
-        "turn_seconds": engine.runtime.picture.turns.mean_seconds,
-        "queues": _queues(engine, plan.operators),
-        "streams": _streams(engine, plan.operators),
-        "operators": [_operator(engine, plan.by_id[each]) for each in plan.upstream_first],
+        "strategy": queries.ground.settings.strategy,
+        "processors": queries.runtime.limits.processors,
+        "clock": queries.ground.settings.clock,
+        "turn_seconds": queries.runtime.picture.turns.mean_seconds,
+        "queues": _queues(queries, plan.operators),
+        "streams": _streams(queries, plan.operators),
+        "operators": [_operator(queries, plan.by_id[each]) for each in plan.upstream_first],
         "backlog": {"peak_bytes": backlog.peak_bytes, "mean_bytes": backlog.mean_bytes()},
         "latency": {
-            entry.name: asdict(engine.latency(entry.name))
-            for entry in engine.catalog.of_kind(QueryEntry)
+            entry.name: asdict(queries.ground.deliveries.latency(entry.name))
+            for entry in queries.ground.catalog.of_kind(QueryEntry)
         },
     }
 
 
-def _streams(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> dict[str, Any]:
+def _streams(queries: Queries, operators: tuple[OperatorSnapshot, ...]) -> dict[str, Any]:
     read = {name: each for op in operators for each in op.inputs if (name := each.stream)}
-    courses = {name: engine.inputs.queues[name].course for name in read}
+    courses = {name: queries.ground.inputs.queues[name].course for name in read}
     return {
         name: {
             "tuple_bytes": each.tuple_bytes,
@@ -57,9 +55,9 @@ def _streams(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> dict[st
     }
 
 
-def _queues(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> list[list[Any]]:
+def _queues(queries: Queries, operators: tuple[OperatorSnapshot, ...]) -> list[list[Any]]:
     """The edges on which queues stand: those from streams, and between virtual operators."""
-    unit_of = engine.runtime.units.of
+    unit_of = queries.runtime.units.of
     return [
         [each.source, operator.id]
         for operator in operators
@@ -69,9 +67,9 @@ def _queues(engine: Engine, operators: tuple[OperatorSnapshot, ...]) -> list[lis
     ]
 
 
-def _operator(engine: Engine, operator: OperatorSnapshot) -> dict[str, Any]:
+def _operator(queries: Queries, operator: OperatorSnapshot) -> dict[str, Any]:
     """An operator with what all its steps have cost, and what a turn costs beside a step."""
-    picture = engine.runtime.picture
+    picture = queries.runtime.picture
     measured = picture.statistics[name_of(operator.id)]
     line = measured.whole.line
     return {

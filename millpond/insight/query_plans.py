@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
@@ -17,27 +16,25 @@ from millpond.planning.physical import number_of
 from millpond.planning.totals import sum_up
 from millpond.sharing.beginnings import refuse_what_is_gone, told_merge, told_start
 from millpond.sharing.planned import QueryPlans
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.sharing.queries import Queries
 
 
-def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
+def plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     """The plan of a query as EXPLAIN shows it, registered or not; the lock is held."""
     if stage == "analyze":
-        return analysed(engine, entry.name)
+        return analysed(queries, entry.name)
     plan = optimise(entry.plan, entry.on_error)
     if stage == "logical":
         return str(plan)
-    output = engine.queries.outputs.get(entry.name.lower())
+    output = queries.outputs.get(entry.name.lower())
     if output is None:
-        return _before_registering(engine, entry, plan)
-    wanted = engine.graph.upstream(output)
-    units = engine.runtime.groups() if engine.has_runtime else []
-    cuts = engine.runtime.cutting.cuts if engine.has_runtime else Cuts(engine.graph)
-    lines = [engine.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
-    lines += [each.told for each in engine.queries.containments.told(entry.name.lower())]
-    group = engine.queries.groups.of(entry.name)
+        return _before_registering(queries, entry, plan)
+    wanted = queries.graph.upstream(output)
+    units = queries.runtime.groups() if queries.has_runtime else []
+    cuts = queries.runtime.cutting.cuts if queries.has_runtime else Cuts(queries.graph)
+    lines = [queries.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
+    lines += [each.told for each in queries.containments.told(entry.name.lower())]
+    group = queries.groups.of(entry.name)
     if group is not None:
         constants = group.members.told(group.number_of(entry.name))
         lines.append(
@@ -47,38 +44,38 @@ def plan_text(engine: Engine, entry: QueryEntry, stage: str) -> str:
     return "\n".join(lines)
 
 
-def _before_registering(engine: Engine, entry: QueryEntry, plan: Node) -> str:
+def _before_registering(queries: Queries, entry: QueryEntry, plan: Node) -> str:
     """What a query would run, and what of that runs already."""
-    groups, epoch = engine.queries.groups, engine.inputs.next_epoch
+    groups, epoch = queries.groups, queries.ground.inputs.next_epoch
     if entry.begins is not None:
-        refuse_what_is_gone(engine, entry, plan)
-        start = told_start(engine, plan, entry.begins)
-        streams = dict.fromkeys(engine.inputs.since_of(epoch), entry.begins - 1)
+        refuse_what_is_gone(queries, entry, plan)
+        start = told_start(queries, plan, entry.begins)
+        streams = dict.fromkeys(queries.ground.inputs.since_of(epoch), entry.begins - 1)
         told = f"begins {start}, with what its streams still hold; it runs by itself at first"
-        return f"{_explained_alone(engine, entry, plan, epoch + 1, streams)}\n{told}"
+        return f"{_explained_alone(queries, entry, plan, epoch + 1, streams)}\n{told}"
     if entry.on_error == "skip":
-        return _explained_alone(engine, entry, plan, epoch)
-    shapes = groups.shapes(QueryPlans(entry), epoch, engine.inputs)
-    name = groups.choose(shapes, engine.settings.sharing)
+        return _explained_alone(queries, entry, plan, epoch)
+    shapes = groups.shapes(QueryPlans(entry), epoch, queries.ground.inputs)
+    name = groups.choose(shapes, queries.ground.settings.sharing)
     if name is None:
-        return _explained_alone(engine, entry, plan, epoch)
+        return _explained_alone(queries, entry, plan, epoch)
     lifted, group = shapes.lifted(name), groups.get(name)
     constants = ", ".join(map(str, lifted.constants))
     if group is None:
         which = "of its shape" + (", of those that came while data flowed" if epoch else "")
         told = f"the second query {which}: a group is founded, with the constants {constants}"
-        return f"{_explained(engine, name, lifted.plan, epoch)}\n{told}"
-    there = engine.graph.upstream(group.output)
+        return f"{_explained(queries, name, lifted.plan, epoch)}\n{told}"
+    there = queries.graph.upstream(group.output)
     told = (
         f"adds no operator: {len(group.queries):,} queries of this shape run already, as "
         f"{group.name}; it is one row of constants more: {constants}"
     )
-    cost = Measured(engine).cost_of_row(there, len(group.queries))
-    return "\n".join([engine.graph.describe(there, there), told, *([cost] if cost else [])])
+    cost = Measured(queries).cost_of_row(there, len(group.queries))
+    return "\n".join([queries.graph.describe(there, there), told, *([cost] if cost else [])])
 
 
 def _explained_alone(
-    engine: Engine,
+    queries: Queries,
     entry: QueryEntry,
     plan: Node,
     epoch: int,
@@ -86,17 +83,17 @@ def _explained_alone(
 ) -> str:
     """The same of one that stands alone; what its selections could read, and do, and why joins that
     run are not shared. Totals that it reads are operators."""
-    findings = engine.queries.contained(entry, plan)
+    findings = queries.contained(entry, plan)
     chosen = {each.selection: each.by.predicate for each in findings if each.is_read}
     contained, apart = contain(plan, chosen)
-    summed = sum_up(contained, engine.queries.sums(entry, contained))
-    joins = engine.queries.joins(entry.name.lower(), summed)
-    told = _explained(engine, entry.name, summed, epoch, streams, apart, joins.numbers)
+    summed = sum_up(contained, queries.sums(entry, contained))
+    joins = queries.joins(entry.name.lower(), summed)
+    told = _explained(queries, entry.name, summed, epoch, streams, apart, joins.numbers)
     return "\n".join([told, *(each.told for each in findings), *joins.reasons])
 
 
 def _explained(
-    engine: Engine,
+    queries: Queries,
     name: str,
     plan: Node,
     epoch: int,
@@ -105,21 +102,21 @@ def _explained(
     numbers: dict[Node, int] | None = None,
 ) -> str:
     """What adding a query would run, which parts of it run already, and which will be shared."""
-    trial, running = engine.graph.copy(), set(engine.graph.operators)
+    trial, running = queries.graph.copy(), set(queries.graph.operators)
     output = trial.add_query(name, plan, epoch, apart=apart, numbers=numbers)
     lines = [trial.describe(trial.upstream(output), running)]
     new = sorted(trial.operators.keys() - running, key=number_of)
-    cost = Measured(engine).cost_of_new(trial, new)
+    cost = Measured(queries).cost_of_new(trial, new)
     lines += [cost] if cost else []
-    if engine.settings.sharing == "off":
+    if queries.ground.settings.sharing == "off":
         return "\n".join(lines)
-    since = engine.inputs.since_of(epoch) if streams is None else streams
-    copies = {f"relation:{key}@{epoch}": r for key, r in engine.inputs.relations.items()}
+    since = queries.ground.inputs.since_of(epoch) if streams is None else streams
+    copies = {f"relation:{key}@{epoch}": r for key, r in queries.ground.inputs.relations.items()}
     since = since | {copy: each.queue.heartbeat for copy, each in copies.items()}
     for each in new:
         settle(trial, each, since)
     lines += [
-        f"{each.later} will be one with {each.first} {told_merge(engine, each)}"
+        f"{each.later} will be one with {each.first} {told_merge(queries, each)}"
         for each in foreseen(trial)
         if each.later in new
     ]

@@ -48,7 +48,7 @@ class History:
             arrived = sum(i.arrived for i in engine.inputs.streams.values())
             sample: dict[str, Any] = {
                 "time": time.time(),
-                "budget_bytes": engine.budget.limit_bytes,
+                "budget_bytes": engine.ground.budget.limit_bytes,
                 "strategy": engine.settings.strategy,
                 "mode": engine.settings.mode,
                 "rows_in_per_second": inputs,

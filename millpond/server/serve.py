@@ -154,7 +154,7 @@ def make_service(settings: Settings, options: ServeOptions, spark: Any = None) -
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     check_options(options)
     engine = Engine(settings, spark, keep_results=True)
-    confinement = Confinement(options.roots, engine.directory, options.limits)
+    confinement = Confinement(options.roots, engine.ground.directory, options.limits)
     return Service(engine, options.limits, confinement)
 
 

@@ -65,10 +65,10 @@ class Upkeep:
 
     def _revive(self) -> None:
         """A source that can not be read ends the work of all: it is begun anew."""
-        engine = self._service.engine
+        engine, is_ready = self._service.engine, self._service.is_ready
         if engine.operation.store_error is not None:
             self._service.trouble = str(engine.operation.store_error)
-        if self._service.is_ready and not engine.operation.is_started and not engine.is_closed:
+        if is_ready and not engine.operation.is_started and not engine.ground.is_closed:
             error = engine.operation.take_error()
             if error is not None:
                 self._service.trouble = str(error)

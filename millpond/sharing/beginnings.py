@@ -5,7 +5,6 @@ And from when on nothing tells what came late from what was there before."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from millpond.catalog import QueryEntry, StreamEntry
 from millpond.connectors.python_values import moment
@@ -14,12 +13,10 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.planning.convergence import ALWAYS, Foreseen
 from millpond.schema import BEGINNING, Type
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.sharing.queries import Queries
 
 
-def refuse_what_is_gone(engine: Engine, entry: QueryEntry, plan: Node) -> None:
+def refuse_what_is_gone(queries: Queries, entry: QueryEntry, plan: Node) -> None:
     """Refuses a query that is to begin when its inputs are no longer known as they were."""
     if entry.begins is None:
         return
@@ -27,37 +24,37 @@ def refuse_what_is_gone(engine: Engine, entry: QueryEntry, plan: Node) -> None:
         raise StateError(
             f'query "{entry.name}" reads no stream, so there is no time to begin FROM: leave it out'
         )
-    earliest, reason = max(_limits(engine, plan), default=(BEGINNING, ""))
+    earliest, reason = max(_limits(queries, plan), default=(BEGINNING, ""))
     if entry.begins < earliest:
         raise StateError(
-            f'query "{entry.name}" cannot begin {told_start(engine, plan, entry.begins)}: '
-            f"{reason}; the earliest possible is {told_start(engine, plan, earliest)}; leave FROM "
+            f'query "{entry.name}" cannot begin {told_start(queries, plan, entry.begins)}: '
+            f"{reason}; the earliest possible is {told_start(queries, plan, earliest)}; leave FROM "
             "out to begin now"
         )
 
 
-def told_start(engine: Engine, plan: Node, time: int) -> str:
+def told_start(queries: Queries, plan: Node, time: int) -> str:
     """A time as it is written after CREATE QUERY."""
     if time <= BEGINNING:
         return "FROM BEGINNING"
-    return f"FROM {told_time(engine, _streams_of(plan), time)}"
+    return f"FROM {told_time(queries, _streams_of(plan), time)}"
 
 
-def _limits(engine: Engine, plan: Node) -> Iterator[tuple[int, str]]:
+def _limits(queries: Queries, plan: Node) -> Iterator[tuple[int, str]]:
     """The first time at which each input is known, if that is not the beginning, and why."""
     for node in plan.walk():
         if isinstance(node, StreamScan):
-            queue = engine.inputs.streams[node.name.lower()].queue
+            queue = queries.ground.inputs.streams[node.name.lower()].queue
             if queue.pages:
-                _ = engine.runtime  # its operators say what they will read
+                _ = queries.runtime  # its operators say what they will read
             first = queue.whole_after() + 1
             if first > BEGINNING:
-                told = told_time(engine, _streams_of(plan), first - 1)
+                told = told_time(queries, _streams_of(plan), first - 1)
                 yield first, f"stream {node.name} is no longer there up to {told}"
         elif isinstance(node, RelationScan):
-            last = engine.inputs.relation(node.name).last_change
+            last = queries.ground.inputs.relation(node.name).last_change
             if last > BEGINNING:
-                told = told_time(engine, _streams_of(plan), last)
+                told = told_time(queries, _streams_of(plan), last)
                 yield last + 1, f"relation {node.name} has changed at {told}"
 
 
@@ -65,22 +62,22 @@ def _streams_of(plan: Node) -> list[str]:
     return [node.name for node in plan.walk() if isinstance(node, StreamScan)]
 
 
-def told_time(engine: Engine, streams: Iterable[str], time: int) -> str:
+def told_time(queries: Queries, streams: Iterable[str], time: int) -> str:
     """A time as people write it: a number of ticks, or a timestamp where streams have those."""
     for name in streams:
-        stream = engine.catalog.get(name)
+        stream = queries.ground.catalog.get(name)
         if isinstance(stream, StreamEntry):
             column = stream.timestamp_column
             if column is None or stream.schema[column].type is Type.TIMESTAMP:
-                return f"TIMESTAMP '{moment(time, engine.catalog.tick_microseconds)}'"
+                return f"TIMESTAMP '{moment(time, queries.ground.catalog.tick_microseconds)}'"
     return str(time)
 
 
-def told_merge(engine: Engine, each: Foreseen) -> str:
+def told_merge(queries: Queries, each: Foreseen) -> str:
     """When two operators will be one, as people read it."""
     if each.rows:
         return f"once {each.rows:,} elements have come"
-    graph = engine.graph
+    graph = queries.graph
     queues = {queue for i in graph.upstream(each.first) for queue in graph.queues_of(i)}
     names = [q.removeprefix("stream:") for q in sorted(queues) if q.startswith("stream:")]
-    return f"from {told_time(engine, names, each.at)} on" if each.at > ALWAYS else "at once"
+    return f"from {told_time(queries, names, each.at)} on" if each.at > ALWAYS else "at once"

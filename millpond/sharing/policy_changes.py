@@ -9,7 +9,6 @@ only a query that keeps nothing goes on while it runs; any other is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.catalog import QueryEntry
 from millpond.cql.algebra import Filter, Project, RangeWindow, Sample, StreamScan
@@ -17,47 +16,36 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.planning.nodes import Arrivals, Combine, Moments
 from millpond.schema import BEGINNING
-from millpond.sharing.planned import QueryPlans, planned
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
-
-
-class Succession(NamedTuple):
-    """How a query goes on with another policy."""
-
-    plans: QueryPlans
-    has_others: bool = False
-    """Whether other operators work for it from now on."""
-    since: dict[str, int] | None = None
-    """The times of its streams, by their queues, after which they do; None: from where it began."""
+from millpond.sharing.beginning_anew import Succession
+from millpond.sharing.planned import planned
+from millpond.sharing.queries import Queries
 
 
-def succession(engine: Engine, entry: QueryEntry, changed: QueryEntry) -> Succession:
+def succession(queries: Queries, entry: QueryEntry, changed: QueryEntry) -> Succession:
     """How a query goes on with a changed policy; raises ``StateError`` if it cannot."""
     plans, before = planned(changed), planned(entry)
-    epoch = engine.queries.epoch_of(entry.name)
+    epoch = queries.epoch_of(entry.name)
     if epoch is None:
         return Succession(plans)  # it stands still
     if plans.optimised == before.optimised and plans.aside is None and before.aside is None:
         return Succession(plans)  # nothing in it can fail
-    if epoch == engine.inputs.next_epoch and not has_answered(engine, entry.name):
+    if epoch == queries.ground.inputs.next_epoch and not has_answered(queries, entry.name):
         return Succession(plans, has_others=True)  # nothing has come since it began
     for plan in (before.optimised, plans.optimised):
         node = what_remembers(plan)
         if node is not None:
             raise _refusal(changed, f"{node.label()} keeps what came before, judged by the old one")
-    since, answered = read_until(engine, changed, epoch)
+    since, answered = read_until(queries, changed, epoch)
     if since is None:
-        raise _refusal(changed, uneven(engine, changed, answered))
+        raise _refusal(changed, uneven(queries, changed, answered))
     return Succession(plans, has_others=True, since=since)
 
 
-def has_answered(engine: Engine, name: str) -> bool:
+def has_answered(queries: Queries, name: str) -> bool:
     """Whether a query that runs has put anything out."""
-    started, output = engine.queries.started, engine.queries.outputs[name.lower()]
+    started, output = queries.started, queries.outputs[name.lower()]
     has_come_far = started is not None and started.running[output].cursor >= BEGINNING
-    return has_come_far and engine.deliveries.of(name).rows > 0
+    return has_come_far and queries.ground.deliveries.of(name).rows > 0
 
 
 def what_remembers(plan: Node) -> Node | None:
@@ -75,28 +63,30 @@ def _forgets(node: Node, passes: bool) -> bool:
     return isinstance(node, kinds)
 
 
-def read_until(engine: Engine, entry: QueryEntry, epoch: int) -> tuple[dict[str, int] | None, int]:
+def read_until(
+    queries: Queries, entry: QueryEntry, epoch: int
+) -> tuple[dict[str, int] | None, int]:
     """How far a query has read its streams, by their queues, and to which time it has answered.
 
     None if its operators have not come equally far.
     """
-    queries, answered = engine.queries, BEGINNING - 1
+    answered = BEGINNING - 1
     if queries.started is not None:
         output, running = queries.outputs[entry.name.lower()], queries.started.running
         answered = running[output].cursor
-        upstream = (running[each] for each in engine.graph.upstream(output))
+        upstream = (running[each] for each in queries.graph.upstream(output))
         if any(each.cursor != answered for each in upstream if _reads_stream(each.inputs)):
             return None, answered
     member = queries.groups.membership(entry.name)
-    since = engine.inputs.since_of(epoch) | (member["since"] if member else {})
+    since = queries.ground.inputs.since_of(epoch) | (member["since"] if member else {})
     scans = sorted(_streams(entry))
     read = {queue: max(answered, since.get(queue, answered)) for queue in scans}
     return read, answered
 
 
-def uneven(engine: Engine, entry: QueryEntry, answered: int) -> str:
+def uneven(queries: Queries, entry: QueryEntry, answered: int) -> str:
     """Why a query has read more than it has answered: which streams it waits for."""
-    queues = engine.inputs.queues
+    queues = queries.ground.inputs.queues
     behind = [name for name in sorted(_streams(entry)) if queues[name].heartbeat <= answered]
     names = ", ".join(name.removeprefix("stream:") for name in behind)
     waits = f", as nothing more has come of {names}" if names else ""

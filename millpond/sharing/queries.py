@@ -27,6 +27,13 @@ from millpond.planning.shapes import Lifted
 from millpond.planning.totals import sum_up
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
+from millpond.sharing.beginning_anew import (
+    Renewal,
+    Succession,
+    begins_again,
+    holds_answer,
+    taken_back,
+)
 from millpond.sharing.choices import Choices
 from millpond.sharing.containments import (
     LEAST_ROWS,
@@ -37,18 +44,16 @@ from millpond.sharing.containments import (
     chosen_again,
     is_seen_through,
 )
+from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Group, Groups, Membership, Shapes, is_of_late
 from millpond.sharing.planned import QueryPlans, planned
-from millpond.sharing.policy_changes import Succession
 from millpond.sharing.shared_joins import Choice, Numbers, SharedJoins, joins_again
 from millpond.sharing.shared_totals import SharedTotals, summed_again
 from millpond.sharing.templates import Templates
-from millpond.sharing.window_changes import Renewal, begins_again, holds_answer, taken_back
 from millpond.storage.pages import Page
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
-    from millpond.spark.runtime import SparkRuntime
+    from millpond.spark.runtime import Listener, SparkRuntime
     from millpond.spark.statistics import Tally
     from millpond.spark.surroundings import Limits
 
@@ -56,9 +61,9 @@ if TYPE_CHECKING:
 class Queries:
     """Adds queries to the graph and takes them out; starts and stops their operators."""
 
-    def __init__(self, engine: Engine, keeps_results: bool) -> None:
-        self._engine = engine
-        self.graph = Graph(linear=engine.settings.linear)
+    def __init__(self, ground: Ground, keeps_results: bool) -> None:
+        self.ground = ground
+        self.graph = Graph(linear=ground.settings.linear)
         self.outputs: dict[str, str] = {}
         """The operator that puts each running query out, by the query's name in lower case."""
         self.begins: dict[str, int] = {}
@@ -81,22 +86,24 @@ class Queries:
         """What is known of plans like those that were registered."""
         self.keeps_results = keeps_results
         """Whether results are kept once sinks and subscribers have them."""
-        engine.deliveries.keeper.keeping = engine.settings.keep_results
+        ground.deliveries.keeper.keeping = ground.settings.keep_results
         self.started: SparkRuntime | None = None
         """The running operators, once there was anything to run."""
+        self.listener: Listener
+        """Told what the running operators do."""
 
     # -- registering -----------------------------------------------------------------------
 
     def add(self, entry: QueryEntry, plans: QueryPlans, sink: NamedSink | None) -> None:
         """A query is new in the catalog: it runs from now on, unless it is not active."""
-        deliveries = self._engine.deliveries
+        deliveries = self.ground.deliveries
         self._add_aside(plans)
         deliveries.add(self._log_of(entry, sink))
         if entry.active and entry.begins is not None:
-            epoch = self._engine.inputs.epoch_from(entry.begins)
+            epoch = self.ground.inputs.epoch_from(entry.begins)
             self._stand_alone(entry, plans, Shapes(None, epoch))  # others are further already
         elif entry.active:
-            self._activate(entry, plans, self._engine.inputs.epoch())
+            self._activate(entry, plans, self.ground.inputs.epoch())
 
     def register_again(
         self,
@@ -114,11 +121,11 @@ class Queries:
         """
         if begins is not None:
             self.begins[entry.name.lower()] = begins
-        self._engine.catalog.add(entry)
-        self._engine.memory.declare(declared)
+        self.ground.catalog.add(entry)
+        self.ground.memory.declare(declared)
         plans = planned(entry, self.templates)
         self.add(replace(entry, active=False), plans, None)
-        self._engine.deliveries.of(entry.name).entry = entry
+        self.ground.deliveries.of(entry.name).entry = entry
         if epoch is not None and member is not None:
             self._join_again(entry, plans, epoch, member)
         elif epoch is not None:
@@ -129,14 +136,14 @@ class Queries:
 
     def remove(self, key: str) -> None:
         """A query was dropped."""
-        self._engine.deliveries.of(key).is_kept = False
+        self.ground.deliveries.of(key).is_kept = False
         self._deactivate(key)
         self.failures.forget(key)
-        self._engine.deliveries.remove(key)
+        self.ground.deliveries.remove(key)
 
     def restart(self, entry: QueryEntry) -> None:
         """Runs a query that has failed again, from now on."""
-        log = self._engine.deliveries.of(entry.name.lower())
+        log = self.ground.deliveries.of(entry.name.lower())
         had_failed, log.sink_failed = log.sink_failed, False
         try:
             self._activate_again(entry)
@@ -148,7 +155,7 @@ class Queries:
     def alter(self, entry: QueryEntry, changed: QueryEntry, restarts: bool) -> None:
         """ALTER has made one entry of another; ``restarts``: it was to run, also if it failed."""
         key = changed.name.lower()
-        self._engine.deliveries.of(key).entry = changed
+        self.ground.deliveries.of(key).entry = changed
         group = self.groups.weigh(changed.name, changed.weight)
         if self.started is not None and group is not None:
             self.started.set_weight(group.name, group.weight)
@@ -163,12 +170,12 @@ class Queries:
 
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """ALTER has given a query another policy: it goes on in this way."""
-        key, epoch, inputs = changed.name.lower(), self.epoch_of(changed.name), self._engine.inputs
+        key, epoch, inputs = changed.name.lower(), self.epoch_of(changed.name), self.ground.inputs
         begun = self.begins.get(key)
         with inputs.holding(way.since or {}):
             if way.has_others:
                 self._deactivate(key)
-            self._engine.deliveries.remove_aside(key)
+            self.ground.deliveries.remove_aside(key)
             self._add_aside(way.plans)
             if begun is not None:
                 self.begins[key] = begun
@@ -181,11 +188,11 @@ class Queries:
 
     def begin_anew(self, changed: QueryEntry, anew: Renewal) -> None:
         """ALTER has given a query a window of another length: it ends, and begins anew."""
-        key, inputs = changed.name.lower(), self._engine.inputs
+        key, inputs = changed.name.lower(), self.ground.inputs
         begun = self.begins.get(key, BEGINNING - 1)
         with inputs.holding(anew.since):
             self._deactivate(key)
-            self._engine.deliveries.remove_aside(key)
+            self.ground.deliveries.remove_aside(key)
             self._add_aside(anew.plans)
             if anew.epoch is not None and begun < BEGINNING:
                 self._activate(changed, anew.plans, anew.epoch)
@@ -194,25 +201,25 @@ class Queries:
 
     def _activate_again(self, entry: QueryEntry) -> None:
         """Has a query run that stood still: what its answer held is taken out, and it begins."""
-        key, engine = entry.name.lower(), self._engine
+        key, ground = entry.name.lower(), self.ground
         plans = planned(entry, self.templates)
-        if not engine.journal.is_replaying and holds_answer(engine, entry):
-            self.choices.begins[key] = begins_again(engine, entry)
+        if not ground.journal.is_replaying and holds_answer(ground, entry):
+            self.choices.begins[key] = begins_again(ground, entry)
         at = self.choices.begins.get(key)
         if at is None:
-            self._activate(entry, plans, engine.inputs.epoch())
+            self._activate(entry, plans, ground.inputs.epoch())
         else:
             self._begin_at(entry, Renewal(plans, None, {}, at), at)
 
     def _begin_at(self, changed: QueryEntry, anew: Renewal, at: int) -> None:
         """Has a query begin anew whose answer up to a time is known."""
-        key, inputs = changed.name.lower(), self._engine.inputs
-        is_now, is_stream = anew.is_now(self._engine), changed.plan.is_stream
+        key, inputs = changed.name.lower(), self.ground.inputs
+        is_now, is_stream = anew.is_now(self.ground), changed.plan.is_stream
         if not is_stream:
             self._take_back(key, at)
         epoch = inputs.epoch() if is_now else inputs.epoch_after(anew.since)
         shapes = self._shapes(anew.plans, epoch)
-        name = self.groups.choose(shapes, self._engine.settings.sharing) if is_now else None
+        name = self.groups.choose(shapes, self.ground.settings.sharing) if is_now else None
         if name is not None and is_of_late(name):  # nothing is there before it begins
             self._bring_along(name, epoch)
             self._join_from(changed, anew.plans, name, shapes)
@@ -223,19 +230,19 @@ class Queries:
 
     def _take_back(self, key: str, at: int) -> None:
         """Takes out what the answer of a query holds that is about to begin anew."""
-        engine = self._engine
-        if engine.journal.is_replaying:
+        ground = self.ground
+        if ground.journal.is_replaying:
             return  # the log says what it was
-        table = taken_back(engine.deliveries.of(key), at)
+        table = taken_back(ground.deliveries.of(key), at)
         if table is not None:
-            page = Page.of(engine.store, table)
-            if engine.journal.is_durable:
-                engine.journal.note("taken_back", query=key, page=page, at=at)
-            engine.deliveries.put_out(key, page, at)
+            page = Page.of(ground.store, table)
+            if ground.journal.is_durable:
+                ground.journal.note("taken_back", query=key, page=page, at=at)
+            ground.deliveries.put_out(key, page, at)
 
     def fail(self, failures: list[Failure], error: Exception) -> None:
         """Has queries stand still, for one reason."""
-        self._engine.journal.note("failed", failures=[asdict(failure) for failure in failures])
+        self.ground.journal.note("failed", failures=[asdict(failure) for failure in failures])
         self.failures.add(failures, error)
         for failure in failures:
             self._deactivate(failure.query.lower())
@@ -243,23 +250,23 @@ class Queries:
     def keep_results(self, keeps: bool) -> None:
         """Whether results are kept from now on, of these queries and of others."""
         self.keeps_results = keeps
-        for log in self._engine.deliveries:
+        for log in self.ground.deliveries:
             log.is_kept = keeps
 
     def _add_aside(self, plans: QueryPlans) -> None:
         if plans.aside is not None:
             log = replace(self._log_of(plans.aside, None), counts_coming=True)
-            self._engine.deliveries.add(log)
+            self.ground.deliveries.add(log)
 
     def _log_of(self, entry: QueryEntry, sink: NamedSink | None) -> ResultLog:
-        tick = self._engine.catalog.tick_microseconds
+        tick = self.ground.catalog.tick_microseconds
         return ResultLog(entry, tick, self._in_timestamps(entry.plan), sink, self.keeps_results)
 
     def _in_timestamps(self, plan: Node) -> bool:
         """Whether the times of a query's inputs are moments rather than counts."""
         for node in plan.walk():
             if isinstance(node, StreamScan):
-                entry = self._engine.catalog.get(node.name)
+                entry = self.ground.catalog.get(node.name)
                 if isinstance(entry, StreamEntry) and (
                     entry.timestamp_column is None
                     or entry.schema[entry.timestamp_column].type is Type.TIMESTAMP
@@ -272,7 +279,7 @@ class Queries:
     def _activate(self, entry: QueryEntry, plans: QueryPlans, epoch: int) -> None:
         """Has a query run, with others of its shape or by itself."""
         shapes = self._shapes(plans, epoch)
-        name = self.groups.choose(shapes, self._engine.settings.sharing)
+        name = self.groups.choose(shapes, self.ground.settings.sharing)
         if name is None:
             self._stand_alone(entry, plans, shapes, self._choose(entry, plans))
         else:
@@ -282,7 +289,7 @@ class Queries:
     def _choose(self, entry: QueryEntry, plans: QueryPlans) -> Chosen:
         """What other selections let through that those of a query read."""
         key = entry.name.lower()
-        if self._engine.journal.is_replaying:
+        if self.ground.journal.is_replaying:
             return chosen_again(plans.optimised, self.choices.contained.get(key, []))
         findings = self.contained(entry, plans.optimised)
         return {each.selection: each.by.predicate for each in findings if each.is_read}
@@ -294,7 +301,7 @@ class Queries:
         """
         if entry.on_error == "skip" or entry.begins is not None:
             return []
-        return self.containments.find(plan, self._engine.settings.sharing)
+        return self.containments.find(plan, self.ground.settings.sharing)
 
     def _seen(self, query: str, selection: LinearOperator) -> Seen | None:
         """What was measured of a selection where a query's operators have it."""
@@ -315,24 +322,24 @@ class Queries:
 
     def joins(self, key: str, plan: Node) -> Choice:
         """Which joins a query that begins now shares with others."""
-        if self._engine.journal.is_replaying:
+        if self.ground.journal.is_replaying:
             return joins_again(plan, self.choices.joined.get(key, {}))
-        return self.shared_joins.choose(plan, self._engine.settings.sharing)
+        return self.shared_joins.choose(plan, self.ground.settings.sharing)
 
     def sums(
         self, entry: QueryEntry, plan: Node, totals: frozenset[Totals] = frozenset()
     ) -> dict[Aggregate, Totals]:
         """Which counts and sums of a query that begins now read totals; these it reads anyway."""
-        if self._engine.journal.is_replaying:
+        if self.ground.journal.is_replaying:
             return summed_again(plan, self.choices.summed.get(entry.name.lower(), []))
         if entry.on_error == "skip":
             return {}
-        return self.shared_totals.choose(plan, self._engine.settings.sharing, totals)
+        return self.shared_totals.choose(plan, self.ground.settings.sharing, totals)
 
     def _bring_to(self, totals: frozenset[Totals], epoch: int) -> None:
         """Has others that began with a query read the totals that it reads, where nobody can tell:
         they have put out nothing."""
-        is_replaying = self._engine.journal.is_replaying
+        is_replaying = self.ground.journal.is_replaying
         for key in self.shared_totals.could_read(totals, epoch):
             shapes = self.groups.how_alone(key)
             if shapes is None or shapes.epoch != epoch:
@@ -340,7 +347,7 @@ class Queries:
             is_brought = key in self.choices.summed if is_replaying else not self._has_moved(key)
             if not is_brought:
                 continue
-            entry, output = self._engine.query_entry(key), self.outputs[key]
+            entry, output = self.ground.query_entry(key), self.outputs[key]
             plans = planned(entry, self.templates)
             chosen = chosen_again(plans.optimised, self.containments.data(key))
             self._stand_no_more(key)
@@ -353,7 +360,7 @@ class Queries:
         if self.groups.get(name) is not None:
             return
         for key, shapes in self.groups.alone(name, epoch).items():
-            entry = self._engine.query_entry(key)
+            entry = self.ground.query_entry(key)
             if not self._has_moved(key):
                 output = self.outputs[key]
                 self._stand_no_more(key)
@@ -376,14 +383,14 @@ class Queries:
         )
 
     def _join_from(self, entry: QueryEntry, plans: QueryPlans, name: str, shapes: Shapes) -> None:
-        since = self._engine.inputs.since.get(shapes.epoch, {})
+        since = self.ground.inputs.since.get(shapes.epoch, {})
         self._join(entry, plans, name, shapes.lifted(name), shapes.epoch, since)
 
     def _shapes(self, plans: QueryPlans, epoch: int) -> Shapes:
         """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
         if plans.aside is not None:
             return Shapes(None, epoch)
-        return self.groups.shapes(plans, epoch, self._engine.inputs)
+        return self.groups.shapes(plans, epoch, self.ground.inputs)
 
     def _stand_alone(
         self,
@@ -424,7 +431,7 @@ class Queries:
         """Starts the operators that were added for a query or a group."""
         added = self.graph.take_added()
         self.begun += added
-        inputs, converges = self._engine.inputs, self._engine.settings.sharing != "off"
+        inputs, converges = self.ground.inputs, self.ground.settings.sharing != "off"
         for identity in added:
             inputs.provide(self.graph.operators[identity].queues())
             if converges:
@@ -448,13 +455,13 @@ class Queries:
             lifted = self.groups.lifted_for(name, plans)  # told in its own words
             told = replace(entry, name=name, plan=lifted.plan, sink=None, text="")
             log = GroupLog(**vars(self._log_of(told, None)))
-            self._engine.deliveries.add(log)
+            self.ground.deliveries.add(log)
             output = partial(self.graph.add_query, name, lifted.plan, epoch)
             group = self.groups.found(name, plans.optimised, lifted, epoch, log, output)
         elif self.started is not None and not group.is_late:
             self.started.renew(self.graph.upstream(group.output))
         part = self.groups.join(group, entry, lifted, since, number)
-        self._engine.deliveries.of(entry.name).join(part)
+        self.ground.deliveries.of(entry.name).join(part)
         self.outputs[entry.name.lower()] = group.output
         self._begin(name, group.weight)
         return group
@@ -475,13 +482,13 @@ class Queries:
         self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is not None:
-            self._engine.deliveries.of(key).leave()
+            self.ground.deliveries.of(key).leave()
             left = self.groups.leave(key)
             if left is None:
                 self._purge(group)
                 return
-            self._engine.deliveries.remove(left.name)
-            left.members.close(self._engine.store)
+            self.ground.deliveries.remove(left.name)
+            left.members.close(self.ground.store)
         else:
             self.groups.leave(key)
         self._take_out([output for output in outputs if output is not None])
@@ -493,7 +500,7 @@ class Queries:
             return
         if self.started is not None:
             self.started.stop([each for each in removed if each in self.started.running])
-        inputs, in_use = self._engine.inputs, set(self.graph.epochs.values())
+        inputs, in_use = self.ground.inputs, set(self.graph.epochs.values())
         self.forget_queues(inputs.forget_epochs(in_use))
         copies = [queue.name for each in inputs.relations.values() for queue in each.queues[1:]]
         for copy in [name for name in copies if not self.graph.readers(name)]:
@@ -503,12 +510,12 @@ class Queries:
     def merged(self, merge: Merge) -> None:
         """Nobody reads a queue any more: a copy of a relation is let go of."""
         if is_copy(merge.queue):
-            self._engine.inputs.forget_copy(merge.queue)
+            self.ground.inputs.forget_copy(merge.queue)
             self.forget_queues([merge.queue])
 
     def _purge(self, group: Group) -> None:
         """Frees what is kept for queries of a group that are gone, when that is enough."""
-        if self.started is None or self._engine.journal.is_replaying or not group.is_to_purge:
+        if self.started is None or self.ground.journal.is_replaying or not group.is_to_purge:
             return
         group.left = 0
         self.started.purge(group.output, group.living)
@@ -528,16 +535,21 @@ class Queries:
                 self.started.backlog.forget(name)
 
     @property
+    def has_runtime(self) -> bool:
+        """Whether operators run already, or were taken up from a store."""
+        return self.started is not None
+
+    @property
     def runtime(self) -> SparkRuntime:
         """The running operators on Spark, started now if they were not yet."""
         if self.started is not None:
             return self.started
-        with self._engine.lock:
+        with self.ground.lock:
             if self.started is None:  # else another thread was quicker
                 runtime = self._start()
                 runtime.picture.told = self.groups.told
                 self._start_operators(runtime, self.graph.operators)
-                for entry in self._engine.catalog.of_kind(QueryEntry):
+                for entry in self.ground.catalog.of_kind(QueryEntry):
                     runtime.set_weight(entry.name, entry.weight)
                 for group in self.groups:
                     runtime.set_weight(group.name, group.weight)
@@ -548,32 +560,32 @@ class Queries:
         from millpond.spark.runtime import SparkRuntime
         from millpond.spark.surroundings import Limits
 
-        engine = self._engine
-        cores = engine.lazy_spark.cores(engine.settings, engine.store)
-        limits = Limits(seed=engine.settings.seed, cores=cores)
-        _set(limits, engine.settings)
+        ground = self.ground
+        cores = ground.lazy_spark.cores(ground.settings, ground.store)
+        limits = Limits(seed=ground.settings.seed, cores=cores)
+        _set(limits, ground.settings)
         runtime = SparkRuntime(
-            lambda: engine.spark,
+            lambda: ground.spark,
             self.graph,
-            engine.inputs.queues,
-            engine.store,
-            engine.commits,
+            ground.inputs.queues,
+            ground.store,
+            self.listener,
             limits,
-            engine.lock,
-            lambda: engine.lazy_spark.is_started,
+            ground.lock,
+            lambda: ground.lazy_spark.is_started,
             self.groups.members,
         )
-        runtime.hold_states(state_bytes(engine.settings.budget_bytes))
-        engine.store.worker_state_bytes = state_bytes(engine.settings.budget_bytes, limits.buckets)
+        runtime.hold_states(state_bytes(ground.settings.budget_bytes))
+        ground.store.worker_state_bytes = state_bytes(ground.settings.budget_bytes, limits.buckets)
         return runtime
 
     def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
-        runtime.start(identities, self._engine.inputs.since, BEGINNING - 1)
+        runtime.start(identities, self.ground.inputs.since, BEGINNING - 1)
 
     def use(self, settings: Settings) -> None:
         """Tells operators that run or will run the settings that may change at any time."""
         self.graph.linear = settings.linear
-        self._engine.deliveries.keeper.keeping = settings.keep_results
+        self.ground.deliveries.keeper.keeping = settings.keep_results
         if self.started is not None:
             _set(self.started.limits, settings)
 
@@ -590,7 +602,7 @@ class Queries:
 
         def place() -> None:
             runtime.placement = runtime.placement.say(operator, has_queue)
-            if not self._engine.journal.is_replaying:
+            if not self.ground.journal.is_replaying:
                 runtime.move_queues()
 
         return place
@@ -615,7 +627,7 @@ class Queries:
         operator = self.graph.operators[identity]
         if not isinstance(operator, OutputOperator):
             return None
-        return self._engine.deliveries.of(operator.query)
+        return self.ground.deliveries.of(operator.query)
 
     def output_of(self, query: str) -> str:
         """The operator that puts a query out; raises if none runs."""

@@ -20,8 +20,14 @@ from millpond.cql.expressions import Column, Expression
 from millpond.errors import StateError
 from millpond.schema import Type
 from millpond.spark.fragments import Reading
-from millpond.spark.operators.running import MOST_READERS, Job, RunningOperator, portions_of
-from millpond.spark.steps import EXECUTORS, Outcome, Step, is_due
+from millpond.spark.operators.running import (
+    MOST_READERS,
+    Job,
+    OperatorStep,
+    RunningOperator,
+    portions_of,
+)
+from millpond.spark.steps import EXECUTORS, Outcome, is_due
 from millpond.spark.workers import Line, Ride, Rider, lines_of_member
 from millpond.storage.portions import Portion, Share
 from millpond.storage.readers import Remains
@@ -61,9 +67,9 @@ class Division:
 class SharedJob:
     """Steps of several members that one job executes; those that ride come upstream first."""
 
-    first: Step
+    first: OperatorStep
     division: Division
-    riders: tuple[Step, ...]
+    riders: tuple[OperatorStep, ...]
     keys: tuple[tuple[str, ...], ...]
     """For each rider the columns with the values by which the tasks divide the rows."""
     tasks: int
@@ -107,7 +113,9 @@ class SharedJob:
             step.rows += sum(made.get(name, 0) for name in step.running.inputs)
 
 
-def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) -> SharedJob | None:
+def shared_job(
+    first: OperatorStep, others: Sequence[OperatorStep], done: Mapping[str, OperatorStep]
+) -> SharedJob | None:
     """The steps that can be executed in the job of a first one; None if there are none.
 
     ``others`` come upstream first and are not executed yet, ``done`` ones are.
@@ -120,7 +128,7 @@ def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) ->
     job = division.of(job)
     tasks = running.tasks(job)
     located: Located = {running.identity: division.positions}
-    riders: dict[str, Step] = {}
+    riders: dict[str, OperatorStep] = {}
     keys: list[tuple[str, ...]] = []
     waits = {each.running.identity for each in others}
     for step in others:
@@ -148,7 +156,7 @@ def shared_job(first: Step, others: Sequence[Step], done: Mapping[str, Step]) ->
     return SharedJob(first, division, tuple(written), tuple(keys), tasks or job.buckets)
 
 
-def _division(first: Step, others: Sequence[Step], job: Job) -> Division:
+def _division(first: OperatorStep, others: Sequence[OperatorStep], job: Job) -> Division:
     """How the rows of a first step are divided: as it wants, or as one wants that reads it."""
     running = first.running
     usual = Division(tuple(job.keys), job.buckets, running.key_positions)
@@ -166,7 +174,7 @@ def _division(first: Step, others: Sequence[Step], job: Job) -> Division:
     return usual
 
 
-def _repeated(first: Step, others: Sequence[Step], job: Job) -> Division | None:
+def _repeated(first: OperatorStep, others: Sequence[OperatorStep], job: Job) -> Division | None:
     """A division among the tasks of one that reads a first step which has one bucket only."""
     if first.rows < REPEATED_ROWS or portions_of(job.parts) is None:
         return None
@@ -239,7 +247,7 @@ def _names(
     return tuple(at[p] for p in positions) if set(positions) <= at.keys() else None
 
 
-def _can_ride(step: Step, job: Job) -> bool:
+def _can_ride(step: OperatorStep, job: Job) -> bool:
     """Whether tasks can do all of a step, with what it reads beside the output of others."""
     own = step.running.job(step)
     known = None if own is None or not step.running.is_local else portions_of(own.parts)
@@ -247,7 +255,9 @@ def _can_ride(step: Step, job: Job) -> bool:
     return known is not None and (can_divide or not known)
 
 
-def _can_ride_beside(step: Step, now: Step, first: Step, tasks: int) -> bool:
+def _can_ride_beside(
+    step: OperatorStep, now: OperatorStep, first: OperatorStep, tasks: int
+) -> bool:
     """Whether a step that reads nothing of a first one is as well done in the same tasks."""
     running = step.running
     if not is_due(step, now) or now.until != first.until:
@@ -258,7 +268,7 @@ def _can_ride_beside(step: Step, now: Step, first: Step, tasks: int) -> bool:
     return job is not None and running.tasks(job) == tasks
 
 
-def _job(step: Step) -> Job:
+def _job(step: OperatorStep) -> Job:
     job = step.running.job(step)
     if job is None:
         raise StateError(f"internal: {step.running.operator.label()} is no single job")
@@ -269,7 +279,7 @@ def _known(job: Job) -> tuple[Portion, ...]:
     return tuple(portions_of(job.parts) or ())
 
 
-def _written_for(step: Step, rest: Sequence[Step]) -> Step:
+def _written_for(step: OperatorStep, rest: Sequence[OperatorStep]) -> OperatorStep:
     """The step, which writes what is needed by those that do not ride, and when it is over."""
     identity = step.running.identity
     is_read = any(identity in each.running.inputs for each in rest)

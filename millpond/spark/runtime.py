@@ -39,13 +39,13 @@ from millpond.spark.failures import in_words, named_if_ended, store_trouble
 from millpond.spark.frames import Frames
 from millpond.spark.internals import is_alive
 from millpond.spark.operators import start
-from millpond.spark.operators.running import RunningOperator
+from millpond.spark.operators.running import OperatorStep, RunningOperator
 from millpond.spark.picture import Picture
 from millpond.spark.pools import pool_of
 from millpond.spark.processors import Processors, was_cancelled
 from millpond.spark.session import for_steps
 from millpond.spark.statistics import Statistics, Tally
-from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.spark.steps import EXECUTORS, Outcome
 from millpond.spark.surroundings import Limits, Surroundings
 from millpond.spark.units import Unit, Units, UnitStep
 from millpond.storage.allocators import hold_back
@@ -95,11 +95,11 @@ class Listener(Protocol):
         """A query has put out a page, or nothing; it is complete up to a time."""
         ...
 
-    def to_commit(self, identity: str, step: Step) -> None:
+    def to_commit(self, identity: str, step: OperatorStep) -> None:
         """A step could be published; what that needs is read before anything has happened."""
         ...
 
-    def committed(self, identity: str, step: Step) -> None:
+    def committed(self, identity: str, step: OperatorStep) -> None:
         """A step is about to be published."""
         ...
 
@@ -116,7 +116,7 @@ class Listener(Protocol):
         """Pages of a queue are about to be replaced by one."""
         ...
 
-    def failed(self, identity: str, step: Step, error: Exception) -> None:
+    def failed(self, identity: str, step: OperatorStep, error: Exception) -> None:
         """A step could not be done; ``error`` names the place and the thing."""
         ...
 
@@ -719,7 +719,7 @@ class SparkRuntime:
         if trouble is not None:
             raise trouble
 
-    def _commit(self, step: Step) -> None:
+    def _commit(self, step: OperatorStep) -> None:
         running, outcome = step.running, step.outcome
         identity = running.identity
         if outcome is None:
@@ -766,7 +766,7 @@ class SparkRuntime:
         step.repetitions += 1
         self._submit(step)
 
-    def _fail(self, step: Step) -> None:
+    def _fail(self, step: OperatorStep) -> None:
         """Says that an operator could not do its step, and why."""
         identity = step.running.identity
         if identity in self.running:  # else it has gone with one that failed before it

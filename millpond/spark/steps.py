@@ -8,28 +8,42 @@ prepared, executed and committed together (`units.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from millpond.spark.fragments import ENDED, STARTED, Reading
 from millpond.storage.origins import Origins
 from millpond.storage.pages import Page
 from millpond.storage.readers import Remains
 
-if TYPE_CHECKING:
-    from millpond.spark.operators.running import RunningOperator
-
 DRIVER, EXECUTORS = "driver", "executors"
 """Where a step runs: rows and states come to the driver, or only references to them do."""
 
 
+class Runner(Protocol):
+    """Whose step it is: an operator that runs."""
+
+    @property
+    def identity(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The queues that it reads."""
+        ...
+
+
+Running = TypeVar("Running", bound=Runner)
+
+
 @dataclass(eq=False)
-class Step:
+class StepOf(Generic[Running]):
     """What one operator is to do for (after, until]."""
 
     number: int
-    running: RunningOperator
+    running: Running
     after: int
     until: int
     readings: list[Reading]
@@ -61,7 +75,7 @@ class Step:
             return self.until
         return self.outcome.until
 
-    def behind(self, done: Mapping[str, Step], until: int) -> Step:
+    def behind(self, done: Mapping[str, StepOf[Running]], until: int) -> StepOf[Running]:
         """The step with what others have put out that nobody else has seen, and no further than
         they came."""
         before = [done[name] for name in self.running.inputs if name in done]
@@ -80,7 +94,7 @@ class Step:
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
         return replace(self, readings=readings, until=until, rows=rows)
 
-    def shortened(self, until: int) -> Step:
+    def shortened(self, until: int) -> StepOf[Running]:
         """The step up to an earlier time."""
         readings = [reading.limited(self.after, until) for reading in self.readings]
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
@@ -126,6 +140,10 @@ class Outcome:
     def __post_init__(self) -> None:
         if self.output is not None:
             self.rows, self.bytes = self.output.rows, self.output.bytes
+
+
+Step = StepOf[Any]
+"""A step as operators see their own: whose it is they know."""
 
 
 def is_due(step: Step, now: Step) -> bool:

@@ -25,10 +25,10 @@ from millpond.spark.batches import Experience
 from millpond.spark.costs import Line
 from millpond.spark.failures import has_ended_its_process
 from millpond.spark.fragments import STARTED
-from millpond.spark.operators.running import RunningOperator
+from millpond.spark.operators.running import OperatorStep, RunningOperator
 from millpond.spark.rides import SharedJob, shared_job
 from millpond.spark.statistics import Statistics
-from millpond.spark.steps import EXECUTORS, Outcome, Step, is_due
+from millpond.spark.steps import EXECUTORS, Outcome, is_due
 from millpond.storage.origins import Origins, mixed
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
@@ -267,7 +267,7 @@ class UnitStep:
     """What the members of a unit are to do, in one transaction."""
 
     unit: Unit
-    steps: list[Step]
+    steps: list[OperatorStep]
     error: BaseException | None = None
     """Why it was not executed to its end."""
     lost: SparkSession | None = None
@@ -280,7 +280,7 @@ class UnitStep:
     is_executed: bool = False
     is_over: bool = False
     """Whether it was committed or thrown away."""
-    _done: dict[str, Step] = field(default_factory=dict)
+    _done: dict[str, OperatorStep] = field(default_factory=dict)
     _is_apart: bool = False
     """Whether one that failed in a job with others is looked for."""
 
@@ -338,7 +338,7 @@ class UnitStep:
             self._take(step, now, now.running.execute(now) if is_due(step, now) else None)
         self._settle()
 
-    def _now(self, step: Step) -> Step:
+    def _now(self, step: OperatorStep) -> OperatorStep:
         """A member's step with what the members before it have put out."""
         now = step.behind(self._done, step.until)
         if now is not step:
@@ -346,8 +346,11 @@ class UnitStep:
         return now
 
     def _execute(
-        self, step: Step, others: list[Step], is_own: Callable[[BaseException], bool]
-    ) -> list[Step]:
+        self,
+        step: OperatorStep,
+        others: list[OperatorStep],
+        is_own: Callable[[BaseException], bool],
+    ) -> list[OperatorStep]:
         """Executes a member's step; the steps of others that were executed in the same job."""
         now = self._now(step)
         if not is_due(step, now):
@@ -364,7 +367,7 @@ class UnitStep:
         return []
 
     def _is_shared(
-        self, steps: list[Step], shared: SharedJob, is_own: Callable[[BaseException], bool]
+        self, steps: list[OperatorStep], shared: SharedJob, is_own: Callable[[BaseException], bool]
     ) -> bool:
         """Whether one job did it all; if one failed in it, which one is found out one by one."""
         try:
@@ -381,7 +384,11 @@ class UnitStep:
         return True
 
     def _take(
-        self, step: Step, now: Step, outcome: Outcome | None, together: Container[str] = ()
+        self,
+        step: OperatorStep,
+        now: OperatorStep,
+        outcome: Outcome | None,
+        together: Container[str] = (),
     ) -> None:
         """Takes the outcome of a step; those ``together`` with it were executed in one job."""
         step.is_idle = outcome is None
@@ -397,7 +404,7 @@ class UnitStep:
             step.outcome.until = now.until
         self._done[step.running.identity] = step
 
-    def _parts(self, now: Step, together: Container[str]) -> Iterator[tuple[Origins, int]]:
+    def _parts(self, now: OperatorStep, together: Container[str]) -> Iterator[tuple[Origins, int]]:
         """What starts in a step: when its tuples came, and how many rows they are."""
         for reading in now.readings:
             for spans in reading.spans.get(STARTED, ()):
@@ -462,7 +469,7 @@ class UnitStep:
                 step.unpin()
 
 
-def _without_readers(failed: Step, steps: list[Step]) -> list[Step]:
+def _without_readers(failed: OperatorStep, steps: list[OperatorStep]) -> list[OperatorStep]:
     """Those of some steps, upstream first, that read nothing of one that has failed."""
     gone, kept = {failed.running.identity}, []
     for step in steps:
@@ -473,7 +480,7 @@ def _without_readers(failed: Step, steps: list[Step]) -> list[Step]:
     return kept
 
 
-def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:
+def _remaining(page: Page, remains: Remains, step: OperatorStep) -> Page | None:
     """What of a page is needed when its step is over."""
     if remains is Remains.ALL:
         return page
@@ -486,7 +493,7 @@ def _remaining(page: Page, remains: Remains, step: Step) -> Page | None:
     return rest
 
 
-def _offenders(step: Step, error: BaseException) -> tuple[str, ...]:
+def _offenders(step: OperatorStep, error: BaseException) -> tuple[str, ...]:
     if not isinstance(error, InputError | PySparkException) or has_ended_its_process(error):
         return ()  # it would do so again
     try:

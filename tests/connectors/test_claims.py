@@ -169,7 +169,7 @@ def test_standard_input_has_one_reader(folder: Path) -> None:
         with pytest.raises(MillpondError, match="q INTO -: this is standard input"):
             engine.execute("CREATE QUERY q AS SELECT a FROM S INTO csv('-')")
     with Engine() as engine:
-        engine.claims.keep_stdin("the shell")
+        engine.ground.claims.keep_stdin("the shell")
         with pytest.raises(MillpondError, match="standard input is read by the shell already"):
             engine.execute("CREATE STREAM T (a INT) FROM json('/dev/stdin')")
 

@@ -15,7 +15,7 @@ def engine():
     with Engine() as engine:
         engine.execute("CREATE STREAM S (t BIGINT, a BIGINT, d DOUBLE, s STRING) TIMESTAMP BY t")
         yield engine
-        assert not engine.lazy_spark.is_started
+        assert not engine.ground.lazy_spark.is_started
 
 
 def failing_rows(engine, rows):

@@ -11,7 +11,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
-from millpond.facade.lazy_spark import LazySpark
+from millpond.spark.lazy import LazySpark
 
 pytestmark = pytest.mark.spark
 

@@ -47,11 +47,11 @@ def status(service: Serving) -> dict[str, Any]:
     """What the page shows at the top."""
     engine = service.engine
     with engine.held():
-        words = bottleneck(list(operator_views(engine)))
+        words = bottleneck(list(operator_views(engine.queries, engine.entities())))
         failures = len(engine.failures())
         queries = len(list(engine.catalog.of_kind(QueryEntry)))
         strategy, mode = engine.settings.strategy, engine.settings.mode
-        spark = engine.lazy_spark.is_started
+        spark = engine.ground.lazy_spark.is_started
     return {
         "version": millpond.__version__,
         "bottleneck": words,

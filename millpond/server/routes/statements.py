@@ -89,7 +89,7 @@ def explain(body: ExplainText, service: Serving) -> dict[str, Any]:
                 text = syntax_tree(statement.text)
             else:
                 with service.engine.held():
-                    text = plan_text(service.engine, entry, body.stage)
+                    text = plan_text(service.engine.queries, entry, body.stage)
             plans.append({"query": entry.name, "stage": body.stage, "plan": text})
     return {"plans": plans}
 

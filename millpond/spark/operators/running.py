@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ from millpond.spark.batches import Experience
 from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
 from millpond.spark.frames import Plans, dividing, union
 from millpond.spark.placement import Placement
-from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step
+from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
     Line,
@@ -251,7 +251,7 @@ class RunningOperator:
 
     # -- a step ----------------------------------------------------------------------------
 
-    def prepare(self, until: int) -> Step:
+    def prepare(self, until: int) -> OperatorStep:
         """Claims (claimed, until] and pins what a step for it reads."""
         after = self.claimed
         readings = [
@@ -259,7 +259,7 @@ class RunningOperator:
             for index, fragment in enumerate(self.fragments)
         ]
         rows = sum(reading.rows(STARTED, ENDED) for reading in readings)
-        step = Step(next(_numbers), self, after, until, readings, rows, self.place_for(rows))
+        step = StepOf(next(_numbers), self, after, until, readings, rows, self.place_for(rows))
         step.pin()
         self.claimed = until
         return step
@@ -486,3 +486,7 @@ def portions_of(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion]
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:
     """The Arrow types of a schema's columns."""
     return tuple(ARROW_TYPES[type_] for type_ in schema.types)
+
+
+OperatorStep: TypeAlias = StepOf[RunningOperator]
+"""A step as those see it who have it done."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millpond.catalog import ASIDE
 from millpond.errors import StateError
+from millpond.facade.operation import Operation
 from millpond.failures import Failure
 from millpond.interruption import WholeLock
+from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
     from millpond.spark.runtime import SparkRuntime
 
 LOOK_SECONDS = 2.0
@@ -21,41 +23,43 @@ LOOK_SECONDS = 2.0
 class Room:
     """Keeps what an engine holds within its budget."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, queries: Queries, loop: Callable[[], Operation]) -> None:
+        self._queries, self._ground = queries, queries.ground
+        self._loop = loop
         self._look_again = 0.0
         self._is_made = WholeLock()
         """Held by the thread that makes room."""
 
     def is_there(self, name: str, is_live: bool = False) -> bool:
         """Whether an input may have more."""
-        engine = self._engine
-        if not engine.has_runtime:
-            return engine.store.bytes < engine.budget.limit_bytes or not engine.queries.outputs
-        queues = engine.inputs.queues_of(name)
-        return engine.budget.has_room(engine.runtime.backlog, queues, is_live)
+        ground, queries = self._ground, self._queries
+        if not queries.has_runtime:
+            return ground.store.bytes < ground.budget.limit_bytes or not queries.outputs
+        queues = ground.inputs.queues_of(name)
+        return ground.budget.has_room(queries.runtime.backlog, queues, is_live)
 
     def wait_for(self, name: str) -> None:
         """Waits while there is no room, and work that makes some; the lock is not held.
 
         When there is none, this may be what is waited for: it is let in, and others are spilled.
         """
-        engine = self._engine
-        with engine.lock:
-            engine.check_open()
-        is_inside = engine.operation.is_inside
+        loop = self._loop()
+        with self._ground.lock:
+            self._ground.check_open()
+        is_inside = loop.is_inside
         if not is_inside:
             self.make()
-        with engine.lock:
-            engine.check_open()
+        with self._ground.lock:
+            self._ground.check_open()
             if self.is_there(name):
                 return
         if is_inside:
             raise StateError(
-                f"push to {name}: as much waits as the {engine.budget} allows, and the loop that "
-                "could work on it waits for this callback; push from another thread, or SET budget"
+                f"push to {name}: as much waits as the {self._ground.budget} allows, and the loop "
+                "that could work on it waits for this callback; push from another thread, or SET "
+                "budget"
             )
-        engine.operation.wait_for(lambda: engine.is_closed or self.is_there(name))
+        loop.wait_for(lambda: self._ground.is_closed or self.is_there(name))
 
     def make(self) -> None:
         """Spills what memory has no room for, or fails the queries that need too much of it.
@@ -63,46 +67,46 @@ class Room:
         The lock is not held while pages are written. One thread does it at a time; the others, who
         would find nothing left to do, go on.
         """
-        if self._engine.has_runtime and self._is_made.acquire(blocking=False):
+        if self._queries.has_runtime and self._is_made.acquire(blocking=False):
             try:
                 self._make()
             finally:
                 self._is_made.release()
 
     def _make(self) -> None:
-        engine, runtime = self._engine, self._engine.runtime
+        ground, runtime = self._ground, self._queries.runtime
         self._place_states(runtime)
-        engine.budget.cached_bytes = runtime.cached_bytes + engine.store.read_again_bytes
-        kept = engine.deliveries.keeper.books
-        crowded = engine.budget.keep(runtime.backlog, runtime.queues, engine.lock, kept)
+        ground.budget.cached_bytes = runtime.cached_bytes + ground.store.read_again_bytes
+        kept = ground.deliveries.keeper.books
+        crowded = ground.budget.keep(runtime.backlog, runtime.queues, ground.lock, kept)
         if crowded is not None:
-            with engine.lock:
+            with ground.lock:
                 self._fail(runtime, crowded)
 
     def _place_states(self, runtime: SparkRuntime) -> None:
         """Has what operators keep by key written to disk while there is no room for it."""
-        engine, now = self._engine, time.monotonic()
+        ground, now = self._ground, time.monotonic()
         if now < self._look_again:
             return
         self._look_again = now + LOOK_SECONDS
-        with engine.lock:
+        with ground.lock:
             needed = runtime.backlog.memory_bytes + runtime.state_bytes()
-            engine.store.states_to_disk = needed > engine.budget.limit_bytes
+            ground.store.states_to_disk = needed > ground.budget.limit_bytes
 
     def _fail(self, runtime: SparkRuntime, crowded: str) -> None:
         """Fails the queries whose windows leave no room."""
-        engine = self._engine
+        ground = self._ground
         if crowded not in runtime.queues:
             return
-        retaining = engine.queries.groups.expanded(runtime.retaining(crowded))
+        retaining = self._queries.groups.expanded(runtime.retaining(crowded))
         queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)
-        operator = engine.graph.operators.get(crowded)
+        operator = self._queries.graph.operators.get(crowded)
         error = StateError(
             f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "
             f"retain of {operator.label() if operator else crowded.replace(':', ' ')} is more than "
-            f"the {engine.budget} allows, and it cannot be spilled: {engine.budget.fault}; "
+            f"the {ground.budget} allows, and it cannot be spilled: {ground.budget.fault}; "
             "SET budget, or ask for shorter windows"
         )
         now = runtime.queues[crowded].heartbeat
         found = [Failure(query, "windows", str(error), now, now, ()) for query in queries]
-        engine.queries.fail(found, error)
+        self._queries.fail(found, error)

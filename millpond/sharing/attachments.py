@@ -1,29 +1,27 @@
-"""The sources and sinks that statements name, opened for an engine."""
+"""The sources and sinks that statements name, opened for an ground."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source, open_sink, open_source
 from millpond.connectors.sinks import NamedSink
 from millpond.errors import StateError
-
-if TYPE_CHECKING:
-    from millpond.facade.engine import Engine
+from millpond.sharing.ground import Ground
 
 
-def open_source_of(engine: Engine, entry: StreamEntry | RelationEntry) -> Source:
+def open_source_of(ground: Ground, entry: StreamEntry | RelationEntry) -> Source:
     """Opens the source of a stream or relation."""
-    return open_source(entry, engine.settings_now, engine.directory, engine.claims)
+    return open_source(entry, ground.settings_now, ground.directory, ground.claims)
 
 
-def open_sink_of(engine: Engine, entry: QueryEntry, resume: Any = None) -> NamedSink | None:
+def open_sink_of(ground: Ground, entry: QueryEntry, resume: Any = None) -> NamedSink | None:
     """Opens the sink of a query, if it has one, to go on where a mark says."""
     if entry.sink is None:
         return None
-    sink = open_sink(entry, engine.directory, engine.claims, resume)
-    if engine.store.is_durable and sink.mark() is None:
+    sink = open_sink(entry, ground.directory, ground.claims, resume)
+    if ground.store.is_durable and sink.mark() is None:
         raise StateError(
             f"query {entry.name} INTO {entry.sink}: this sink can not go on after a restart, "
             "so a store that lasts is no use to it; leave INTO or the store away"

@@ -1,0 +1,73 @@
+"""What the queries of an engine stand on: names, settings, store and log, what comes and what goes.
+
+Some of it is another one once there is another store or setting, so whoever needs it asks here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millpond.arguments import as_text
+from millpond.catalog import Catalog, QueryEntry
+from millpond.connectors.claims import Claims
+from millpond.delivery.deliveries import Deliveries
+from millpond.errors import StateError
+from millpond.intake.budget import Budget
+from millpond.intake.inputs import Inputs
+from millpond.interruption import WholeLock
+from millpond.settings import Settings
+from millpond.spark.lazy import LazySpark
+from millpond.storage.journal import Journal
+from millpond.storage.log import Record
+from millpond.storage.statement_memory import StatementMemory
+from millpond.storage.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class Ground:
+    """The parts of an engine that its queries need; what it gets later is not there before."""
+
+    lock: WholeLock
+    settings: Settings
+    catalog: Catalog
+    lazy_spark: LazySpark
+    directory: Path
+    budget: Budget
+    claims: Claims = field(default_factory=Claims)
+    """The files that sources read and sinks write."""
+    opened: Record = field(default_factory=dict)
+    """What the log of the store says of this run."""
+    is_closed: bool = False
+    store: Store = field(init=False)
+    journal: Journal = field(init=False)
+    memory: StatementMemory = field(init=False)
+    inputs: Inputs = field(init=False)
+    deliveries: Deliveries = field(init=False)
+
+    @property
+    def settings_now(self) -> Settings:
+        """The settings with the tick that SET may have changed."""
+        tick = f"{self.catalog.tick_microseconds} microseconds"
+        return self.settings.with_option("tick", tick)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started now if it was not yet."""
+        return self.lazy_spark.session(self.settings, self.store)
+
+    def query_entry(self, name: str) -> QueryEntry:
+        """The catalog entry of a query."""
+        entry = self.catalog.get(as_text(name, "a name"))
+        if not isinstance(entry, QueryEntry):
+            return self.deliveries.of(name).entry
+        return entry
+
+    def check_open(self) -> None:
+        """Refuses to do anything once the engine is closed."""
+        if self.is_closed:
+            raise StateError("the engine is closed; make a new one")
