@@ -8,13 +8,12 @@ from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
 from millpond.insight.analysis import analysed
 from millpond.insight.estimates import Measured
-from millpond.planning.containment import contain
 from millpond.planning.convergence import foreseen, settle
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
 from millpond.planning.physical import number_of
-from millpond.planning.totals import sum_up
 from millpond.sharing.beginnings import refuse_what_is_gone, told_merge, told_start
+from millpond.sharing.containments import what_is_read
 from millpond.sharing.planned import QueryPlans
 from millpond.sharing.queries import Queries
 
@@ -84,12 +83,11 @@ def _explained_alone(
     """The same of one that stands alone; what its selections could read, and do, and why joins that
     run are not shared. Totals that it reads are operators."""
     findings = queries.contained(entry, plan)
-    chosen = {each.selection: each.by.predicate for each in findings if each.is_read}
-    contained, apart = contain(plan, chosen)
-    summed = sum_up(contained, queries.sums(entry, contained))
-    joins = queries.joins(entry.name.lower(), summed)
-    told = _explained(queries, entry.name, summed, epoch, streams, apart, joins.numbers)
-    return "\n".join([told, *(each.told for each in findings), *joins.reasons])
+    made = queries.arranged(entry, plan, what_is_read(findings))
+    told = _explained(
+        queries, entry.name, made.plan, epoch, streams, made.apart, made.joins.numbers
+    )
+    return "\n".join([told, *(each.told for each in findings), *made.joins.reasons])
 
 
 def _explained(

@@ -8,7 +8,7 @@ a query begins stays; the log says what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -218,6 +218,12 @@ class Containments:
         use = self._uses.get(query)
         chosen = {} if use is None else use.chosen
         return [[node.digest, to_data(weaker)] for node, weaker in chosen.items()]
+
+
+def what_is_read(findings: Iterable[Finding]) -> Chosen:
+    """Which of the selections found are read, by the predicates of those that they are read
+    from."""
+    return {each.selection: each.by.predicate for each in findings if each.is_read}
 
 
 def chosen_again(plan: Node, data: Data) -> Chosen:

@@ -27,6 +27,7 @@ from millpond.planning.shapes import Lifted
 from millpond.planning.totals import sum_up
 from millpond.schema import BEGINNING, Type
 from millpond.settings import Settings
+from millpond.sharing.arrangement import Arrangement
 from millpond.sharing.beginning_anew import (
     Renewal,
     Succession,
@@ -43,6 +44,7 @@ from millpond.sharing.containments import (
     Seen,
     chosen_again,
     is_seen_through,
+    what_is_read,
 )
 from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Group, Groups, Membership, Shapes, is_of_late
@@ -291,8 +293,7 @@ class Queries:
         key = entry.name.lower()
         if self.ground.journal.is_replaying:
             return chosen_again(plans.optimised, self.choices.contained.get(key, []))
-        findings = self.contained(entry, plans.optimised)
-        return {each.selection: each.by.predicate for each in findings if each.is_read}
+        return what_is_read(self.contained(entry, plans.optimised))
 
     def contained(self, entry: QueryEntry, plan: Node) -> list[Finding]:
         """What selections of a query that begins now are implied by selections that run.
@@ -320,14 +321,29 @@ class Queries:
             return None
         return self.started.statistics[identity].tally
 
-    def joins(self, key: str, plan: Node) -> Choice:
+    def arranged(
+        self,
+        entry: QueryEntry,
+        plan: Node,
+        contained: Chosen,
+        totals: frozenset[Totals] = frozenset(),
+    ) -> Arrangement:
+        """How a query that begins now runs by itself; ``totals``: another one reads these, and so
+        does it."""
+        unsummed, apart = contain(plan, contained)
+        sums = self._sums(entry, unsummed, totals)
+        summed = sum_up(unsummed, sums)
+        joins = self._joins(entry.name.lower(), summed)
+        return Arrangement(summed, contained, apart, unsummed, sums, joins)
+
+    def _joins(self, key: str, plan: Node) -> Choice:
         """Which joins a query that begins now shares with others."""
         if self.ground.journal.is_replaying:
             return joins_again(plan, self.choices.joined.get(key, {}))
         return self.shared_joins.choose(plan, self.ground.settings.sharing)
 
-    def sums(
-        self, entry: QueryEntry, plan: Node, totals: frozenset[Totals] = frozenset()
+    def _sums(
+        self, entry: QueryEntry, plan: Node, totals: frozenset[Totals]
     ) -> dict[Aggregate, Totals]:
         """Which counts and sums of a query that begins now read totals; these it reads anyway."""
         if self.ground.journal.is_replaying:
@@ -402,30 +418,33 @@ class Queries:
     ) -> None:
         """Has a query run by itself; ``totals``: another one reads these, and so does it."""
         key, epoch = entry.name.lower(), shapes.epoch
-        plan, apart = contain(plans.optimised, chosen or {})
-        sums = self.sums(entry, plan, totals)
-        self.shared_totals.add(key, plan, sums)
-        plan = sum_up(plan, sums)
-        joins, begins = self.joins(key, plan), self.begins.get(key)
+        made = self.arranged(entry, plans.optimised, chosen or {}, totals)
+        self.shared_totals.add(key, made.unsummed, made.sums)
+        joined = made.joins
         output = self.graph.add_query(
-            entry.name, plan, epoch, apart=apart, numbers=joins.numbers, begins=begins
+            entry.name,
+            made.plan,
+            epoch,
+            apart=made.apart,
+            numbers=joined.numbers,
+            begins=self.begins.get(key),
         )
         self.outputs[key] = output
-        self.containments.add(key, plans.optimised, chosen or {})
-        if chosen:
+        self.containments.add(key, plans.optimised, made.contained)
+        if made.contained:
             self.choices.contained[key] = self.containments.data(key)
-        if joins.data:
-            self.choices.joined[key] = joins.data
-        if sums:
+        if joined.data:
+            self.choices.joined[key] = joined.data
+        if made.sums:
             self.choices.summed[key] = self.shared_totals.data(key)
         if plans.aside is not None and plans.optimised_aside is not None:
             output = self.graph.add_query(
-                plans.aside.name, plans.optimised_aside, epoch, numbers=joins.numbers
+                plans.aside.name, plans.optimised_aside, epoch, numbers=joined.numbers
             )
             self.outputs[plans.aside.name.lower()] = output
         self.groups.stands_alone(key, shapes)
         self._begin(entry.name, entry.weight)
-        self._bring_to(frozenset(sums.values()) - totals, epoch)
+        self._bring_to(frozenset(made.sums.values()) - totals, epoch)
 
     def _begin(self, name: str, weight: float) -> None:
         """Starts the operators that were added for a query or a group."""
