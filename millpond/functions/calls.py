@@ -2,7 +2,7 @@
 
 What raises is a fault of its rows. An answer of another length or type than promised is no row's
 fault, for the rows of one call depend on how pages are cut: it stops the query. As a program this
-answers calls in a process of its own (`function_processes.py`), so it imports little.
+answers calls in a process of its own (`processes.py`), so it imports little.
 """
 
 from __future__ import annotations
