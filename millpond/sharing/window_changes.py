@@ -41,7 +41,7 @@ class Renewal(NamedTuple):
     """Up to this time it has answered."""
 
     def is_now(self, engine: Engine) -> bool:
-        """Whether it begins when one does that is registered now."""
+        """Whether the query begins when one does that is registered now."""
         queues = engine.inputs.queues
         return all(time == queues[name].heartbeat for name, time in self.since.items())
 
