@@ -111,17 +111,17 @@ class PartOfPage(Page):
 
     @property
     def is_in_parts(self) -> bool:
-        """They are together, wherever those of the page are."""
+        """Whether the rows come in parts: a query's rows of a page are together."""
         return False
 
     @property
     def is_in_driver(self) -> bool:
-        """They are read here."""
+        """Whether the rows are in the driver: they are read here."""
         return True
 
     @property
     def memory_bytes(self) -> int:
-        """None but that of the page."""
+        """The memory of a query's rows: none but that of the page."""
         return 0
 
     @property
@@ -131,19 +131,19 @@ class PartOfPage(Page):
 
     @property
     def sound_names(self) -> tuple[str, ...]:
-        """The same, for whoever is to read them."""
+        """The files of the page, found sound, for a reader."""
         return self._page.sound_names
 
     def pin(self) -> None:
-        """Somebody reads it."""
+        """Keeps the page while a reader reads the query's rows."""
         self._page.pin()
 
     def unpin(self) -> None:
-        """It is read."""
+        """Ends what ``pin`` began."""
         self._page.unpin()
 
     def free(self) -> None:
-        """Nobody wants it any more."""
+        """Lets go of the query's rows in the page."""
         if not self.is_free:
             self.is_free = True
             self._log.let_go(self._page)
@@ -205,7 +205,7 @@ class GroupLog(ResultLog):
             self._gone[number] = self._counts[number]
 
     def tags_of(self, page: Page) -> Tags:
-        """Whose its rows are."""
+        """The tags of a page: whose its rows are."""
         if page not in self._tags:
             self._tags[page] = Tags.of(page)
         return self._tags[page]
@@ -402,11 +402,11 @@ class GroupLog(ResultLog):
     # -- pages that several need -----------------------------------------------------------
 
     def hold(self, page: Page) -> None:
-        """Somebody more needs a page."""
+        """Counts one more reader that needs a page."""
         self._holders[page] += 1
 
     def let_go(self, page: Page) -> None:
-        """Somebody less needs a page."""
+        """Counts one reader less that needs a page."""
         self._holders[page] -= 1
         if self._holders[page] == 0:
             del self._holders[page]
@@ -496,9 +496,9 @@ class Part:
         return self.log.is_complete
 
     def read_by(self, log: ResultLog) -> None:
-        """From now on pages are handed on as they come."""
+        """Has the group hand pages on to the query's log as they come."""
         self.log.readers[self.number] = log
 
     def followed_by(self, log: ResultLog) -> None:
-        """The log has results of before."""
+        """Tells the group that the query's log has results of before."""
         self.log.elders[self.number] = log

@@ -100,7 +100,7 @@ class Reading(NamedTuple):
 
 @dataclass(eq=False)
 class Subscriber:
-    """Somebody who is called with every table of new results."""
+    """A callback that gets every table of new results."""
 
     callback: Callback
     position: int
@@ -216,7 +216,7 @@ class ResultLog(PageLog):
         self.pass_on(page)
 
     def pass_on(self, page: Page) -> None:
-        """A page is there for the sink and the subscribers."""
+        """Hands a page to the sink and the subscribers."""
         self.position += 1
         self.waiting.append(page)
         self.forget()
@@ -486,7 +486,7 @@ class ResultLog(PageLog):
         self.close_sink()
 
     def give_up_sink(self) -> None:
-        """Whoever waits for the reader of a sink waits no more: the engine is closed."""
+        """Ends the wait for the reader of a sink: the engine is closed."""
         if self.sink is not None:
             self.sink.give_up()
 

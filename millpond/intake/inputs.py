@@ -119,7 +119,7 @@ class Arrival:
     come: Callable[[], None]
 
     def give_up(self) -> None:
-        """It does not come after all."""
+        """Gives the arrival up: it does not come after all."""
         for page in self.pages:
             page.free()
 
@@ -256,7 +256,7 @@ class Inputs:
 
     @contextmanager
     def holding(self, since: dict[str, int]) -> Iterator[None]:
-        """Meanwhile nothing is freed that came to queues after these times."""
+        """Keeps queues from freeing what came after these times, meanwhile."""
         held = [
             (queue, queue.subscribe(Reader(time, works=False)))
             for queue, time in ((self.queues[name], time) for name, time in since.items())

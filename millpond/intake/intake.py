@@ -46,7 +46,7 @@ def relation_page_schema(schema: Schema) -> pa.Schema:
 
 @dataclass
 class StreamIntake:
-    """One base stream: gives each tuple its time and place, and keeps the late ones aside."""
+    """One base stream: gives each tuple its time and sequence number, and keeps late ones aside."""
 
     entry: StreamEntry
     queue: Queue
@@ -111,7 +111,7 @@ class StreamIntake:
 
     @property
     def admission(self) -> Admission:
-        """How far the stream is."""
+        """How far the stream is, by which tuples are admitted or late."""
         return Admission(
             self.entry, self.tick_microseconds, self.largest, self.arrived, self.queue.heartbeat
         )
@@ -154,7 +154,7 @@ class StreamIntake:
 
     @property
     def late(self) -> pa.Table:
-        """The late tuples that are kept, as they came."""
+        """The late rows that are kept, as they came."""
         return concatenated(self.late_log.kept, arrow_schema(self.entry.schema))
 
     def last_late(self, rows: int) -> pa.Table:

@@ -45,7 +45,7 @@ class Renewal(NamedTuple):
     """Up to this time it has answered."""
 
     def is_now(self, ground: Ground) -> bool:
-        """Whether it begins when one does that is registered now."""
+        """Whether the query begins when one does that is registered now."""
         queues = ground.inputs.queues
         return all(time == queues[name].heartbeat for name, time in self.since.items())
 

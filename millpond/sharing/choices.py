@@ -11,7 +11,7 @@ from millpond.sharing.shared_totals import Summed
 
 @dataclass
 class Choices:
-    """By the names of the queries, in lower case; what is not there is as usual."""
+    """What was chosen for queries, by their names in lower case; others are as usual."""
 
     contained: dict[str, Data] = field(default_factory=dict)
     """Which selections read what others let through."""

@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def told(self) -> str:
-        """For EXPLAIN."""
+        """The finding in words, for EXPLAIN."""
         few = "not measured" if self.seen is None else f"{self.seen.share:.1%} of the rows pass"
         known = f"{self.selection.predicate} implies {self.by.predicate} ({few})"
         if not self.is_read:
@@ -114,7 +114,7 @@ class Containments:
         return [finding for finding in found if finding is not None]
 
     def _find(self, node: Filter, above: tuple[Node, ...], sharing: str) -> Finding | None:
-        """Where what reads it runs already it reads what that reads, so that both are one."""
+        """The selection to read from; where an equal reader runs, the one that reader reads."""
         for reader in above:
             for choices in self._read.get(reader, {}).values():
                 if node not in choices:
@@ -160,7 +160,7 @@ class Containments:
         return any(by.predicate in self._uses[each].chosen.values() for each in self._queries(by))
 
     def _queries(self, by: Filter) -> dict[str, None]:
-        """Those that have a selection, or read it."""
+        """The queries that have a selection, or read it."""
         return self._holders.get(by.input, {}).get(_columns(by), {}).get(by, {})
 
     def _seen(self, by: Filter) -> Seen | None:
@@ -203,7 +203,7 @@ class Containments:
                 _prune(self._read, reader)
 
     def told(self, query: str) -> list[Finding]:
-        """What a query that runs reads."""
+        """The findings that a running query reads, for EXPLAIN."""
         use = self._uses.get(query)
         chosen = {} if use is None else use.chosen
         return [
@@ -233,7 +233,7 @@ def chosen_again(plan: Node, data: Data) -> Chosen:
 
 
 def _rank(finding: Finding) -> tuple[bool, bool, float, int, str]:
-    """Those that are read first, then those that run, then those that let the fewest through."""
+    """Ranks findings: those to be read, then those that run, then the most selective."""
     share = 1.0 if finding.seen is None else finding.seen.share
     tests = len(conjuncts(finding.by.predicate))
     return not finding.is_read, not finding.runs, share, -tests, finding.by.digest

@@ -77,7 +77,7 @@ class Group:
         return Living(frozenset(self.queries), self.next_number)
 
     def number_of(self, query: str) -> int:
-        """Which of its queries one is."""
+        """The number of a query in the group."""
         return next(n for n, name in self.queries.items() if name.lower() == query.lower())
 
 
@@ -102,7 +102,7 @@ class Shapes:
 
     @cached_property
     def outline(self) -> int:
-        """What only few other plans have in common with it."""
+        """The outline of the query's plan, which few other plans have."""
         if self.plans is None:
             return 0
         known = self.plans.shaped
@@ -110,7 +110,7 @@ class Shapes:
 
     @cached_property
     def usual(self) -> Lifted | None:
-        """Its shape among queries that begin when it does."""
+        """The query's shape among queries that begin when it does."""
         if self.plans is None:
             return None
         known = self.plans.shaped
@@ -118,7 +118,7 @@ class Shapes:
 
     @cached_property
     def late(self) -> Lifted | None:
-        """Its shape among queries that begin at any time."""
+        """The query's shape among late-comers, which begin at any time."""
         if self.plans is None or not self.is_late:
             return None
         known = self.plans.shaped
@@ -137,26 +137,26 @@ class Shapes:
 
     @property
     def is_of_windows(self) -> bool:
-        """Whether it differs from others of its shape in windows and samples only."""
+        """Whether the query differs from others of its shape in windows and samples only."""
         return self.usual is not None and self.usual.is_of_windows
 
     @property
     def usual_name(self) -> str | None:
-        """The group it belongs to with others that begin when it does."""
+        """The name of the query's group among queries that begin when it does."""
         return None if self.usual is None else f"~{self.usual.shape[:12]}@{self.epoch}"
 
     @property
     def late_name(self) -> str | None:
-        """The group it belongs to with others whenever they begin."""
+        """The name of the query's group among late-comers."""
         return None if self.late is None else f"~{self.late.shape[:12]}@{LATE}"
 
     @property
     def names(self) -> list[str]:
-        """The groups it may belong to, the one for more of them first."""
+        """The groups the query may belong to, that of late-comers first."""
         return [name for name in (self.late_name, self.usual_name) if name is not None]
 
     def lifted(self, name: str) -> Lifted:
-        """The shape by which it belongs to a group."""
+        """The shape by which the query belongs to a group."""
         found = self.late if name == self.late_name else self.usual
         if found is None or name not in self.names:
             raise StateError(f"internal: a query does not belong to {name}")
@@ -164,7 +164,7 @@ class Shapes:
 
 
 def _passes(plan: Node) -> bool:
-    """Whether what was in its windows leaves them sometime, whatever comes."""
+    """Whether what was in a plan's windows leaves them sometime, whatever comes."""
     for node in plan.walk():
         if isinstance(node, RowsWindow) and (node.partition or node.slide_rows is not None):
             return False

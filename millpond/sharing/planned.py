@@ -23,12 +23,12 @@ class QueryPlans:
 
     @cached_property
     def optimised(self) -> Node:
-        """It, rewritten."""
+        """The query's plan, rewritten."""
         return optimise(self.entry.plan, self.entry.on_error)
 
     @cached_property
     def optimised_aside(self) -> Node | None:
-        """What is left out, rewritten."""
+        """The plan of what the query leaves out, rewritten."""
         return None if self.aside is None else optimise(self.aside.plan)
 
 

@@ -384,7 +384,7 @@ class Queries:
                 self._take_out([output])
 
     def _stand_no_more(self, key: str) -> None:
-        """Nothing is known of a query that stood alone."""
+        """Forgets what is known of a query that stood alone."""
         self.groups.leave(key)
         self.containments.leave(key)
         self.shared_totals.leave(key)
@@ -403,7 +403,7 @@ class Queries:
         self._join(entry, plans, name, shapes.lifted(name), shapes.epoch, since)
 
     def _shapes(self, plans: QueryPlans, epoch: int) -> Shapes:
-        """What ON ERROR SKIP leaves out is a query's own, so those are in no group."""
+        """The shapes of a query: none with ON ERROR SKIP, as what it leaves out is its own."""
         if plans.aside is not None:
             return Shapes(None, epoch)
         return self.groups.shapes(plans, epoch, self.ground.inputs)
@@ -527,7 +527,7 @@ class Queries:
             self.forget_queues([copy])
 
     def merged(self, merge: Merge) -> None:
-        """Nobody reads a queue any more: a copy of a relation is let go of."""
+        """Lets a copy of a relation go when its readers read another queue."""
         if is_copy(merge.queue):
             self.ground.inputs.forget_copy(merge.queue)
             self.forget_queues([merge.queue])
@@ -613,7 +613,7 @@ class Queries:
         self.placing(operator, has_queue)()
 
     def placing(self, operator: str, has_queue: bool) -> Callable[[], None]:
-        """What does so; an operator that is not there is refused."""
+        """What puts or removes the queue behind an operator; an unknown operator is refused."""
         runtime = self.runtime
         if operator not in self.graph.operators and not runtime.cutting.cuts.is_part(operator):
             known = ", ".join(self.graph.operators) or "none"

@@ -102,7 +102,7 @@ class SharedJoins:
         return None
 
     def _by_number(self, running: list[str]) -> dict[int, str]:
-        """The first of those that do not run apart from each other."""
+        """The first of equal joins for each of their numbers."""
         found: dict[int, str] = {}
         for identity in running:
             operator = self._graph.operators[identity]

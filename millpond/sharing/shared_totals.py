@@ -51,7 +51,7 @@ class _Use:
 
     @property
     def of_tuples(self) -> list[tuple[Aggregate, Totals]]:
-        """Those that do not."""
+        """The aggregates that read tuples and could read totals."""
         return [(each, over) for each, over in self.known.items() if each not in self.chosen]
 
 

@@ -62,7 +62,7 @@ class Converging:
                 yield from self._operators(first, later, is_busy)
 
     def _pairs(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Those that do the same as these: the first of them and each other one."""
+        """Pairs of operators that do the same: the first of them and each other one."""
         seen: set[str] = set()
         for name in names:
             if name in self._graph.operators and name not in seen:
@@ -158,7 +158,7 @@ class Converging:
 
     @property
     def waiting(self) -> set[str]:
-        """Those who wait for others, or others for them."""
+        """The operators that wait for their twins, or their twins for them."""
         return {name for units in self._aimed.values() for u in units for name in u.identities}
 
     def _aim(
@@ -177,7 +177,7 @@ class Converging:
                 unit.through = min(unit.through, at)
 
     def _let_go(self) -> None:
-        """Nobody waits, until it is said again."""
+        """Lets no operator wait, until it is said again."""
         for units in self._aimed.values():
             for unit in units:
                 unit.through = FOREVER

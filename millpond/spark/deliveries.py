@@ -45,7 +45,7 @@ class WritePart:
     path: str
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
-        """One task has all the rows."""
+        """Writes the page: one task has all the rows."""
         parts = [pq.read_table(self.place.path(name), schema=self.schema) for name in self.files]
         pq.write_table(named(pa.concat_tables(parts), list(self.names)), self.path)
         return {}, NOTHING

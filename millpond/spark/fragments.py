@@ -150,7 +150,7 @@ class Reading:
         return sum(total_rows(part) for mode in modes for part in self.spans.get(mode, ()))
 
     def with_fresh(self, fresh: Mapping[str, Page], after: int, until: int) -> Reading:
-        """The same with pages that are in no queue yet: what starts in them.
+        """The reading with pages that are in no queue yet: what starts in them.
 
         Nothing of what starts in a step has ended or was alive when it began.
         """
@@ -161,7 +161,7 @@ class Reading:
         return Reading(self.branches, self.spans | {STARTED: started})
 
     def limited(self, after: int, until: int) -> Reading:
-        """The same up to an earlier time."""
+        """The reading up to an earlier time."""
         spans = {
             mode: [
                 [branch.limited(mode, span, after, until) for span in part]

@@ -89,7 +89,7 @@ take no more than such a part of the time to learn it."""
 
 
 class Listener(Protocol):
-    """Who is told what steps brought; every call but the last comes with the lock held."""
+    """The part that is told what steps brought; all calls but the last come with the lock held."""
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
@@ -125,7 +125,7 @@ class Listener(Protocol):
         ...
 
     def merged(self, merge: Merge) -> None:
-        """Whoever has read one queue reads another one now."""
+        """The readers of one queue read another one now."""
         ...
 
     def lost_spark(self) -> None:
@@ -292,7 +292,7 @@ class SparkRuntime:
             self.backlog.count(self.queues[name])
 
     def state_bytes(self) -> int:
-        """How large is what operators keep by key."""
+        """How large the states of all operators are."""
         states = (running.state for running in self.running.values())
         return sum(state.bytes for state in states if state is not None)
 
@@ -303,7 +303,7 @@ class SparkRuntime:
 
     @property
     def cached_bytes(self) -> int:
-        """How much the driver remembers of it."""
+        """How much of the states the driver remembers."""
         return self._states.bytes
 
     def purge(self, output: str, living: Living) -> None:
@@ -485,7 +485,7 @@ class SparkRuntime:
             self._pass_heartbeats()
 
     def merge(self, merge: Merge) -> None:
-        """Has those who read one queue read another one; whoever wrote it goes."""
+        """Has the readers of one queue read another one; the operator that wrote it goes."""
         self._stop_merged(self._merge(merge))
 
     def _merge(self, merge: Merge) -> list[str]:
@@ -639,7 +639,7 @@ class SparkRuntime:
         return True
 
     def wake(self) -> None:
-        """Something has changed that whoever waits for steps is to see."""
+        """Wakes the thread that waits for steps: something has changed."""
         if self._under_way:
             self._is_woken = True
             self._changed_now.notify_all()

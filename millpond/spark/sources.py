@@ -34,7 +34,7 @@ class ReadPage:
 
     @property
     def schema(self) -> pa.Schema:
-        """It takes no rows."""
+        """The schema of the rows it takes: none."""
         return pa.schema([])
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:

@@ -70,7 +70,7 @@ class StepOf(Generic[Running]):
 
     @property
     def reached(self) -> int:
-        """Up to where it came."""
+        """The time up to which the step came."""
         if self.outcome is None or self.outcome.until is None:
             return self.until
         return self.outcome.until
@@ -107,7 +107,7 @@ class StepOf(Generic[Running]):
                 page.pin()
 
     def unpin(self) -> None:
-        """It is over; saying so again changes nothing."""
+        """Lets go of what the step reads: it is over; saying so again changes nothing."""
         if self.is_over:
             return
         self.is_over = True

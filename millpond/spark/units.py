@@ -60,17 +60,17 @@ class Unit:
 
     @property
     def horizon(self) -> int:
-        """How far its inputs are complete, and it is to go."""
+        """The time up to which the unit's inputs are complete, and it is to go."""
         return min(*(queue.heartbeat for queue in self.entries), self.through)
 
     @property
     def claimed(self) -> int:
-        """Up to here all its members have prepared steps."""
+        """The time up to which all members have prepared steps."""
         return min(member.claimed for member in self.members)
 
     @property
     def cursor(self) -> int:
-        """Up to here all its members have committed steps."""
+        """The time up to which all members have committed steps."""
         return min(member.cursor for member in self.members)
 
     def waiting(self, until: int) -> int:
@@ -291,7 +291,7 @@ class UnitStep:
 
     @property
     def seconds(self) -> float:
-        """How long its members have worked."""
+        """How long the unit's members have worked."""
         return sum(step.outcome.seconds for step in self.steps if step.outcome is not None)
 
     def seconds_here(self, statistics: Mapping[str, Statistics]) -> float:
@@ -470,7 +470,7 @@ class UnitStep:
 
 
 def _without_readers(failed: OperatorStep, steps: list[OperatorStep]) -> list[OperatorStep]:
-    """Those of some steps, upstream first, that read nothing of one that has failed."""
+    """The steps, upstream first, that read nothing of one that has failed."""
     gone, kept = {failed.running.identity}, []
     for step in steps:
         if gone.intersection(step.running.inputs):

@@ -156,7 +156,7 @@ class WriteRows:
     shaping: Shaping | None = None
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
-        """One part of the output."""
+        """Writes one task's part of the output."""
         shaped = rows if self.shaping is None else self.shaping(rows)
         return self.place.write_page(shaped, bucket, attempt), shaped
 
@@ -292,7 +292,7 @@ class Ride:
         return self.first.place
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
-        """One bucket: a line for each member."""
+        """Does one bucket: an answer for each member."""
         lines, outputs = list[Line](), list[pa.Table]()
         with Scan(self.place.path("")) as scan:
             for rider in (None, *self.riders):

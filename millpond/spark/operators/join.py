@@ -183,7 +183,7 @@ class RunningJoin(RunningOperator):
 
     @property
     def buckets(self) -> int:
-        """Those of its state."""
+        """The buckets of the join's state."""
         return len(self.state.left.version.buckets)
 
     @property

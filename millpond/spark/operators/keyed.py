@@ -54,12 +54,12 @@ class RunningKeyed(RunningOperator):
 
     @property
     def buckets(self) -> int:
-        """Those of its state."""
+        """The buckets of the operator's state."""
         return self._work.buckets
 
     @property
     def job_keys(self) -> tuple[str, ...]:
-        """Those of the kernel."""
+        """The keys of the kernel."""
         return tuple(self.kernel.keys)
 
     def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:

@@ -153,7 +153,7 @@ class RunningOperator:
         return {q.name: r.since for q, r in self.subscriptions if r.since >= BEGINNING}
 
     def read_since(self, times: Mapping[str, int]) -> None:
-        """It is known to read queues after times only."""
+        """Tells the operator's readers that they read queues after these times only."""
         for queue, reader in self.subscriptions:
             reader.since = times.get(queue.name, reader.since)
 
@@ -200,7 +200,7 @@ class RunningOperator:
 
     @property
     def horizon(self) -> int:
-        """How far its inputs are complete."""
+        """The time up to which the operator's inputs are complete."""
         return min(queue.heartbeat for queue, _ in self.subscriptions)
 
     def waiting(self, after: int, until: int) -> int:

@@ -140,7 +140,7 @@ class RunningSnapshots(RunningStreamOf):
         return outcome
 
     def job(self, step: Step) -> None:
-        """It takes several jobs."""
+        """No single job: an Rstream takes several."""
 
     def _searched(self, reading: Reading, modes: tuple[str, ...], work: Work) -> list[Line]:
         return self.lines(Job([(reading, modes)], work, (), self.buckets, self.written))
@@ -274,7 +274,7 @@ class FindLimit:
         return self.work.schema
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
-        """Up to where."""
+        """Finds up to where a bucket's content is not too much."""
         instants, state = self.work.given(rows, bucket)
         until = self.work.until
         if len(instants):

@@ -83,7 +83,7 @@ class Momentary:
 
 @dataclass(frozen=True)
 class Totalled:
-    """The same in few rows, with equal sums of some columns."""
+    """What starts and lasts one tick, in few rows with equal sums of some columns."""
 
     columns: tuple[str, ...]
     sums: tuple[str, ...]
