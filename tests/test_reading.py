@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from millpond import Engine, reading
+from millpond import Engine
 from millpond.errors import CqlError, InputError, StateError
+from millpond.intake import reading
 from millpond.intake.reading import Allowance, ReadLimits, endless
 from tests.patience import PATIENCE_SECONDS, wait_until
 
