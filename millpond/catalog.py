@@ -16,9 +16,6 @@ from millpond.functions.user_function import UserFunction
 from millpond.schema import Schema
 from millpond.spelling import suggestion
 
-ASIDE = "#left_out"
-"""What stands behind the name of a query in the name of what it leaves out."""
-
 OURS = "@#~"
 """Characters of names that the engine makes itself: ``r@2``, ``q#left_out``, ``~one``. No declared
 name has one of them, so that none is ever taken for one of ours."""

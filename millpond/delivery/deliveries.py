@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from millpond.arguments import as_text
 from millpond.background import BackgroundThreads
-from millpond.catalog import ASIDE
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.delivery.group_results import GroupLog, PartOfPage
@@ -22,6 +21,7 @@ from millpond.delivery.latency import Latencies
 from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.errors import StateError
 from millpond.failures import Failure
+from millpond.identities import aside_of, is_aside
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.settings import Keeping
 from millpond.spelling import suggestion
@@ -85,7 +85,7 @@ class Deliveries:
 
     def remove_aside(self, key: str) -> None:
         """What a query has left out is told no more, if it has that."""
-        log = self._logs.pop(key + ASIDE, None)
+        log = self._logs.pop(aside_of(key), None)
         if log is not None:
             log.close()
 
@@ -112,13 +112,13 @@ class Deliveries:
         key = as_text(query, "a name").lower()
         if key not in self._logs:
             names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
-            known = (name for name in names if not name.endswith(ASIDE))
+            known = (name for name in names if not is_aside(name))
             raise StateError(f'no query "{query}"{suggestion(query, known)}')
         return self._logs[key]
 
     def aside(self, query: str) -> ResultLog | None:
         """The log of what ON ERROR SKIP leaves out, if a query has that."""
-        return self._logs.get(query.lower() + ASIDE)
+        return self._logs.get(aside_of(query.lower()))
 
     def latency(self, query: str) -> Latencies:
         """How long the results of a query took, from the arrival of their tuples."""

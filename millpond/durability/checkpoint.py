@@ -18,7 +18,7 @@ from millpond.cql.statements import Create, Drop
 from millpond.delivery.group_results import GroupLog
 from millpond.errors import MillpondError
 from millpond.functions.user_function import UserFunction
-from millpond.intake.inputs import ONE_ROW_QUEUE
+from millpond.intake.inputs import is_one_row
 from millpond.sharing.queries import Queries
 from millpond.storage.log import Record
 from millpond.storage.queues import Queue
@@ -171,7 +171,7 @@ def _inputs(queries: Queries) -> Iterator[Record]:
 
 def _queues(queries: Queries) -> Iterator[Record]:
     for name, queue in sorted(queries.ground.inputs.queues.items()):
-        if not name.startswith(ONE_ROW_QUEUE):
+        if not is_one_row(name):
             yield _queue(queue)
 
 

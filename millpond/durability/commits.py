@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from millpond.catalog import ASIDE
 from millpond.delivery.group_results import GroupLog
 from millpond.failures import Failure
+from millpond.identities import asked_by
 from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
@@ -105,7 +105,7 @@ class Commits:
             said = str(error).removeprefix(place)
             error = type(error)(f"{word} {some_of(own)}, {label}{said}")
         served = self._queries.groups.expanded(served) if own is None else own
-        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in served)
+        queries = dict.fromkeys(asked_by(query) for query in served)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)
             for query in queries

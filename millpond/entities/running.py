@@ -11,6 +11,7 @@ from millpond.entities.attributes import Read, knob, statistic
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
+from millpond.identities import name_of
 
 if TYPE_CHECKING:
     from millpond.spark.operators.running import RunningOperator
@@ -307,8 +308,8 @@ def thread_parts(view: Controlled) -> list[list[str]]:
     parts: list[list[str]] = [[] for _ in configuration.partitions]
     running = set(_operators(view))
     for number, place in configuration.partition_of.items():
-        if f"op{number}" in running:
-            parts[place].append(f"op{number}")
+        if name_of(number) in running:
+            parts[place].append(name_of(number))
     return parts
 
 

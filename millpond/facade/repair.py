@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from millpond.catalog import ASIDE
 from millpond.cql.user_functions import checked_types
 from millpond.durability.checkpoint import checkpoint
 from millpond.durability.recovery import Replay, file_names
@@ -20,6 +19,7 @@ from millpond.errors import DamageError, StateError
 from millpond.facade.engine import Engine
 from millpond.failures import Failure
 from millpond.functions.user_function import UserFunction
+from millpond.identities import asked_by
 from millpond.settings import Settings
 from millpond.storage.log import LogEnd, Record
 from millpond.storage.mark import LOG, NAME, Mark
@@ -222,7 +222,7 @@ class _Repairing(Engine):
         if operator not in self.graph.operators:
             return []
         queries = self.queries.groups.expanded(self.graph.queries(operator))
-        return [query.removesuffix(ASIDE) for query in queries]
+        return [asked_by(query) for query in queries]
 
     def _tell(self, what: str, files: Iterable[str]) -> None:
         self.lost.append(f"lost: {what} ({self._said(files)})")

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from millpond.catalog import ASIDE
 from millpond.errors import StateError
 from millpond.facade.operation import Operation
 from millpond.failures import Failure
+from millpond.identities import asked_by
 from millpond.interruption import WholeLock
 from millpond.sharing.queries import Queries
 
@@ -99,7 +99,7 @@ class Room:
         if crowded not in runtime.queues:
             return
         retaining = self._queries.groups.expanded(runtime.retaining(crowded))
-        queries = dict.fromkeys(query.removesuffix(ASIDE) for query in retaining)
+        queries = dict.fromkeys(asked_by(query) for query in retaining)
         operator = self._queries.graph.operators.get(crowded)
         error = StateError(
             f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "

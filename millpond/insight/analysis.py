@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from millpond.delivery.latency import in_unit
-from millpond.planning.physical import name_of, number_of
+from millpond.identities import name_of, number_of
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
 from millpond.sharing.queries import Queries

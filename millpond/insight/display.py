@@ -12,8 +12,8 @@ import pyarrow as pa
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
+from millpond.identities import number_of
 from millpond.planning.convergence import foreseen
-from millpond.planning.physical import number_of
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
 

@@ -10,7 +10,8 @@ import statistics
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from millpond.planning.physical import Graph, is_relation, number_of
+from millpond.identities import is_relation, number_of
+from millpond.planning.physical import Graph
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from millpond.catalog import QueryEntry
 from millpond.errors import StateError
-from millpond.planning.physical import name_of
+from millpond.identities import name_of
 from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot
 from millpond.sharing.queries import Queries
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
+from millpond.identities import number_of, relation_queue
 from millpond.insight.analysis import analysed
 from millpond.insight.estimates import Measured
 from millpond.planning.convergence import foreseen, settle
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
-from millpond.planning.physical import number_of
 from millpond.sharing.beginnings import refuse_what_is_gone, told_merge, told_start
 from millpond.sharing.containments import what_is_read
 from millpond.sharing.planned import QueryPlans
@@ -109,7 +109,7 @@ def _explained(
     if queries.ground.settings.sharing == "off":
         return "\n".join(lines)
     since = queries.ground.inputs.since_of(epoch) if streams is None else streams
-    copies = {f"relation:{key}@{epoch}": r for key, r in queries.ground.inputs.relations.items()}
+    copies = {relation_queue(key, epoch): r for key, r in queries.ground.inputs.relations.items()}
     since = since | {copy: each.queue.heartbeat for copy, each in copies.items()}
     for each in new:
         settle(trial, each, since)

@@ -22,6 +22,7 @@ from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.sources import OpenPages, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
+from millpond.identities import epoch_of, input_of, input_queue, relation_queue, stream_queue
 from millpond.intake.intake import (
     END,
     RelationIntake,
@@ -43,8 +44,11 @@ from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 from millpond.storage.store import Store
 
-ONE_ROW_QUEUE = f"relation:{ONE_ROW.name}"
-"""The queues of the relation of one row begin with this; they are made anew in every run."""
+
+def is_one_row(queue: str) -> bool:
+    """Whether a queue is of the relation of one row; those are made anew in every run."""
+    return input_of(queue) == ONE_ROW.name.lower()
+
 
 MOST_KEYS = 10_000
 """So many keys of pushes are remembered."""
@@ -169,7 +173,7 @@ class Inputs:
         """A new stream; without a source yet, if it is one of an earlier run."""
         key = entry.name.lower()
         schema = stream_page_schema(entry.schema)
-        queue = Queue(f"stream:{key}", schema, self._store, is_stream=True)
+        queue = Queue(stream_queue(key), schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
         intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
         intake.late_log.books = self._keeper.books
@@ -183,7 +187,7 @@ class Inputs:
         Of an earlier run it has no source yet, and its content follows from the log.
         """
         key = entry.name.lower()
-        queue = self._relation_queue(entry, "")
+        queue = self._relation_queue(entry)
         reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True, works=False))
         intake = self.relations[key] = RelationIntake(entry, [queue], reader)
         if source is None or entry.source.name == "push":
@@ -196,8 +200,8 @@ class Inputs:
                 with self.ahead(flushes=False) as coming:
                     self.change(intake, [(page, 1)], self.change_time(intake), coming)
 
-    def _relation_queue(self, entry: RelationEntry, suffix: str) -> Queue:
-        name = f"relation:{entry.name.lower()}{suffix}"
+    def _relation_queue(self, entry: RelationEntry, epoch: int = 0) -> Queue:
+        name = relation_queue(entry.name, epoch)
         queue = Queue(name, relation_page_schema(entry.schema), self._store, is_stream=False)
         self.queues[name] = queue
         return queue
@@ -283,13 +287,13 @@ class Inputs:
     def provide(self, queues: Iterable[str]) -> None:
         """Has queues of relations that operators of the present epoch read."""
         for name in queues:
-            if name.startswith(ONE_ROW_QUEUE):
+            found = input_queue(name)
+            if is_one_row(name):
                 if name not in self.queues or not self.queues[name].rows:
                     self._add_one_row(name)  # those that have read it before need it no more
-            elif name not in self.queues and name.startswith("relation:"):
-                key, _, epoch = name.removeprefix("relation:").rpartition("@")
-                intake = self.relations[key]
-                intake.queues.append(self._from_now_on(intake, int(epoch)))
+            elif found is not None and found.is_copy and name not in self.queues:
+                intake = self.relations[found.name]
+                intake.queues.append(self._from_now_on(intake, found.epoch))
 
     def _add_one_row(self, name: str) -> None:
         schema = relation_page_schema(ONE_ROW.schema)
@@ -331,8 +335,8 @@ class Inputs:
         self.since.update({int(number): times for number, times in since.items()})
         for key, names in queues.items():
             intake = self.relations[key]
-            suffixes = [name.removeprefix(intake.queue.name) for name in names]
-            intake.queues += [self._relation_queue(intake.entry, suffix) for suffix in suffixes]
+            copies = [self._relation_queue(intake.entry, epoch_of(name)) for name in names]
+            intake.queues += copies
 
     def _from_now_on(self, intake: RelationIntake, epoch: int) -> Queue:
         """A queue of a relation in which what has happened so far holds from the beginning."""
@@ -349,7 +353,7 @@ class Inputs:
         return queue
 
     def _copy(self, intake: RelationIntake, epoch: int) -> Queue:
-        queue = self._relation_queue(intake.entry, f"@{epoch}")
+        queue = self._relation_queue(intake.entry, epoch)
         self.since.setdefault(epoch, {})[queue.name] = intake.queue.heartbeat
         return queue
 
@@ -362,13 +366,13 @@ class Inputs:
         over = self.since.keys() - in_use - {self._epoch}
         for epoch in over:
             del self.since[epoch]
-        names, closed = tuple(f"@{epoch}" for epoch in over), []
-        for intake in self.relations.values() if names else ():
-            for queue in [q for q in intake.queues if q.name.endswith(names)]:
+        closed = []
+        for intake in self.relations.values() if over else ():
+            for queue in [q for q in intake.queues[1:] if epoch_of(q.name) in over]:
                 intake.queues.remove(queue)
                 self.queues.pop(queue.name).close()
                 closed.append(queue.name)
-        rows = [f"{ONE_ROW_QUEUE}@{epoch}" if epoch else ONE_ROW_QUEUE for epoch in over]
+        rows = [relation_queue(ONE_ROW.name, epoch) for epoch in over]
         for name in rows:
             if name in self.queues:
                 self.queues.pop(name).close()
@@ -378,7 +382,7 @@ class Inputs:
     def forget_copy(self, name: str) -> None:
         """Nobody reads a relation's queue of a past epoch any more."""
         queue = self.queues.pop(name)
-        self.relations[name.removeprefix("relation:").rpartition("@")[0]].queues.remove(queue)
+        self.relations[input_of(name)].queues.remove(queue)
         queue.close()
 
     # -- tuples and changes ----------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from millpond.cql.algebra import RangeWindow, Sample
 from millpond.cql.node import Node, inputs_first
+from millpond.identities import is_copy, number_of, original
 from millpond.planning.physical import (
     Graph,
     MatchOperator,
@@ -20,7 +21,6 @@ from millpond.planning.physical import (
     OutputOperator,
     QueueRead,
     RowsWindowOperator,
-    number_of,
     writes_tuples,
 )
 from millpond.planning.window_times import WindowTimes
@@ -130,20 +130,6 @@ def _settle(graph: Graph, identity: str, times: Mapping[str, int]) -> None:
     if is_counted(operator) and graph.settled[identity] == FOREVER:
         known = settled_input(operator, times)
         graph.counting.update({identity: known} if known < FOREVER else {})
-
-
-def is_copy(queue: str) -> bool:
-    """Whether it is a queue of a relation for queries that began late."""
-    return queue.startswith("relation:") and "@" in queue
-
-
-def original(copy: str) -> str:
-    """The queue of the same relation for those that were there from the beginning.
-
-    >>> original("relation:r@5")
-    'relation:r'
-    """
-    return copy.rpartition("@")[0]
 
 
 # -- what will become one --------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from millpond.cql.algebra import Filter, Project, Sample
 from millpond.cql.node import Node, inputs_first
 from millpond.errors import MillpondError
+from millpond.identities import owner_of
 from millpond.planning.physical import (
     Graph,
     LinearOperator,
@@ -164,12 +165,3 @@ class Cuts:
 def _read(name: str, node: Node) -> QueueRead:
     part = LinearOperator(node)
     return QueueRead(name, part.schema, part.is_stream, part.is_base)
-
-
-def owner_of(name: str) -> str:
-    """The operator that a part is of; an operator's own name is answered as it is.
-
-    >>> owner_of("op7_1"), owner_of("op7")
-    ('op7', 'op7')
-    """
-    return name.partition("_")[0]

@@ -34,16 +34,11 @@ from millpond.cql.kept import kept
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node, canonical, inputs_first, lines_of
 from millpond.errors import MillpondError, StateError
+from millpond.identities import epoch_of, number_of, relation_queue, stream_queue
 from millpond.planning.joins import join_under, parents_of
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots, Totals
 from millpond.planning.properties import is_net, never_retracts
 from millpond.schema import Schema
-
-PARTS = 64
-"""Between the numbers of two operators there is room for the numbers of the second one's parts."""
-
-RELATION = "relation:"
-"""What the names of queues with the changes of relations begin with."""
 
 SELF = "self"
 """The queue name by which a fragment after a join refers to the join's pairs."""
@@ -432,8 +427,8 @@ class Graph:
                 ids[form(operator, epoch)] = each
                 began |= {each: own} if own != epoch else {}
         known = {"settled": dict(self.settled), "counting": dict(self.counting)}
-        epochs = tuple(f"@{epoch}" for epoch in set(self.epochs.values()))
-        renamed = {old: new for old, new in self.renamed.items() if old.endswith(epochs)}
+        in_use = set(self.epochs.values()) - {0}
+        renamed = {old: new for old, new in self.renamed.items() if epoch_of(old) in in_use}
         return {"operators": ids, "next": self._next, "began": began, "renamed": renamed, **known}
 
     def restore_numbers(
@@ -685,27 +680,6 @@ class Graph:
         return found
 
 
-def is_relation(queue: str) -> bool:
-    """Whether a queue has the changes of a relation, by its name."""
-    return queue.startswith(RELATION)
-
-
-def name_of(number: int) -> str:
-    """What an operator or a part of one is called; strategies know it by its number.
-
-    >>> name_of(768), name_of(705), number_of("op12"), number_of("op12_1")
-    ('op12', 'op12_1', 768, 705)
-    """
-    whole, part = divmod(number, PARTS)
-    return f"op{whole + 1}_{part}" if part else f"op{whole}"
-
-
-def number_of(name: str) -> int:
-    """The number of an operator; those that read it have larger ones."""
-    whole, _, part = name.removeprefix("op").partition("_")
-    return (int(whole) - 1) * PARTS + int(part) if part else int(whole) * PARTS
-
-
 def form(operator: Operator, epoch: int) -> str:
     """The canonical plan of an operator and when it began, shortened."""
     return hashlib.sha256(f"{canonical(operator)}@{epoch}".encode()).hexdigest()[:16]
@@ -789,10 +763,9 @@ class _Build:
         below = tuple(self._fragments[each] for each in self._cut_below(node))
         match node:
             case StreamScan():
-                return QueueRead(f"stream:{node.name.lower()}", node.schema, True, True)
+                return QueueRead(stream_queue(node.name), node.schema, True, True)
             case RelationScan():
-                since = f"@{self._epoch}" if self._epoch else ""
-                queue = self._graph.called(f"{RELATION}{node.name.lower()}{since}")
+                queue = self._graph.called(relation_queue(node.name, self._epoch))
                 return QueueRead(queue, node.schema, False, True)
             case _ if (join := join_under(node, self._parents)) is not None:
                 return self._read(node, self._join(node, join, *below))

@@ -13,14 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from millpond.identities import is_relation
 from millpond.planning.keys import stays_divided
-from millpond.planning.physical import (
-    Graph,
-    LinearOperator,
-    MatchOperator,
-    OutputOperator,
-    is_relation,
-)
+from millpond.planning.physical import Graph, LinearOperator, MatchOperator, OutputOperator
 
 Edge = tuple[str, str]
 """An operator and one that reads it."""

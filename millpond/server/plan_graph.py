@@ -8,6 +8,7 @@ from typing import Any
 
 from millpond.entities.running import thread_parts
 from millpond.facade.engine import Engine
+from millpond.identities import original
 
 NODE_WIDTH, NODE_HEIGHT, GAP_X, GAP_Y = 190, 46, 40, 70
 MOST_NODES = 400
@@ -35,7 +36,7 @@ def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
     edges: list[dict[str, Any]] = []
     read = dict.fromkeys(q for name in shown for q in _reads(operators[name]))
     nodes += [
-        {"id": name, "kind": "input", "label": name.split("@")[0], **_of(queues, name)}
+        {"id": name, "kind": "input", "label": original(name), **_of(queues, name)}
         for name in read
         if name not in operators
     ]

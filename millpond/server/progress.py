@@ -7,8 +7,8 @@ from typing import Any
 
 from millpond.entities.control_tables import plain
 from millpond.facade.engine import Engine
+from millpond.identities import name_of, number_of
 from millpond.insight.analysis import paths_to
-from millpond.planning.physical import name_of, number_of
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 
 MOST_PATHS = 8

@@ -17,6 +17,7 @@ from millpond.cql.algebra import Filter, StreamScan
 from millpond.cql.expression_data import from_data, to_data
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
+from millpond.identities import stream_queue
 from millpond.planning.containment import selections
 from millpond.planning.implication import implies
 from millpond.planning.physical import Graph, LinearOperator, Operator, OutputOperator, QueueRead
@@ -252,7 +253,7 @@ def _operator(by: Filter) -> LinearOperator | None:
     """What a selection from a stream of the catalog is as an operator."""
     if not isinstance(by.input, StreamScan):
         return None
-    read = QueueRead(f"stream:{by.input.name.lower()}", by.input.schema, True, True)
+    read = QueueRead(stream_queue(by.input.name), by.input.schema, True, True)
     return LinearOperator(Filter(read, by.predicate))
 
 

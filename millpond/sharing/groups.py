@@ -21,6 +21,7 @@ from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamSc
 from millpond.cql.node import Node
 from millpond.delivery.group_results import GroupLog, Part
 from millpond.errors import StateError
+from millpond.identities import stream_queue
 from millpond.intake.inputs import Inputs
 from millpond.kernels.expressions import can_lower
 from millpond.kernels.living import Living
@@ -276,7 +277,7 @@ class Groups:
         if number is None:
             number, group.next_number = group.next_number, group.next_number + 1
         if group.is_late:
-            queues = {stream: f"stream:{stream}" for stream in lifted.streams}
+            queues = {stream: stream_queue(stream) for stream in lifted.streams}
             group.since[number] = {q: since.get(q, BEGINNING - 1) for q in queues.values()}
             since = {stream: group.since[number][queue] for stream, queue in queues.items()}
         group.members.add(number, lifted.constants, since)
@@ -393,7 +394,7 @@ def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> 
     """
     nodes = list(plan.walk())
     streams = [
-        since.get(f"stream:{node.name.lower()}", BEGINNING - 1)
+        since.get(stream_queue(node.name), BEGINNING - 1)
         for node in nodes
         if isinstance(node, StreamScan)
     ]

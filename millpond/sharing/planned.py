@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from millpond.catalog import ASIDE, QueryEntry
+from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
+from millpond.identities import aside_of
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.sharing.templates import Shaped, Templates
@@ -41,7 +42,7 @@ def planned(entry: QueryEntry, templates: Templates | None = None) -> QueryPlans
     plans = QueryPlans(entry, templates.shaped(entry.plan) if templates and is_alike else None)
     left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
     if left is not None:
-        plans.aside = replace(entry, name=entry.name + ASIDE, plan=left, sink=None)
+        plans.aside = replace(entry, name=aside_of(entry.name), plan=left, sink=None)
     if plans.shaped is None:
         _ = plans.optimised, plans.optimised_aside
     return plans

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from millpond.catalog import ASIDE, Declaration, QueryEntry, StreamEntry
+from millpond.catalog import Declaration, QueryEntry, StreamEntry
 from millpond.connectors.sinks import NamedSink
 from millpond.cql.algebra import Aggregate, StreamScan
 from millpond.cql.node import Node
@@ -18,9 +18,10 @@ from millpond.delivery.group_results import GroupLog
 from millpond.delivery.results import ResultLog
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
+from millpond.identities import aside_of, is_copy
 from millpond.intake.budget import state_bytes, step_bytes
 from millpond.planning.containment import contain
-from millpond.planning.convergence import Merge, is_copy, settle
+from millpond.planning.convergence import Merge, settle
 from millpond.planning.nodes import Totals
 from millpond.planning.physical import Graph, LinearOperator, OutputOperator
 from millpond.planning.shapes import Lifted
@@ -495,7 +496,7 @@ class Queries:
         group.next_number = member["next"]
 
     def _deactivate(self, key: str) -> None:
-        outputs = [self.outputs.pop(key, None), self.outputs.pop(key + ASIDE, None)]
+        outputs = [self.outputs.pop(key, None), self.outputs.pop(aside_of(key), None)]
         self.containments.leave(key)
         self.shared_totals.leave(key)
         self.begins.pop(key, None)

@@ -15,15 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
+from millpond.identities import number_of, original, owner_of
 from millpond.kernels.columns import integers
-from millpond.planning.convergence import (
-    Merge,
-    begins_empty,
-    is_sampled,
-    original,
-)
-from millpond.planning.parts import owner_of
-from millpond.planning.physical import Graph, RowsWindowOperator, number_of
+from millpond.planning.convergence import Merge, begins_empty, is_sampled
+from millpond.planning.physical import Graph, RowsWindowOperator
 from millpond.schema import BEGINNING, FOREVER
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture

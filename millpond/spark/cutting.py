@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from millpond.planning.parts import Cut, Cuts, owner_of
+from millpond.identities import owner_of
+from millpond.planning.parts import Cut, Cuts
 from millpond.planning.physical import Graph, LinearOperator
 from millpond.spark.operators import start
 from millpond.spark.picture import Picture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from millpond.catalog import ASIDE
-from millpond.planning.physical import Graph, LinearOperator, OutputOperator, number_of
+from millpond.identities import asked_by, number_of
+from millpond.planning.physical import Graph, LinearOperator, OutputOperator
 from millpond.scheduling.snapshot import (
     InputSnapshot,
     OperatorSnapshot,
@@ -137,7 +137,7 @@ class Picture:
         Selections and projections are a part of what reads them, wherever they are done.
         """
         operator = self._graph.operators[identity]
-        served = (query.removesuffix(ASIDE) for query in self.queries(identity))
+        served = (asked_by(query) for query in self.queries(identity))
         queries = self.told(list(dict.fromkeys(served)))
         word = "query" if "," not in queries else "queries"
         is_named = not isinstance(operator, OutputOperator | LinearOperator)

@@ -17,17 +17,13 @@ from pyspark.sql import SparkSession
 
 from millpond.cql.needed_functions import functions_in
 from millpond.errors import StateError, StoreError
+from millpond.identities import name_of, number_of, owner_of
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
 from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
-from millpond.planning.parts import Cut, owner_of
-from millpond.planning.physical import (
-    Graph,
-    OutputOperator,
-    name_of,
-    number_of,
-)
+from millpond.planning.parts import Cut
+from millpond.planning.physical import Graph, OutputOperator
 from millpond.planning.placement import QueuePlacement, Room
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.snapshot import Observation, PlanSnapshot

@@ -127,3 +127,18 @@ def test_watch_tells_changes_only(engine: Engine) -> None:
     assert next(seen) == 3
     entity.set("weight", 4)
     assert next(seen) == 4
+
+
+@pytest.mark.parametrize("mode", ["gts", "ots", "di", "hmts"])
+def test_each_operator_is_in_one_thread(mode):
+    with Engine({"mode": mode}) as engine:
+        engine.execute(
+            "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
+            "CREATE QUERY q AS SELECT a, count(*) AS n FROM S [RANGE 5] GROUP BY a;"
+            "CREATE QUERY r AS SELECT a FROM S WHERE a > 1;"
+        )
+        engine.push("S", [(1, a) for a in range(50)])
+        engine.run_until_idle()
+        threads = [each.get("operators") for each in engine.entities().of_kind("thread")]
+        operators = [name for thread in threads for name in thread.split(", ")]
+        assert sorted(operators) == sorted(engine.runtime.running)

@@ -9,9 +9,10 @@ from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create
 from millpond.errors import Position
+from millpond.identities import number_of
 from millpond.planning.convergence import ALWAYS, foreseen, settle
 from millpond.planning.optimise import optimise
-from millpond.planning.physical import Graph, number_of
+from millpond.planning.physical import Graph
 from millpond.schema import FOREVER
 
 DDL = (

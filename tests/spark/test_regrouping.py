@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from millpond import Engine
-from millpond.planning.physical import number_of
+from millpond.identities import number_of
 from millpond.planning.placement import edges
 from millpond.scheduling.decisions import RunOperator
 from millpond.spark import runtime as runtimes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millpond.identities import stream_queue
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.matching import Matching, MatchRows
 from millpond.kernels.sampling import hash_of_stream
@@ -35,7 +36,7 @@ class RunningMatch(RunningOperator):
         match = operator.match
         draws = None
         if match.draws is not None:
-            (draws,) = hash_of_stream(around.limits.seed, f"stream:{match.draws}").tolist()
+            (draws,) = hash_of_stream(around.limits.seed, stream_queue(match.draws)).tolist()
         self._matching = Matching(
             match.width,
             match.is_tagged,
