@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from millpond import Engine, containments
+from millpond import Engine
 from millpond.cql.algebra import Filter
 from millpond.errors import InputError
 from millpond.planning.physical import LinearOperator
+from millpond.sharing import containments
 from tests.contained import always_read, contained_case
 from tests.crashing import die
 from tests.fuzz import check

@@ -131,5 +131,6 @@ class Commits:
         with engine.lock:
             engine.journal.flush()
             engine.shorten_log()
+            engine.validate_if_set()
             engine.operation.wake()
         engine.deliveries.hand_on(engine.queries.fail)

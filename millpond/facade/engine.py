@@ -29,11 +29,12 @@ from millpond.durability.recovery import recover
 from millpond.durability.statement_memory import StatementMemory
 from millpond.entities import Entities
 from millpond.entities.whole import entities
-from millpond.errors import Position, StateError, StoreError
+from millpond.errors import InvariantError, Position, StateError, StoreError
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.lazy_spark import LazySpark
 from millpond.facade.operation import Operation
 from millpond.facade.statements import Statements
+from millpond.facade.validation import complaints
 from millpond.failures import Failure
 from millpond.insight.display import Plan, Query, shown
 from millpond.insight.measured_plan import measured_plan
@@ -154,6 +155,7 @@ class Engine:
             return
         try:
             recover(self)
+            self.validate_if_set()
         except BaseException:
             self.journal.abandon()
             self.close()
@@ -578,6 +580,20 @@ class Engine:
         """What SHOW answers."""
         with self.lock:
             return shown(self, as_text(kind, "what to show").lower())
+
+    def validate(self) -> None:
+        """Checks that all parts of the engine agree; an ``InvariantError`` lists where not."""
+        with self.lock:
+            self.check_open()
+            found = complaints(self, self._room.is_being_made)
+        if found:
+            raise InvariantError(found)
+
+    def validate_if_set(self) -> None:
+        """Does so if the setting ``validate`` says it."""
+        with self.lock:
+            if self.settings.validate == "on" and not self.is_closed:
+                self.validate()
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()

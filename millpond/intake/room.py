@@ -35,6 +35,14 @@ class Room:
         queues = engine.inputs.queues_of(name)
         return engine.budget.has_room(engine.runtime.backlog, queues, is_live)
 
+    @property
+    def is_being_made(self) -> bool:
+        """Whether another thread makes room just now."""
+        is_free = self._is_made.acquire(blocking=False)
+        if is_free:
+            self._is_made.release()
+        return not is_free
+
     def wait_for(self, name: str) -> None:
         """Waits while there is no room, and work that makes some; the lock is not held.
 

@@ -478,6 +478,8 @@ class Queries:
             self._engine.deliveries.of(key).leave()
             left = self.groups.leave(key)
             if left is None:
+                if self.started is not None:
+                    self.started.set_weight(group.name, group.weight)
                 self._purge(group)
                 return
             self._engine.deliveries.remove(left.name)
