@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -75,6 +76,20 @@ class StoreError(StateError):
         self.errno = errno
         """The system's number of what is wrong, where it has one."""
         super().__init__(message)
+
+
+class InvariantError(MillpondError):
+    """An engine whose parts do not agree with one another, which is a defect of Millpond.
+
+    >>> str(InvariantError(["nobody reads op3"]))
+    'the engine does not agree with itself, which is a defect of Millpond:\\n  nobody reads op3'
+    """
+
+    def __init__(self, complaints: Sequence[str]) -> None:
+        self.complaints = tuple(complaints)
+        """Where they do not."""
+        said = "the engine does not agree with itself, which is a defect of Millpond:"
+        super().__init__("\n  ".join([said, *complaints]))
 
 
 class StrategyError(MillpondError):

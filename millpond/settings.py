@@ -347,6 +347,13 @@ class Settings:
         "how much of each query's results is kept to be read again: '100000 rows', '1 hour', "
         "'all' or 'none'; sinks and subscribers get everything",
     )
+    validate: str = _option(
+        "validate",
+        "off",
+        _one_of("off", "on"),
+        "whether it is checked after every commit and statement that all parts of the engine "
+        "agree; where they do not it stops with an error",
+    )
     processors: int = _option(
         "processors",
         0,

@@ -31,8 +31,9 @@ def die(engine: Engine) -> None:
 class Mortal:
     """An engine on a store that dies now and then, and goes on; it looks like one engine.
 
-    After every call ``shortens`` is asked whether the log begins anew, and ``dies``. After a death
-    ``shortens`` is asked once more: what the log says that began anew is what it said before.
+    After every call and every death it is to agree with itself. After every call ``shortens`` is
+    asked whether the log begins anew, and ``dies``. After a death ``shortens`` is asked once more:
+    what the log says that began anew is what it said before.
     """
 
     def __init__(self, make, dies, shortens=lambda: False) -> None:
@@ -63,6 +64,7 @@ class Mortal:
         return call
 
     def _live_on(self):
+        self._engine.validate()
         if self._shortens():
             self._engine.compact_log()
         if not self._dies():
@@ -82,6 +84,7 @@ class Mortal:
         held = whole_after(self._engine)
         die(self._engine)
         self._engine = self._make()
+        self._engine.validate()
         validate_open(self._engine)
         assert not held or whole_after(self._engine) == held
 

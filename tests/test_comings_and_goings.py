@@ -21,6 +21,7 @@ def page(engine, ts):
     engine.push("S", [(ts, n % 4, (ts * 7 + n) % 5) for n in range(6)])
     engine.advance("S", ts)
     engine.run_until_idle()
+    engine.validate()
 
 
 def test_a_query_that_goes_and_comes_again_at_once_sees_its_relation():

@@ -22,7 +22,7 @@ def reopened(tmp_path):
     def reopen(**settings):
         if engines:
             die(engines.pop())
-        engines.append(Engine(settings, store=tmp_path / "store"))
+        engines.append(Engine({"validate": "on"} | settings, store=tmp_path / "store"))
         validate_open(engines[-1])
         return engines[-1]
 

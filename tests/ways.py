@@ -75,6 +75,7 @@ class Way:
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
             settings |= {"linear": self.linear, "budget": self.budget, "sharing": self.sharing}
+            settings |= {"validate": "on"}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():

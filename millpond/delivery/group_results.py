@@ -413,21 +413,15 @@ class GroupLog(ResultLog):
             self._by_query.pop(page, None)
             super().let_go(page)
 
-    def part_again(self, page: Page, number: int, rows: int) -> PartOfPage:
-        """A part of a page of an earlier run."""
-        known = next((each for each in self._holders if each.names == page.names), page)
-        return PartOfPage(self, known, number, rows)
+    def page_in(self, names: tuple[str, ...]) -> Page | None:
+        """The page that lies in some files, if somebody needs it."""
+        return next((page for page in self._holders if page.names == names), None)
 
     # -- after a restart -------------------------------------------------------------------
 
-    def restore(
-        self, pages: list[Page], waiting: list[Page], content: list[Page], *args: Any, **facts: Any
-    ) -> None:
+    def restore(self, *args: Any, **facts: Any) -> None:
         """Takes what an earlier run has put out."""
-        known = {page.names: page for page in self._holders}
-        pages = [known.get(page.names, page) for page in pages]
-        content = [known.get(page.names, page) for page in content]
-        super().restore(pages, waiting, content, *args, **facts)
+        super().restore(*args, **facts)
         for page in self.pages:
             self.hold(page)
 

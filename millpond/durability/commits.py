@@ -26,10 +26,11 @@ class Commits:
     """Notes what happens to operators in the log, and hands on what came of it."""
 
     def __init__(
-        self, queries: Queries, shorten_log: Callable[[], None], wake: Callable[[], None]
+        self, queries: Queries, tidy: Callable[[], None], wake: Callable[[], None]
     ) -> None:
         self._queries, self._ground = queries, queries.ground
-        self._shorten_log = shorten_log
+        self._tidy = tidy
+        """Looks after the log, and whether all parts agree."""
         self._wake = wake
         """Has the loop look at what came of a step."""
 
@@ -136,6 +137,6 @@ class Commits:
         ground = self._ground
         with ground.lock:
             ground.journal.flush()
-            self._shorten_log()
+            self._tidy()
             self._wake()
         ground.deliveries.hand_on(self._queries.fail)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from millpond.catalog import Declaration, QueryEntry, RelationEntry, StreamEntry
 from millpond.cql.apply import apply
 from millpond.cql.statements import AlterStream
-from millpond.delivery.group_results import GroupLog, Tags
+from millpond.delivery.group_results import GroupLog, PartOfPage, Tags
 from millpond.delivery.results import ResultLog
 from millpond.durability.checkpoint import entry_again
 from millpond.errors import Position, StateError
@@ -440,9 +440,15 @@ class Replay:
 
     def _page_or_part(self, reference: dict[str, Any], own: ResultLog) -> Page:
         if "group" not in reference:
-            return self._referred(reference)
-        page, log = self._referred(reference["page"]), self._group_log(reference["group"], own)
-        return log.part_again(page, reference["number"], reference["rows"])
+            return self._page_of(own, reference)
+        log = self._group_log(reference["group"], own)
+        page = self._page_of(log, reference["page"])
+        return PartOfPage(log, page, reference["number"], reference["rows"])
+
+    def _page_of(self, log: ResultLog, reference: dict[str, Any]) -> Page:
+        """A page of a log; of a group's a query may have a part already."""
+        known = log.page_in(tuple(reference["names"])) if isinstance(log, GroupLog) else None
+        return known or self._referred(reference)
 
     def _group_log(self, name: str, own: ResultLog) -> GroupLog:
         """The log of a group; of one that is gone those know who have parts of its pages."""

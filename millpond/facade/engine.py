@@ -28,7 +28,7 @@ from millpond.durability.recovery import recover
 from millpond.entities import Entities
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
-from millpond.errors import Position, StateError, StoreError
+from millpond.errors import InvariantError, Position, StateError, StoreError
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
 from millpond.facade.room import Room
@@ -38,6 +38,7 @@ from millpond.failures import Failure
 from millpond.insight.display import Plan, Query, shown
 from millpond.insight.measured_plan import measured_plan
 from millpond.insight.query_plans import plan_text
+from millpond.insight.validation.whole import complaints
 from millpond.intake.arrivals import Arrivals, Feed
 from millpond.intake.budget import Budget, cached_bytes, state_bytes
 from millpond.intake.inputs import Inputs, Report
@@ -121,7 +122,7 @@ class Engine:
         ground = self.ground
         ground.deliveries = Deliveries(self.lock, lambda: ground.spark, self._wake)
         self.queries = Queries(ground, keeps_results)
-        self.queries.listener = Commits(self.queries, self.shorten_log, self._wake_loop)
+        self.queries.listener = Commits(self.queries, self._tidy, self._wake_loop)
         self.statements = Statements(self.queries, self, self.show)
         self._room = Room(self.queries, lambda: self.operation)
 
@@ -158,6 +159,7 @@ class Engine:
         try:
             recover(self.queries, self.statements)
             self.shorten_log()
+            self.validate_if_set()
         except BaseException:
             self.journal.abandon()
             self.close()
@@ -503,6 +505,11 @@ class Engine:
             logger.warning("the log of the store cannot begin anew: %s", error)
             self.journal.goes_on()
 
+    def _tidy(self) -> None:
+        """Looks after the log, and whether all parts agree, after a commit."""
+        self.shorten_log()
+        self.validate_if_set()
+
     # -- results ---------------------------------------------------------------------------
 
     def results(self, query: str, form: str = "arrow") -> Any:
@@ -594,6 +601,20 @@ class Engine:
         """What SHOW answers."""
         with self.lock:
             return shown(self.queries, as_text(kind, "what to show").lower())
+
+    def validate(self) -> None:
+        """Checks that all parts of the engine agree; an ``InvariantError`` lists where not."""
+        with self.lock:
+            self.ground.check_open()
+            found = complaints(self.queries, self._room.is_being_made)
+        if found:
+            raise InvariantError(found)
+
+    def validate_if_set(self) -> None:
+        """Does so if the setting ``validate`` says it."""
+        with self.lock:
+            if self.settings.validate == "on" and not self.ground.is_closed:
+                self.validate()
 
     def _repr_html_(self) -> str:
         frame = self.show("all").to_pandas()

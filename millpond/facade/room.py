@@ -38,6 +38,14 @@ class Room:
         queues = ground.inputs.queues_of(name)
         return ground.budget.has_room(queries.runtime.backlog, queues, is_live)
 
+    @property
+    def is_being_made(self) -> bool:
+        """Whether another thread makes room just now."""
+        is_free = self._is_made.acquire(blocking=False)
+        if is_free:
+            self._is_made.release()
+        return not is_free
+
     def wait_for(self, name: str) -> None:
         """Waits while there is no room, and work that makes some; the lock is not held.
 

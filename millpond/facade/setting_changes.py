@@ -16,7 +16,7 @@ from millpond.sharing.queries import Queries
 
 
 class Whole(Protocol):
-    """Who goes on with other settings: the engine."""
+    """The engine as a whole, as statements need it."""
 
     def use(self, settings: Settings) -> None:
         """Goes on with other settings."""
@@ -28,6 +28,10 @@ class Whole(Protocol):
 
     def move_to(self, location: str) -> None:
         """Has everything in another store."""
+        ...
+
+    def validate_if_set(self) -> None:
+        """Checks that all parts agree, if the setting says so."""
         ...
 
 

@@ -79,11 +79,13 @@ class Statements:
                 return None
             statement = check_statement(text, position, ground.catalog)
         try:
-            return self._act(statement)
+            answer = self._act(statement)
         except CqlError as error:
             raise CqlError(error.message, error.position or position) from None
         except MillpondError as error:
             raise CqlError(str(error), position) from error
+        self._whole.validate_if_set()
+        return answer
 
     def execute_again(self, text: str, position: Position) -> None:
         """Executes a statement of an earlier run: its files are opened later, if still needed."""

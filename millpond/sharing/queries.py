@@ -505,6 +505,8 @@ class Queries:
             self.ground.deliveries.of(key).leave()
             left = self.groups.leave(key)
             if left is None:
+                if self.started is not None:
+                    self.started.set_weight(group.name, group.weight)
                 self._purge(group)
                 return
             self.ground.deliveries.remove(left.name)

@@ -282,6 +282,7 @@ class SparkRuntime:
             queue.free()
         for identity in list(self.running):
             self.cutting.let_go(identity)
+        self._count_backlog(self.queues)
 
     def _count_backlog(self, queues: Iterable[str]) -> None:
         for name in queues:
@@ -458,6 +459,7 @@ class SparkRuntime:
         """Cuts a part off an operator, or fuses it again; nobody concerned is at work."""
         self.cutting.do(cut)
         self._changed &= self.running.keys()
+        self._quick &= self.running.keys()
         self._changed |= {each for each in self.running if owner_of(each) == owner_of(cut.part)}
         for queue in self.queues.values():
             self.backlog.count(queue)

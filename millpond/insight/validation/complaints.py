@@ -1,0 +1,24 @@
+"""The forms that many complaints have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+
+def recounted(what: str, kept: object, counted: object) -> Iterator[str]:
+    """Complains of something that is kept and is not what one gets by counting anew."""
+    if kept != counted:
+        yield f"{what}: {kept} is kept, and counted anew it is {counted}"
+
+
+def strangers(what: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    """Complains of names that are not among those there are."""
+    for name in sorted(set(names) - set(known)):
+        yield f"{what}: there is no {name}"
+
+
+def different(what: str, some: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """Complains of names that only one of two sides has; ``what`` says which these are."""
+    one, other = set(some), set(others)
+    for name in sorted(one ^ other):
+        yield f"{what}: only the {'first' if name in one else 'second'} has {name}"
