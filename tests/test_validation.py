@@ -1120,3 +1120,15 @@ def test_pages_of_groups_are_counted_once_after_a_restart(tmp_path):
     die(engine)
     with Engine(store=tmp_path) as again:
         assert again.store.bytes == before
+
+
+def test_a_part_that_is_fused_again_is_no_longer_known_to_be_quick(engine):
+    runtime = engine.runtime
+    named = {n for each in engine.graph.operators for n in runtime.cutting.cuts.named(each)}
+    part = min(named)
+    engine.queries.place_queues(part, True)
+    assert part in runtime.running
+    runtime._quick.add(part)
+    engine.queries.place_queues(part, False)
+    assert part not in runtime.running
+    engine.validate()
