@@ -250,10 +250,10 @@ class Deliveries:
         if part is None or log.sink is None:
             return False
         from millpond.spark.deliveries import WritePart, write_part
-        from millpond.spark.workers import Place
+        from millpond.spark.workers import Destination
 
-        place, path = Place.of(self._store), str(part.absolute())
-        work = WritePart(place, log.page_schema, page.sound_names, tuple(_names(log)), path)
+        destination, path = Destination.of(self._store), str(part.absolute())
+        work = WritePart(destination, log.page_schema, page.sound_names, tuple(_names(log)), path)
         write_part(self._spark(), work)
         log.sink.has_part()
         return True

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import NOTHING, Answer, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, Answer, Destination, lines_of_tasks
 from millpond.storage.pages import Page
 
 
@@ -38,7 +38,7 @@ def result_frame(
 class WritePart:
     """Writes the rows of a result page, which lie in these files, as one of a Parquet sink."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     files: tuple[str, ...]
     names: tuple[str, ...]
@@ -46,7 +46,9 @@ class WritePart:
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """Writes the page: one task has all the rows."""
-        parts = [pq.read_table(self.place.path(name), schema=self.schema) for name in self.files]
+        parts = [
+            pq.read_table(self.destination.path(name), schema=self.schema) for name in self.files
+        ]
         pq.write_table(named(pa.concat_tables(parts), list(self.names)), self.path)
         return {}, NOTHING
 

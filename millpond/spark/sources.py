@@ -17,7 +17,7 @@ from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
 from millpond.connectors.sources import OpenPages
 from millpond.settings import Settings
-from millpond.spark.workers import NOTHING, Answer, Line, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, Answer, Destination, Line, lines_of_tasks
 from millpond.storage.store import Store
 
 
@@ -25,7 +25,7 @@ from millpond.storage.store import Store
 class ReadPage:
     """Reads the page of a stream's source behind so many rows."""
 
-    place: Place
+    destination: Destination
     admission: Admission
     settings: Settings
     directory: str
@@ -46,11 +46,11 @@ class ReadPage:
             return line | {"taken": -1}, NOTHING
         admitted = self.admission.admit(table, self.now)
         if admitted.page is not None:
-            line |= self.place.write_page(admitted.page, bucket, attempt)
+            line |= self.destination.write_page(admitted.page, bucket, attempt)
         if admitted.late is not None:
-            line["late"] = f"{self.place.page}-{attempt}.late.parquet"
+            line["late"] = f"{self.destination.page}-{attempt}.late.parquet"
             line["late_rows"] = admitted.late.num_rows
-            line |= self.place.write_file(admitted.late, line["late"], "late_sum")
+            line |= self.destination.write_file(admitted.late, line["late"], "late_sum")
         line |= {
             "taken": self.rows + table.num_rows,
             "largest": admitted.largest,
@@ -68,7 +68,7 @@ MOST_OPEN = 16
 
 
 def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
-    key = (work.place.directory, work.admission.entry.name)
+    key = (work.destination.directory, work.admission.entry.name)
     source, pages = _open.pop(key, (None, None))
     if source is None or pages is None or pages.rows > work.rows:
         source = open_source(work.admission.entry, work.settings, Path(work.directory))
@@ -82,6 +82,6 @@ def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
 
 def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Line:
     """The line of one task that reads the next page."""
-    work = ReadPage(Place.of(store), **reading)
+    work = ReadPage(Destination.of(store), **reading)
     (line,) = lines_of_tasks(session, 1, work)
     return line

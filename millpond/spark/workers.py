@@ -54,13 +54,13 @@ class Work(Protocol):
         ...
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the files of the step go."""
         ...
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """Where the files of one step go."""
 
     directory: str
@@ -78,9 +78,9 @@ class Place:
     """How much a worker remembers of states."""
 
     @staticmethod
-    def of(store: Store) -> Place:
+    def of(store: Store) -> Destination:
         """Names in a store that nobody else uses."""
-        return Place(
+        return Destination(
             str(store.directory),
             store.new_name("pages"),
             store.new_state_name(),
@@ -151,14 +151,14 @@ class Shaping(Protocol):
 class WriteRows:
     """Writes the rows of each task, after a function of the table if there is one."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     shaping: Shaping | None = None
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """Writes one task's part of the output."""
         shaped = rows if self.shaping is None else self.shaping(rows)
-        return self.place.write_page(shaped, bucket, attempt), shaped
+        return self.destination.write_page(shaped, bucket, attempt), shaped
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,9 @@ class OfLiving:
         return self.work.schema
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where its files go."""
-        return self.work.place
+        return self.work.destination
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """The work on one bucket."""
@@ -187,7 +187,7 @@ class OfLiving:
 class RunKernel:
     """Runs a kernel on each bucket of its state."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: Kernel
     operator: str
@@ -201,11 +201,13 @@ class RunKernel:
             return {}, self.kernel.output_schema.empty_table()
         kernel, version = self.kernel, self.version
         form = Keyed(kernel.state_schema, tuple(kernel.keys))
-        name = BucketName(self.place.directory, self.operator, bucket)
+        name = BucketName(self.destination.directory, self.operator, bucket)
         known = STATES.rows_of(name, form, version, rows)
         output, changes = kernel.run(rows, known, self.after, self.until)
-        line = self.place.write_page(output, bucket, attempt)
-        line |= self.place.write_state(name, form, version, changes, bucket, attempt, self.until)
+        line = self.destination.write_page(output, bucket, attempt)
+        line |= self.destination.write_state(
+            name, form, version, changes, bucket, attempt, self.until
+        )
         return line, output
 
 
@@ -213,7 +215,7 @@ class RunKernel:
 class RunMemberKernel:
     """Runs a kernel on each bucket of its groups and their members."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: MemberKernel
     operator: str
@@ -228,19 +230,19 @@ class RunMemberKernel:
             return {}, kernel.output_schema.empty_table()
         groups = Keyed(kernel.state_schema, tuple(kernel.keys))
         members = Ordered(kernel.member_schema)
-        name = BucketName(self.place.directory, self.operator, bucket)
-        member_name = BucketName(self.place.directory, f"{self.operator}.members", bucket)
+        name = BucketName(self.destination.directory, self.operator, bucket)
+        member_name = BucketName(self.destination.directory, f"{self.operator}.members", bucket)
         state = STATES.rows_of(name, groups, self.versions[0], rows)
         index = STATES.state_at(member_name, members, self.versions[1])
         fresh = fresh_number(self.versions[0].number)
         output, changed, moved = kernel.run_with_members(
             rows, state, index, self.after, self.until, fresh
         )
-        line = self.place.write_page(output, bucket, attempt)
-        line |= self.place.write_state(
+        line = self.destination.write_page(output, bucket, attempt)
+        line |= self.destination.write_state(
             name, groups, self.versions[0], changed, bucket, attempt, self.until
         )
-        line |= self.place.write_state(
+        line |= self.destination.write_state(
             member_name, members, self.versions[1], moved, bucket, attempt, self.until, "members"
         )
         return line, output
@@ -254,7 +256,7 @@ class Rider:
     share: Share
     """What it reads besides."""
     fresh: tuple[tuple[int, Portion], ...]
-    """Whose output it reads, by the place in the ride, and what it makes of which times of it."""
+    """Whose output it reads (its position in the ride), and what it makes of which times of it."""
 
     def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan, is_repeated: bool) -> pa.Table:
         """What it works on in a bucket; the first one's output is all of it if that is repeated."""
@@ -287,14 +289,14 @@ class Ride:
         return self.first.schema
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the files of the first go."""
-        return self.first.place
+        return self.first.destination
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """Does one bucket: an answer for each member."""
         lines, outputs = list[Line](), list[pa.Table]()
-        with Scan(self.place.path("")) as scan:
+        with Scan(self.destination.path("")) as scan:
             for rider in (None, *self.riders):
                 began = time.monotonic()
                 if rider is None:
@@ -351,7 +353,7 @@ class _OwnShare:
     def _rows(self, task: int) -> pa.Table:
         if self.share is None:
             return self.work.schema.empty_table()
-        with Scan(self.work.place.path("")) as scan:
+        with Scan(self.work.destination.path("")) as scan:
             return self.share.rows(scan, task, self.work.schema)
 
 
@@ -376,7 +378,7 @@ def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
     make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
-    keep_to(work.place.state_bytes)
+    keep_to(work.destination.state_bytes)
     try:
         line, _ = work.run(rows(bucket), bucket, attempt)
     except OutgrownError as error:

@@ -31,7 +31,7 @@ from millpond.spark.frames import Selection, leaf
 from millpond.spark.operators.running import Job, RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Answer, Line, Place, WriteRows, lines_of
+from millpond.spark.workers import Answer, Destination, Line, WriteRows, lines_of
 from millpond.storage.bucketed import BucketedState, PairedState
 from millpond.storage.forms import Indexed
 from millpond.storage.pages import Page, Span
@@ -240,7 +240,7 @@ class RunningJoin(RunningOperator):
 
     def _job(self, step: Step, shape: Shape | None) -> Job:
         work = RunJoin(
-            self.write_place(step),
+            self.destination_of(step),
             self._events,
             self._kernel,
             self.identity,
@@ -293,7 +293,7 @@ class RunningJoin(RunningOperator):
             (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
         )
         shaped = None if frame is None else self._selection.of(frame)
-        write = WriteRows(Place.of(store), self.output_schema)
+        write = WriteRows(Destination.of(store), self.output_schema)
         lines = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
         page.free()
         return self.written(lines, outcome.state)
@@ -324,7 +324,7 @@ def _deltas(lines: list[Line], side: str) -> dict[int, Delta]:
 class RunJoin:
     """Each task joins its bucket's new elements with its part of the state."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: JoinKernel
     operator: str
@@ -340,7 +340,8 @@ class RunJoin:
             return {}, self.output_schema.empty_table()
         forms = [Indexed(self.kernel.run_schema(side)) for side in (0, 1)]
         names = [
-            BucketName(self.place.directory, f"{self.operator}.{side}", bucket) for side in SIDES
+            BucketName(self.destination.directory, f"{self.operator}.{side}", bucket)
+            for side in SIDES
         ]
         left, right = runs = [self.kernel.new_run(side_of(rows, side)) for side in (0, 1)]
         left_index, right_index = (
@@ -352,13 +353,13 @@ class RunJoin:
             (left, right), (left_index, right_index), self._shaped, self.share
         )
         pairs = pa.concat_tables([schema.empty_table(), *made])
-        line = self.place.write_page(pairs, bucket, attempt) | {"pairs": count}
+        line = self.destination.write_page(pairs, bucket, attempt) | {"pairs": count}
         for side, name, form, version, run in zip(
             SIDES, names, forms, self.versions, runs, strict=True
         ):
             if run.num_rows:
-                path = f"{self.place.state}-{side}-{bucket}-{attempt}"
-                is_summed = self.place.is_durable
+                path = f"{self.destination.state}-{side}-{bucket}-{attempt}"
+                is_summed = self.destination.is_durable
                 delta = STATES.write(name, form, version, run, path, self.until, is_summed)
                 line[side] = delta.to_line()
         return line, pairs

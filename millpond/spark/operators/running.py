@@ -32,9 +32,9 @@ from millpond.spark.placement import Placement
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
+    Destination,
     Line,
     OfLiving,
-    Place,
     Work,
     lines_of,
     lines_of_tasks,
@@ -405,9 +405,11 @@ class RunningOperator:
         outcome.bytes = sum(line.get("made_bytes", 0) for line in lines)
         return outcome
 
-    def write_place(self, step: Step) -> Place:
+    def destination_of(self, step: Step) -> Destination:
         """Where the executors write the files of a step, and what of its output."""
-        return replace(Place.of(self.around.frames.store), remains=step.writes, until=step.until)
+        return replace(
+            Destination.of(self.around.frames.store), remains=step.writes, until=step.until
+        )
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""

@@ -23,7 +23,7 @@ from millpond.spark.operators.running import Job, arrow_types
 from millpond.spark.operators.streams import RunningStreamOf
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import NOTHING, Answer, Line, Place, Work, deltas_of
+from millpond.spark.workers import NOTHING, Answer, Destination, Line, Work, deltas_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
@@ -113,8 +113,8 @@ class RunningSnapshots(RunningStreamOf):
     def _run_on_executors(self, step: Step) -> Outcome:
         """Finds the instants, then how far the content fits, then the content."""
         store, version = self.around.frames.store, self.state.version
-        place, until, found = Place.of(store), step.until, list[Line]()
-        search = FindMoments(place, step.after, step.until)
+        destination, until, found = Destination.of(store), step.until, list[Line]()
+        search = FindMoments(destination, step.after, step.until)
         for reading, slide in zip(step.readings[1:], self._slides, strict=True):
             found += self._searched(reading, (STARTED, ENDED), search)
             if slide is not None:
@@ -124,7 +124,7 @@ class RunningSnapshots(RunningStreamOf):
                 found += stays
         names = tuple(line["moments"] for line in found)
         work = RunSnapshots(
-            place, self.elements, self._kernel, self.identity, version, names, until
+            destination, self.elements, self._kernel, self.identity, version, names, until
         )
         held = sum(delta.rows for deltas in version.buckets for delta in deltas)
         if sum(line["count"] for line in found) * (held + step.rows) > MOST_ROWS:
@@ -170,7 +170,7 @@ def moments(elements: pa.Table, after: int, until: int) -> Ints:
 class FindMoments:
     """Each task writes the instants at which its elements start or end."""
 
-    place: Place
+    destination: Destination
     after: int
     until: int
 
@@ -181,7 +181,7 @@ class FindMoments:
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
         """A file of instants."""
-        return _written(self.place, moments(rows, self.after, self.until), attempt), NOTHING
+        return _written(self.destination, moments(rows, self.after, self.until), attempt), NOTHING
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,9 @@ class FindSlides:
     most: int
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the search writes."""
-        return self.search.place
+        return self.search.destination
 
     @property
     def schema(self) -> pa.Schema:
@@ -207,13 +207,13 @@ class FindSlides:
         start, end, after = integers(rows["_ts"]), integers(rows["_te"]), self.search.after
         until = slide_limit(start, end, self.slide, after, self.search.until, self.most)
         found = slide_instants(start, end, self.slide, after, until)
-        line = _written(self.place, found[found > BEGINNING], attempt) | {"until": until}
+        line = _written(self.destination, found[found > BEGINNING], attempt) | {"until": until}
         return line, NOTHING
 
 
-def _written(place: Place, instants: Ints, attempt: int) -> Line:
-    name = f"{place.state}-moments-{attempt}"
-    write_delta(place.path(name), pa.table({"t": instants}))
+def _written(destination: Destination, instants: Ints, attempt: int) -> Line:
+    name = f"{destination.state}-moments-{attempt}"
+    write_delta(destination.path(name), pa.table({"t": instants}))
     return {"moments": name, "count": len(instants)}
 
 
@@ -221,7 +221,7 @@ def _written(place: Place, instants: Ints, attempt: int) -> Line:
 class RunSnapshots:
     """Each task puts out its bucket's part of the content at all instants."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: SnapshotsKernel
     operator: str
@@ -234,15 +234,15 @@ class RunSnapshots:
         instants, state = self.given(rows, bucket)
         rows = rows.filter(pa.array(integers(rows["_ts"]) <= self.until))
         output, changes = self.kernel.run(rows, state, instants, self.until)
-        line = self.place.write_page(output, bucket, attempt)
-        line |= self.place.write_state(
+        line = self.destination.write_page(output, bucket, attempt)
+        line |= self.destination.write_state(
             self._name(bucket), self._form, self.version, changes, bucket, attempt, self.until
         )
         return line, output
 
     def given(self, rows: pa.Table, bucket: int) -> tuple[Ints, pa.Table]:
         """The instants, and what is known of a bucket."""
-        found = [read_delta(self.place.path(name))["t"] for name in self.moments]
+        found = [read_delta(self.destination.path(name))["t"] for name in self.moments]
         instants = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *map(integers, found)]))
         instants = instants[instants <= self.until]
         known = STATES.state_at(self._name(bucket), self._form, self.version)
@@ -253,7 +253,7 @@ class RunSnapshots:
         return Keyed(self.kernel.state_schema, tuple(self.kernel.keys))
 
     def _name(self, bucket: int) -> BucketName:
-        return BucketName(self.place.directory, self.operator, bucket)
+        return BucketName(self.destination.directory, self.operator, bucket)
 
 
 @dataclass(frozen=True)
@@ -264,9 +264,9 @@ class FindLimit:
     most_rows: int
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the work writes."""
-        return self.work.place
+        return self.work.destination
 
     @property
     def schema(self) -> pa.Schema:
