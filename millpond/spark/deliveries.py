@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import NOTHING, Answer, Destination, lines_of_tasks
+from millpond.spark.workers import NOTHING, AnswerAndOutput, Destination, answers_of_tasks
 from millpond.storage.pages import Page
 
 
@@ -44,7 +44,7 @@ class WritePart:
     names: tuple[str, ...]
     path: str
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Writes the page: one task has all the rows."""
         parts = [
             pq.read_table(self.destination.path(name), schema=self.schema) for name in self.files
@@ -55,4 +55,4 @@ class WritePart:
 
 def write_part(session: SparkSession, work: WritePart) -> None:
     """Writes a page's part on an executor."""
-    lines_of_tasks(session, 1, work)
+    answers_of_tasks(session, 1, work)

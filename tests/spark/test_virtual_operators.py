@@ -365,9 +365,9 @@ def test_a_mode_has_queues_where_it_wants_them(mode, is_apart):
 def test_shapes_ride_beside_one_another_on_the_executors(spark, monkeypatch):
     """Two kinds of alerts and counts: one job matches, one counts."""
     jobs = []
-    work = running.lines_of_tasks
+    work = running.answers_of_tasks
     monkeypatch.setattr(
-        running, "lines_of_tasks", lambda *given: jobs.append(given) or work(*given)
+        running, "answers_of_tasks", lambda *given: jobs.append(given) or work(*given)
     )
     texts = [
         "SELECT t, v FROM S WHERE k = {}",

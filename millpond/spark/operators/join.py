@@ -31,7 +31,7 @@ from millpond.spark.frames import Selection, leaf
 from millpond.spark.operators.running import Job, RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Answer, Destination, Line, WriteRows, lines_of
+from millpond.spark.workers import Answer, AnswerAndOutput, Destination, WriteRows, answers_of
 from millpond.storage.bucketed import BucketedState, PairedState
 from millpond.storage.forms import Indexed
 from millpond.storage.pages import Page, Span
@@ -257,7 +257,7 @@ class RunningJoin(RunningOperator):
             self.living_in(work),
             keys,
             self.buckets,
-            lambda lines: self._outcome(lines, step.until),
+            lambda answers: self._outcome(answers, step.until),
         )
 
     def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
@@ -273,19 +273,21 @@ class RunningJoin(RunningOperator):
             for state, tag, is_told in states
         )
 
-    def _outcome(self, lines: list[Line], until: int) -> Outcome:
-        pairs, size = (sum(line.get(each, 0) for line in lines) for each in ("pairs", "made_bytes"))
+    def _outcome(self, answers: list[Answer], until: int) -> Outcome:
+        pairs, size = (
+            sum(answer.get(each, 0) for answer in answers) for each in ("pairs", "made_bytes")
+        )
         self._size.learn(pairs, size)
         versions = tuple(
-            state.following(_deltas(lines, side), until)
+            state.following(_deltas(answers, side), until)
             for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
         )
-        return self.written(lines, versions)
+        return self.written(answers, versions)
 
     def _in_two_jobs(self, step: Step) -> Outcome:
         """The pairs, and then what Spark alone can make of them."""
         job, store = self._job(step, None), self.around.frames.store
-        outcome = job.outcome(self.lines(job))
+        outcome = job.outcome(self.answers(job))
         page = outcome.output
         if page is None:
             return outcome
@@ -294,9 +296,9 @@ class RunningJoin(RunningOperator):
         )
         shaped = None if frame is None else self._selection.of(frame)
         write = WriteRows(Destination.of(store), self.output_schema)
-        lines = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
+        answers = [] if shaped is None else self.plans.run(shaped, lambda f: answers_of(f, write))
         page.free()
-        return self.written(lines, outcome.state)
+        return self.written(answers, outcome.state)
 
 
 def _gone(living: Living, tag: str, bucket: int, rows: pa.Table) -> Bools:
@@ -316,8 +318,8 @@ def own_columns(rows: pa.Table, side: int) -> pa.Table:
     return own.rename_columns([f"c{name[1:]}" if name[0] == prefix else name for name in names])
 
 
-def _deltas(lines: list[Line], side: str) -> dict[int, Delta]:
-    return {line["bucket"]: Delta.from_json(line[side]) for line in lines if side in line}
+def _deltas(answers: list[Answer], side: str) -> dict[int, Delta]:
+    return {answer["bucket"]: Delta.from_json(answer[side]) for answer in answers if side in answer}
 
 
 @dataclass(frozen=True)
@@ -334,7 +336,7 @@ class RunJoin:
     until: int
     share: PairShare
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its pairs, and the runs that are new in its state."""
         if rows.num_rows == 0:
             return {}, self.output_schema.empty_table()
@@ -353,7 +355,7 @@ class RunJoin:
             (left, right), (left_index, right_index), self._shaped, self.share
         )
         pairs = pa.concat_tables([schema.empty_table(), *made])
-        line = self.destination.write_page(pairs, bucket, attempt) | {"pairs": count}
+        answer = self.destination.write_page(pairs, bucket, attempt) | {"pairs": count}
         for side, name, form, version, run in zip(
             SIDES, names, forms, self.versions, runs, strict=True
         ):
@@ -361,8 +363,8 @@ class RunJoin:
                 path = f"{self.destination.state}-{side}-{bucket}-{attempt}"
                 is_summed = self.destination.is_durable
                 delta = STATES.write(name, form, version, run, path, self.until, is_summed)
-                line[side] = delta.to_line()
-        return line, pairs
+                answer[side] = delta.to_line()
+        return answer, pairs
 
     def _shaped(self, pairs: pa.Table) -> pa.Table:
         return pairs if self.shape is None else self.shape.applied(pairs).cast(self.output_schema)

@@ -16,8 +16,8 @@ from millpond.kernels.living import Living
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
+    Answer,
     Destination,
-    Line,
     RunKernel,
     RunMemberKernel,
     Work,
@@ -51,7 +51,7 @@ class KernelWork(Protocol):
         """The work on one bucket, for rows of this schema."""
         ...
 
-    def following(self, lines: list[Line], until: int) -> Any:
+    def following(self, answers: list[Answer], until: int) -> Any:
         """The version with what the executors have written."""
         ...
 
@@ -104,8 +104,8 @@ class _GroupWork:
         version, times = self.state.version, (step.after, step.until)
         return RunKernel(destination, schema, self.kernel, self.identity, version, *times)
 
-    def following(self, lines: list[Line], until: int) -> Any:
-        return self.state.following(deltas_of(lines), until)
+    def following(self, answers: list[Answer], until: int) -> Any:
+        return self.state.following(deltas_of(answers), until)
 
     def with_kernel(self, kernel: Kernel) -> _GroupWork:
         return replace(self, kernel=kernel)
@@ -145,8 +145,8 @@ class _MemberWork:
         versions, times = self.state.versions, (step.after, step.until)
         return RunMemberKernel(destination, schema, self.kernel, self.identity, versions, *times)
 
-    def following(self, lines: list[Line], until: int) -> Any:
-        groups, members = deltas_of(lines), deltas_of(lines, "members")
+    def following(self, answers: list[Answer], until: int) -> Any:
+        groups, members = deltas_of(answers), deltas_of(answers, "members")
         return (
             self.state.left.following(groups, until),
             self.state.right.following(members, until),

@@ -100,7 +100,7 @@ class RunningKeyed(RunningOperator):
             works[0],
             keys or ["_ts"],
             self.buckets,
-            lambda lines: self.written(lines, self._work.following(lines, step.until)),
+            lambda answers: self.written(answers, self._work.following(answers, step.until)),
             is_for_all=not keys,
             in_silence=None if keys else works[1],
         )

@@ -32,12 +32,12 @@ from millpond.spark.placement import Placement
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
+    Answer,
     Destination,
-    Line,
     OfLiving,
     Work,
-    lines_of,
-    lines_of_tasks,
+    answers_of,
+    answers_of_tasks,
     page_of,
 )
 from millpond.storage.bucketed import KeptState
@@ -67,7 +67,7 @@ class Job:
     keys: Sequence[str]
     """Rows with equal keys are worked on together; without keys any rows are."""
     buckets: int
-    outcome: Callable[[list[Line]], Outcome]
+    outcome: Callable[[list[Answer]], Outcome]
     is_for_all: bool = False
     """Whether buckets to which nothing came work too."""
     in_silence: Work | None = None
@@ -329,7 +329,7 @@ class RunningOperator:
 
     def _run(self, step: Step) -> Outcome:
         job = self.job(step) if step.place == EXECUTORS else None
-        return self.run_here(step) if job is None else job.outcome(self.lines(job))
+        return self.run_here(step) if job is None else job.outcome(self.answers(job))
 
     def run_here(self, step: Step) -> Outcome:
         """The work of a step whose rows come to the driver, or of one that is no single job."""
@@ -364,7 +364,7 @@ class RunningOperator:
         page = Page.of(self.around.frames.store, table) if table.num_rows else None
         return Outcome(page, DRIVER, state, driver_bytes=page.bytes if page else 0)
 
-    def lines(self, job: Job) -> list[Line]:
+    def answers(self, job: Job) -> list[Answer]:
         """Does a job: on each bucket of keys or, without keys, anywhere.
 
         Workers read the files themselves where they can evaluate the expressions and there are few
@@ -374,15 +374,15 @@ class RunningOperator:
         parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
         if tasks is not None:
             share = Share(tuple(portions_of(parts) or ()), tuple(keys), tasks, job.is_repeated)
-            return lines_of_tasks(session, tasks, work, share)
+            return answers_of_tasks(session, tasks, work, share)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
-            return lines_of_tasks(session, buckets, work) if job.is_for_all else []
+            return answers_of_tasks(session, buckets, work) if job.is_for_all else []
         if not keys:
-            return self.plans.run(frame, lambda rows: lines_of(rows, work))
+            return self.plans.run(frame, lambda rows: answers_of(rows, work))
         columns = dividing(keys, work.schema)
         return self.plans.run(
-            frame, lambda rows: lines_of(rows.repartition(buckets, *columns), work)
+            frame, lambda rows: answers_of(rows.repartition(buckets, *columns), work)
         )
 
     def tasks(self, job: Job) -> int | None:
@@ -398,11 +398,11 @@ class RunningOperator:
         rows = sum(reading.rows(*modes) for reading, modes in job.parts)
         return max(1, min(limits.buckets, pieces(portions), rows // TASK_ROWS))
 
-    def written(self, lines: list[Line], state: Any = None) -> Outcome:
+    def written(self, answers: list[Answer], state: Any = None) -> Outcome:
         """The outcome of a step whose output the executors have written."""
-        outcome = Outcome(page_of(self.around.frames.store, lines), EXECUTORS, state)
-        outcome.rows = sum(line.get("made", 0) for line in lines)
-        outcome.bytes = sum(line.get("made_bytes", 0) for line in lines)
+        outcome = Outcome(page_of(self.around.frames.store, answers), EXECUTORS, state)
+        outcome.rows = sum(answer.get("made", 0) for answer in answers)
+        outcome.bytes = sum(answer.get("made_bytes", 0) for answer in answers)
         return outcome
 
     def destination_of(self, step: Step) -> Destination:
