@@ -105,7 +105,7 @@ def test_a_noisy_query_takes_nothing_from_a_quiet_one_of_its_group(hasty):
     with Engine({"sharing": "on", "keep_results": "10 rows"}) as engine:
         texts = (f"CREATE QUERY q{k} AS SELECT ts, v FROM S WHERE k = {k};" for k in range(4))
         engine.execute(STREAM + "".join(texts))
-        assert engine.deliveries.of("q0").share is not None
+        assert engine.deliveries.of("q0").slice is not None
         engine.push("S", [(0, 3, v) for v in range(5)])
         for ts in range(1, 200):
             engine.push("S", [(ts, ts % 2, v) for v in range(20)])
@@ -113,7 +113,7 @@ def test_a_noisy_query_takes_nothing_from_a_quiet_one_of_its_group(hasty):
         assert [row["v"] for row in engine.results("q3").to_pylist()] == list(range(5))
         assert engine.results("q2").num_rows == 0
         assert 10 <= engine.results("q0").num_rows <= 50
-        log = engine.deliveries.of("q0").share.log
+        log = engine.deliveries.of("q0").slice.log
         assert sum(each.rows for each in log.kept) < 200
 
 
@@ -210,7 +210,7 @@ def test_offsets_mean_the_same_before_and_after_pages_are_merged(hasty, sharing)
             assert missed == 0
             offsets += [event.offset for event in events][-1:]
             seen += [[row for event in events for row in event.table.to_pylist()]] if events else []
-        own = log.share.log.kept if log.share is not None else log.kept
+        own = log.slice.log.kept if log.slice is not None else log.kept
         assert len(own) <= 6 < len(offsets)
         for at, offset in enumerate(offsets):
             _, events = feeds.after(log, offset, None)

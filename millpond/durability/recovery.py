@@ -442,7 +442,7 @@ class Replay:
         if "group" not in reference:
             return self._referred(reference)
         page, log = self._referred(reference["page"]), self._group_log(reference["group"], own)
-        return log.part_again(page, reference["number"], reference["rows"])
+        return log.slice_again(page, reference["number"], reference["rows"])
 
     def _group_log(self, name: str, own: ResultLog) -> GroupLog:
         """The log of a group; of one that is gone those know who have parts of its pages."""
