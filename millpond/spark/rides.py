@@ -29,7 +29,7 @@ from millpond.spark.operators.running import (
 )
 from millpond.spark.steps import EXECUTORS, Outcome, is_due
 from millpond.spark.workers import Answer, Ride, Rider, answers_of_member
-from millpond.storage.portions import Portion, Share
+from millpond.storage.portions import Portion, TaskRows
 from millpond.storage.readers import Remains
 
 EVERYWHERE = (-1,)
@@ -81,7 +81,7 @@ class SharedJob:
         job, *others = [_job(step) for step in steps]
         job = self.division.of(job)
         riders = [
-            Rider(each.work, Share(_known(each), keys, self.tasks), self._fresh(position))
+            Rider(each.work, TaskRows(_known(each), keys, self.tasks), self._fresh(position))
             for position, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
         ]
         work = Ride(job.work, tuple(riders), job.in_silence if job.is_repeated else None)

@@ -28,7 +28,7 @@ from millpond.spark.worker_process import make_ready, settle
 from millpond.storage.faults import writing
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
-from millpond.storage.portions import Portion, Scan, Share
+from millpond.storage.portions import Portion, Scan, TaskRows
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
@@ -256,7 +256,7 @@ class Rider:
     """Work that is done in the tasks of other work, on what that has just put out there."""
 
     work: Work
-    share: Share
+    task_rows: TaskRows
     """What it reads besides."""
     fresh: tuple[tuple[int, Portion], ...]
     """Whose output it reads (its position in the ride), and what it makes of which times of it."""
@@ -269,8 +269,8 @@ class Rider:
             for table in portion.made_of(outputs[source]):
                 own = table.select(schema.names).cast(schema)
                 is_all = is_repeated and source == 0
-                tables.append(self.share.bucket(own, bucket) if is_all else own)
-        known = self.share.rows(scan, bucket, schema)
+                tables.append(self.task_rows.bucket(own, bucket) if is_all else own)
+        known = self.task_rows.rows(scan, bucket, schema)
         return pa.concat_tables([known, *tables])
 
 
@@ -334,30 +334,30 @@ def answers_of(frame: DataFrame, work: Work) -> list[Answer]:
 
 
 def answers_of_tasks(
-    session: SparkSession, count: int, work: Work, share: Share | None = None
+    session: SparkSession, count: int, work: Work, task_rows: TaskRows | None = None
 ) -> list[Answer]:
-    """Does the work in so many tasks on the executors; each reads its share of the rows itself.
+    """Does the work in so many tasks on the executors; each reads its rows itself.
 
     No data frame is analysed and planned for that, which saves half of the time of a small job.
     """
-    return _checked(run_tasks(session, count, _OwnShare(work, share)))
+    return _checked(run_tasks(session, count, _OwnRows(work, task_rows)))
 
 
 @dataclass(frozen=True)
-class _OwnShare:
+class _OwnRows:
     """A task that reads its rows itself."""
 
     work: Work
-    share: Share | None
+    task_rows: TaskRows | None
 
     def __call__(self) -> Answer:
         return _answer(self.work, self._rows)
 
     def _rows(self, task: int) -> pa.Table:
-        if self.share is None:
+        if self.task_rows is None:
             return self.work.schema.empty_table()
         with Scan(self.work.destination.path("")) as scan:
-            return self.share.rows(scan, task, self.work.schema)
+            return self.task_rows.rows(scan, task, self.work.schema)
 
 
 def _checked(answers: list[Answer]) -> list[Answer]:

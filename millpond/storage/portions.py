@@ -119,8 +119,8 @@ def _compiled(branch: Branch, outputs: Outputs, seed: int) -> ArrowBranch:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The part of a step's rows that one task gets: a bucket of keys, every n-th piece, or an n-th
+class TaskRows:
+    """The rows of a step that each task gets: a bucket of keys, every n-th piece, or an n-th
     of each where there are too few."""
 
     portions: tuple[Portion, ...]

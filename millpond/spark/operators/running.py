@@ -42,7 +42,7 @@ from millpond.spark.workers import (
 )
 from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
-from millpond.storage.portions import Portion, Share, pieces
+from millpond.storage.portions import Portion, TaskRows, pieces
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 
@@ -373,8 +373,10 @@ class RunningOperator:
         session, tasks = self.around.frames.session, self.tasks(job)
         parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
         if tasks is not None:
-            share = Share(tuple(portions_of(parts) or ()), tuple(keys), tasks, job.is_repeated)
-            return answers_of_tasks(session, tasks, work, share)
+            task_rows = TaskRows(
+                tuple(portions_of(parts) or ()), tuple(keys), tasks, job.is_repeated
+            )
+            return answers_of_tasks(session, tasks, work, task_rows)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
             return answers_of_tasks(session, buckets, work) if job.is_for_all else []
