@@ -373,9 +373,8 @@ class RunningOperator:
         session, tasks = self.around.frames.session, self.tasks(job)
         parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
         if tasks is not None:
-            task_rows = TaskRows(
-                tuple(portions_of(parts) or ()), tuple(keys), tasks, job.is_repeated
-            )
+            portions = tuple(portions_of(parts) or ())
+            task_rows = TaskRows(portions, tuple(keys), tasks, job.is_repeated)
             return answers_of_tasks(session, tasks, work, task_rows)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
@@ -484,7 +483,7 @@ def portions_of(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion]
     known = [portions for portions in found if portions is not None]
     if len(known) < len(found):
         return None
-    return [portion for portions in known for portion in portions if portion.parts]
+    return [portion for portions in known for portion in portions if portion.spans]
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:
