@@ -91,26 +91,26 @@ class JoinKernel:
         new: tuple[pa.Table, pa.Table],
         indexes: tuple[RunIndex, RunIndex],
         shaped: Callable[[pa.Table], pa.Table],
-        share: PairShare,
+        limit: PairLimit,
     ) -> tuple[list[pa.Table], int]:
         """The pairs of a step in the form they are put out in, and how many were looked at.
 
         They are counted before any is made: of a step that would make too many it is said up to
         which time it should be done instead. One instant may make as many as there is memory for.
         """
-        counted = counted_pairs(new, indexes, share.pairs)
-        if counted.total > share.pairs:
-            counted.cut(share.pairs)
+        counted = counted_pairs(new, indexes, limit.pairs)
+        if counted.total > limit.pairs:
+            counted.cut(limit.pairs)
         made, size = list[pa.Table](), 0
-        at_once = min(PAIRS, max(FEW_PAIRS, share.pairs // PARTS_OF_A_STEP))
+        at_once = min(PAIRS, max(FEW_PAIRS, limit.pairs // PARTS_OF_A_STEP))
         for page in self.pages(*new, *indexes, at_once):
             made.append(shaped(page))
             size += made[-1].nbytes
-            if size > share.bytes:
+            if size > limit.bytes:
                 counted.cut(counted.total // 2)
                 raise OutgrownError(
                     f"the {counted.total:,} pairs of rows that meet at one instant take more than "
-                    f"{format_bytes(share.bytes)}, the share of the budget that one step may have; "
+                    f"{format_bytes(limit.bytes)}, the share of the budget that one step may have; "
                     "SET budget, or join on more columns"
                 )
         return made, counted.total
@@ -137,7 +137,7 @@ class JoinKernel:
 
 
 @dataclass(frozen=True)
-class PairShare:
+class PairLimit:
     """What a step may make: about so many pairs, and so many bytes whatever it makes."""
 
     pairs: int

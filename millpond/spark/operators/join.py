@@ -18,7 +18,7 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Expression, Literal
 from millpond.kernels.expressions import Condition, Program, can_lower
 from millpond.kernels.groups import Bools
-from millpond.kernels.join import JoinKernel, PairShare
+from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
@@ -104,9 +104,9 @@ class PairSize:
         texts = sum(map(pa.types.is_string, types))
         self._bytes = float(8 * (len(ELEMENT) + len(types)) + TEXT_BYTES * texts)
 
-    def share(self, step_bytes: int) -> PairShare:
+    def limit(self, step_bytes: int) -> PairLimit:
         """What a step may make that has so much memory for its output."""
-        return PairShare(max(1, int(step_bytes / self._bytes)), INSTANT_SHARES * step_bytes)
+        return PairLimit(max(1, int(step_bytes / self._bytes)), INSTANT_SHARES * step_bytes)
 
     def learn(self, pairs: int, size: int) -> None:
         """So many pairs were looked at, and their output has so many bytes."""
@@ -207,9 +207,9 @@ class RunningJoin(RunningOperator):
             self._kernel.index(side).together([state.at(bucket) for bucket in buckets])
             for side, state in enumerate(states)
         )
-        share = self._size.share(self.around.limits.step_bytes)
+        limit = self._size.limit(self.around.limits.step_bytes)
         made, pairs = self._kernel.together(
-            (left, right), (left_index, right_index), self._shaped, share
+            (left, right), (left_index, right_index), self._shaped, limit
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
@@ -248,7 +248,7 @@ class RunningJoin(RunningOperator):
             shape,
             self.output_schema,
             step.until,
-            self._size.share(self.around.limits.step_bytes // self.buckets),
+            self._size.limit(self.around.limits.step_bytes // self.buckets),
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]
@@ -334,7 +334,7 @@ class RunJoin:
     shape: Shape | None
     output_schema: pa.Schema
     until: int
-    share: PairShare
+    limit: PairLimit
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its pairs, and the runs that are new in its state."""
@@ -352,7 +352,7 @@ class RunJoin:
         )
         schema = self.kernel.output_schema if self.shape is None else self.output_schema
         made, count = self.kernel.together(
-            (left, right), (left_index, right_index), self._shaped, self.share
+            (left, right), (left_index, right_index), self._shaped, self.limit
         )
         pairs = pa.concat_tables([schema.empty_table(), *made])
         answer = self.destination.write_page(pairs, bucket, attempt) | {"pairs": count}
