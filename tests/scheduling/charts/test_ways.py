@@ -28,7 +28,7 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.scheduling.strategies.path_capacity import PathCapacity, path_unit
 from millpond.scheduling.strategies.periodically_oldest import OldestPath
@@ -78,7 +78,7 @@ def _operator(
         InputSnapshot(source, *(_one_of(random, each) for each in (COSTS, SELECTIVITIES, SIZES)))
         for source in sources
     )
-    share = QueryShare(f"q{random.randint(0, 2)}", random.choice(WEIGHTS))
+    share = WeightedQuery(f"q{random.randint(0, 2)}", random.choice(WEIGHTS))
     return OperatorSnapshot(
         identity,
         f"o{identity}",
@@ -229,7 +229,9 @@ def diamonds(count: int, rising: bool = False) -> PlanSnapshot:
         cost = 1.0 / (number + 1) if rising else 1.0 + (7 * number % 11) / 10
         selectivity = 0.9 if rising else 0.85 + (5 * number % 13) / 50
         inputs = tuple(InputSnapshot(source, cost, selectivity) for source in reads)
-        operators.append(OperatorSnapshot(number, f"o{number}", inputs, behind, (QueryShare("q"),)))
+        operators.append(
+            OperatorSnapshot(number, f"o{number}", inputs, behind, (WeightedQuery("q"),))
+        )
     return PlanSnapshot(tuple(operators))
 
 
