@@ -24,7 +24,7 @@ from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
 from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, OutputOperator
-from millpond.planning.placement import QueuePlacement, Room
+from millpond.planning.placement import OpenUnits, QueuePlacement
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
@@ -171,7 +171,7 @@ class SparkRuntime:
         self._lock = lock
         self._changed_now = lock.condition()
         self._placement = QueuePlacement()
-        self._room = Room()
+        self._open_units = OpenUnits()
         self._quick: set[str] = set()
         """The operators that the executors were seen to do quickly: a job does several."""
         self._is_regrouped = True
@@ -409,16 +409,16 @@ class SparkRuntime:
         queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         named = [tuple(map(name_of, sorted(group))) for group in found]
-        room = self._room_beside(among)
-        return self._placement.beside(self._graph, named, room, self._quick.__contains__)
+        open_units = self._open_units_beside(among)
+        return self._placement.beside(self._graph, named, open_units, self._quick.__contains__)
 
-    def _room_beside(self, among: Collection[str] | None) -> Room:
+    def _open_units_beside(self, among: Collection[str] | None) -> OpenUnits:
         """The units of shapes that those ``among`` some may be put to."""
         if among is None:
-            return Room()
+            return OpenUnits()
         wants, regrouped = self.units.wants, set(among)
-        self._room.is_there = lambda unit: wants(unit) and regrouped.isdisjoint(unit)
-        return self._room
+        self._open_units.is_there = lambda unit: wants(unit) and regrouped.isdisjoint(unit)
+        return self._open_units
 
     def move_queues(self) -> None:
         """Puts queues where they are wanted, as far as nobody concerned is at work."""
