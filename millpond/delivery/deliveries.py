@@ -218,7 +218,7 @@ class Deliveries:
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
             if waiting > MOST_WAITING:
-                self.settle()
+                self.wait_for_writers()
         else:
             feed_sink(log, self._lock, told)
 
@@ -227,13 +227,13 @@ class Deliveries:
             self._tell()
 
     @property
-    def is_settled(self) -> bool:
+    def is_all_written(self) -> bool:
         """Whether nothing is being written beside the loop."""
         while self._writing and self._writing[0].done():
             self._writing.pop(0).result()
         return not self._writing
 
-    def settle(self) -> None:
+    def wait_for_writers(self) -> None:
         """Waits until sinks have what is being written for them; the lock is not held."""
         writing, self._writing = self._writing, []
         for each in writing:

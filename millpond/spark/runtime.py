@@ -273,7 +273,7 @@ class SparkRuntime:
         for name in read & self.queues.keys():
             self.queues[name].free()
             self.backlog.count(self.queues[name])
-        self.units.unsettled |= read & self.running.keys()
+        self.units.to_change |= read & self.running.keys()
         self._graph_changed()
 
     def free(self) -> None:
@@ -394,7 +394,7 @@ class SparkRuntime:
             concerned = self._placement.differing(placement) & self.running.keys()
             if bool(placement.chosen) != bool(self._placement.chosen):
                 concerned |= self.running.keys()  # shapes are one or apart, new ones too
-            self.units.unsettled |= concerned
+            self.units.to_change |= concerned
             self._placement = placement
             self._is_regrouped = False
             self.wake()
@@ -435,7 +435,7 @@ class SparkRuntime:
             self.cut(cut)
         if not self._is_regrouped:
             self._is_regrouped = True
-            groups = self.groups(self._near(self.units.unsettled))
+            groups = self.groups(self._near(self.units.to_change))
             self.units.want(tuple(self.running[each] for each in group) for group in groups)
         if self.units.change(self._is_at_work):
             self._version += 1
@@ -750,7 +750,7 @@ class SparkRuntime:
         is_far = outcome.place == EXECUTORS and steps > 1
         if is_far and outcome.seconds < QUICK_SECONDS and identity not in self._quick:
             self._quick.add(identity)
-            self.units.unsettled.add(identity)
+            self.units.to_change.add(identity)
             self._is_regrouped = False
 
     def _repeat(self, step: UnitStep) -> None:

@@ -24,7 +24,7 @@ from millpond.errors import InputError, OutgrownError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
-from millpond.spark.worker_process import make_ready, settle
+from millpond.spark.worker_process import freeze, make_ready
 from millpond.storage.faults import writing
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
@@ -389,7 +389,7 @@ def _answer(work: Work, rows: Callable[[int], pa.Table]) -> Answer:
     except InputError as error:
         return {"error": str(error), "notes": getattr(error, "__notes__", [])}
     finally:
-        settle()
+        freeze()
     return {**answer, "bucket": bucket, "seconds": time.monotonic() - began}
 
 
