@@ -13,7 +13,7 @@ import pytest
 
 from millpond import Engine
 from millpond.delivery import group_results, results
-from millpond.server.feeds import Feeds, Place
+from millpond.server.feeds import Feeds, Offset
 from millpond.server.limits import Limits
 from millpond.storage import journal, kept_pages, partitions
 from tests.crashing import Mortal, die
@@ -105,7 +105,7 @@ def test_a_noisy_query_takes_nothing_from_a_quiet_one_of_its_group(hasty):
     with Engine({"sharing": "on", "keep_results": "10 rows"}) as engine:
         texts = (f"CREATE QUERY q{k} AS SELECT ts, v FROM S WHERE k = {k};" for k in range(4))
         engine.execute(STREAM + "".join(texts))
-        assert engine.deliveries.of("q0").share is not None
+        assert engine.deliveries.of("q0").slice is not None
         engine.push("S", [(0, 3, v) for v in range(5)])
         for ts in range(1, 200):
             engine.push("S", [(ts, ts % 2, v) for v in range(20)])
@@ -113,7 +113,7 @@ def test_a_noisy_query_takes_nothing_from_a_quiet_one_of_its_group(hasty):
         assert [row["v"] for row in engine.results("q3").to_pylist()] == list(range(5))
         assert engine.results("q2").num_rows == 0
         assert 10 <= engine.results("q0").num_rows <= 50
-        log = engine.deliveries.of("q0").share.log
+        log = engine.deliveries.of("q0").slice.log
         assert sum(each.rows for each in log.kept) < 200
 
 
@@ -195,25 +195,25 @@ def test_files_objects_and_log_stay_few_however_long_a_store_is_used(
         assert again.results("q0").num_rows >= 200
 
 
-# Places in merged pages.
+# Offsets in merged pages.
 
 
 @pytest.mark.parametrize("sharing", ["on", "off"])
-def test_places_mean_the_same_before_and_after_pages_are_merged(hasty, sharing):
+def test_offsets_mean_the_same_before_and_after_pages_are_merged(hasty, sharing):
     with Engine({"sharing": sharing}) as engine:
         engine.execute(STREAM + ALERTS)
         feeds, log = Feeds(engine, Limits(kept_rows=10**6)), engine.deliveries.of("q1")
-        places, seen = [Place(0)], [[]]
+        offsets, seen = [Offset(0)], [[]]
         for ts in range(30):
             page(engine, ts)
-            missed, events = feeds.after(log, places[-1], None)
+            missed, events = feeds.after(log, offsets[-1], None)
             assert missed == 0
-            places += [event.place for event in events][-1:]
+            offsets += [event.offset for event in events][-1:]
             seen += [[row for event in events for row in event.table.to_pylist()]] if events else []
-        own = log.share.log.kept if log.share is not None else log.kept
-        assert len(own) <= 6 < len(places)
-        for at, place in enumerate(places):
-            _, events = feeds.after(log, place, None)
+        own = log.slice.log.kept if log.slice is not None else log.kept
+        assert len(own) <= 6 < len(offsets)
+        for at, offset in enumerate(offsets):
+            _, events = feeds.after(log, offset, None)
             told = [row for event in events for row in event.table.to_pylist()]
             assert told == [row for rows in seen[at + 1 :] for row in rows]
 
@@ -223,13 +223,13 @@ def test_who_is_far_behind_gets_pieces_of_whole_instants(monkeypatch):
         engine.execute(STREAM + "CREATE QUERY q AS SELECT k FROM S")
         engine.push("S", [(n // 700, n % 3, 0) for n in range(30_000)])
         engine.finish()
-        feeds, log, place, instants = Feeds(engine, Limits()), engine.deliveries.of("q"), 0, []
-        while events := feeds.after(log, Place(place), None)[1]:
+        feeds, log, offset, instants = Feeds(engine, Limits()), engine.deliveries.of("q"), 0, []
+        while events := feeds.after(log, Offset(offset), None)[1]:
             for event in events:
-                assert event.before == place
-                place = event.place.rows
+                assert event.before == offset
+                offset = event.offset.rows
                 instants.append(set(event.table["ts"].to_pylist()))
-        assert place == engine.result_count("q") == 30_000
+        assert offset == engine.result_count("q") == 30_000
         assert len(instants) >= 5
         assert sum(map(len, instants)) == len(set.union(*instants)) == 43
 

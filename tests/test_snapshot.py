@@ -8,7 +8,7 @@ from millpond.scheduling.snapshot import (
     OperatorPath,
     OperatorSnapshot,
     PlanSnapshot,
-    QueryShare,
+    WeightedQuery,
 )
 from tests.scheduling.every_path import every_path
 from tests.scheduling.pictures import path
@@ -37,7 +37,7 @@ def test_inputs_without_rates_count_alike() -> None:
 
 
 def test_the_weight_is_the_mean_of_the_queries_served() -> None:
-    shared = (QueryShare("a", 1.0), QueryShare("b", 3.0))
+    shared = (WeightedQuery("a", 1.0), WeightedQuery("b", 3.0))
     operator = OperatorSnapshot(0, "o", (InputSnapshot("s", 1.0, 1.0),), queries=shared)
     assert operator.weight == 2.0
     assert _operator(0, "s").weight == 1.0

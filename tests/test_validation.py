@@ -11,7 +11,7 @@ import pytest
 from millpond import Engine
 from millpond.catalog import Declaration, ViewEntry
 from millpond.cql.expressions import Literal
-from millpond.delivery.group_results import GroupLog, PartOfPage
+from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.errors import InvariantError, Position
 from millpond.failures import Failure
 from millpond.identities import number_of
@@ -372,11 +372,11 @@ def left_out_stands_still(engine):
 
 
 def part_of_nothing(engine):
-    log_of(engine, "few").share = log_of(engine, "group1").share
+    log_of(engine, "few").slice = log_of(engine, "group1").slice
 
 
 def no_part(engine):
-    log_of(engine, "group1").share = None
+    log_of(engine, "group1").slice = None
 
 
 def unknown_member(engine):
@@ -815,7 +815,7 @@ def holders_of_group(engine):
 
 def holders_of_part(engine):
     log = group_of(engine).log
-    log_of(engine, "few").lent.append(PartOfPage(log, log.kept[0], 0, 1))
+    log_of(engine, "few").lent.append(SliceOfPage(log, log.kept[0], 0, 1))
     log._holders[log.kept[0]] = 1
 
 
@@ -903,8 +903,8 @@ BROKEN = {
     log_of_another: "the log of query few has another entry",
     left_out_of_nobody: "few#left_out tells what a query leaves out that leaves nothing out",
     left_out_stands_still: "skipping#left_out runs without its query, or the query without it",
-    part_of_nothing: "few has a part of the results of a group, and belongs to none",
-    no_part: "query group1 belongs to .*, and has no part of its results",
+    part_of_nothing: "few has a slice of the results of a group, and belongs to none",
+    no_part: "query group1 belongs to .*, and has no slice of its results",
     unknown_member: "queries that belong to groups, and queries of groups: only the first has few",
     other_number: "query group1 belongs to .*, which knows it otherwise",
     weight_of_nobody: "weights of ~.*99",

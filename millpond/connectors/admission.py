@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millpond.catalog import StreamEntry
 from millpond.connectors.arrow import arrow_schema
-from millpond.connectors.rows import row_place
+from millpond.connectors.rows import row_position
 from millpond.connectors.times import times_of
 from millpond.schema import BEGINNING, Schema
 
@@ -40,7 +40,7 @@ class Admission:
     heartbeat: int
 
     def admit(self, table: pa.Table, now: int) -> Admitted:
-        """Gives tuples, in order of arrival, their times and places; ``now`` is in ticks."""
+        """Gives tuples, in order of arrival, times and sequence numbers; ``now`` is in ticks."""
         times = self._times(table, now)
         late = self._lateness(times)
         aside = table.filter(pa.array(late)) if late.any() else None
@@ -72,8 +72,8 @@ class Admission:
             at = max(now, self.heartbeat + 1, self.largest or BEGINNING)
             return np.full(table.num_rows, at, dtype=np.int64)
         column, name = table.column(position), self.entry.schema[position].name
-        place = row_place(f"stream {self.entry.name}")
-        return times_of(column, name, self.tick_microseconds, place)
+        where = row_position(f"stream {self.entry.name}")
+        return times_of(column, name, self.tick_microseconds, where)
 
     def _lateness(self, times: Ints) -> Bools:
         """Later than the delay allows, or at or before what was promised."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
-Place: TypeAlias = Callable[[int], str]
+RowPosition: TypeAlias = Callable[[int], str]
 """Says where the row with a number (from zero) comes from; may be slow, so ask on errors only."""
 
 ARROW_TYPES = {
@@ -32,30 +32,32 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, ARROW_TYPES[field.type]) for field in schema.fields])
 
 
-def conform(table: pa.Table, schema: Schema, place: Place, *, read_text: bool = False) -> pa.Table:
+def conform(
+    table: pa.Table, schema: Schema, where: RowPosition, *, read_text: bool = False
+) -> pa.Table:
     """The columns of ``schema``, found by name in any case and converted where nothing is lost.
 
     Text becomes a TIMESTAMP or a DATE; with ``read_text`` it becomes any type, as in a CSV file.
     """
     columns = [
-        _convert(table.column(position), field, place, read_text)
+        _convert(table.column(position), field, where, read_text)
         for field, position in zip(
-            schema.fields, positions(table.column_names, schema, place), strict=True
+            schema.fields, positions(table.column_names, schema, where), strict=True
         )
     ]
     return pa.table(columns, schema=arrow_schema(schema))
 
 
-def positions(names: list[str], schema: Schema, place: Place) -> list[int]:
+def positions(names: list[str], schema: Schema, where: RowPosition) -> list[int]:
     """Where the columns of ``schema`` are among these names."""
     lower = [name.lower() for name in names]
     missing = [field.name for field in schema.fields if field.name.lower() not in lower]
     if missing:
         columns = shortened(", ".join(names)) or "none"
-        raise InputError(f"{place(0)}: no column {', '.join(missing)}; columns here: {columns}")
+        raise InputError(f"{where(0)}: no column {', '.join(missing)}; columns here: {columns}")
     for name in schema.names:
         if lower.count(name.lower()) > 1:
-            raise InputError(f"{place(0)}: there are two columns {name}; which one is meant?", name)
+            raise InputError(f"{where(0)}: there are two columns {name}; which one is meant?", name)
     return [lower.index(name.lower()) for name in schema.names]
 
 
@@ -73,21 +75,23 @@ def to_ticks(column: pa.ChunkedArray | pa.Array, tick_microseconds: int) -> pa.A
     return pc.subtract(quotient, too_high.cast(pa.int64()))
 
 
-def _convert(column: pa.ChunkedArray, field: Field, place: Place, read_text: bool) -> pa.Array:
+def _convert(
+    column: pa.ChunkedArray, field: Field, where: RowPosition, read_text: bool
+) -> pa.Array:
     wanted = ARROW_TYPES[field.type]
     column = _written_out(column)
     if column.type != wanted and not _may_become(column.type, field.type, read_text):
-        message = f"{place(0)}, column {field.name}: {column.type} is not {field.type}"
+        message = f"{where(0)}, column {field.name}: {column.type} is not {field.type}"
         raise InputError(message, field.name)
     try:
         return _cast(column, wanted)
     except pa.ArrowNotImplementedError:
-        message = f"{place(0)}, column {field.name}: {column.type} cannot become {field.type}"
+        message = f"{where(0)}, column {field.name}: {column.type} cannot become {field.type}"
         raise InputError(message, field.name) from None
     except pa.ArrowInvalid:
         row = _first_fault(column, wanted)
         fault = f"{in_words(column[row])} is not {_article(field.type)}"
-        message = f"{place(row)}, column {field.name}: {fault}"
+        message = f"{where(row)}, column {field.name}: {fault}"
         raise InputError(message, field.name) from None
 
 

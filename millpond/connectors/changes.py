@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.connectors.arrow import arrow_schema
-from millpond.connectors.rows import row_place
+from millpond.connectors.rows import row_position
 from millpond.connectors.sources import Declaration, Progress, Source, is_live
 from millpond.connectors.text_files import TextFiles
 from millpond.connectors.times import times_of
@@ -32,11 +32,11 @@ def listed_changes(changes: Any, name: str) -> list[tuple[Any, str, Any]]:
         raise InputError(f"{name}: changes are tuples (ts, '+' or '-', row), not {changes!r}")
     listed = list(changes)
     for number, change in enumerate(listed, start=1):
-        place = f"{name}, row {number}"
+        where = f"{name}, row {number}"
         if not isinstance(change, tuple | list) or len(change) != 3:
-            raise InputError(f"{place}: a change is (ts, '+' or '-', row), not {change!r}")
+            raise InputError(f"{where}: a change is (ts, '+' or '-', row), not {change!r}")
         if not isinstance(change[1], str) or change[1] not in WEIGHTS:
-            raise InputError(f"{place}: op must be '+' or '-', not {change[1]!r}")
+            raise InputError(f"{where}: op must be '+' or '-', not {change[1]!r}")
     return listed
 
 
@@ -120,14 +120,14 @@ class _Change:
 
     def _ticks(self) -> pa.Array:
         tick = self.declaration.settings.tick_microseconds
-        place = row_place(self.declaration.name, self.rows_before)
-        return pa.array(times_of(self._column("ts"), "ts", tick, place))
+        where = row_position(self.declaration.name, self.rows_before)
+        return pa.array(times_of(self._column("ts"), "ts", tick, where))
 
     def _weights(self) -> pa.Array:
         signs = pc.utf8_trim_whitespace(self._column("op"))
-        place = pc.index_in(signs, pa.array(list(WEIGHTS)))
-        self._refuse_first(pc.is_null(place), "op must be + or -")
-        return pc.subtract(1, pc.multiply(place.cast(pa.int64()), 2))
+        found = pc.index_in(signs, pa.array(list(WEIGHTS)))
+        self._refuse_first(pc.is_null(found), "op must be + or -")
+        return pc.subtract(1, pc.multiply(found.cast(pa.int64()), 2))
 
     def _refuse_first(self, faults: pa.ChunkedArray | pa.Array, message: str) -> None:
         row = pc.index(faults, True).as_py()

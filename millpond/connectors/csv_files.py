@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
-from millpond.connectors.arrow import Place, arrow_schema, conform, positions
+from millpond.connectors.arrow import RowPosition, arrow_schema, conform, positions
 from millpond.connectors.csv_records import Record, end_of_records, records
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import Block, Blocks
@@ -73,17 +73,17 @@ class CsvSource(TextFiles):
         self._names: list[str] = []
         super().__init__(declaration, Blocks(files, form.end_of_records))
 
-    def _table(self, block: Block) -> tuple[pa.Table, Place]:
+    def _table(self, block: Block) -> tuple[pa.Table, RowPosition]:
         body = self._without_header(block)
-        schema, place = self._declaration.schema, self._place(body)
+        schema, where = self._declaration.schema, self._where(body)
         if not self._names or not body.content.strip(b"\r\n"):
-            return arrow_schema(schema).empty_table(), place
+            return arrow_schema(schema).empty_table(), where
         wanted = positions(self._names, schema, lambda _: f"{block.name}, line 1")
         try:
             table = self._parsed(body.content, wanted)
         except pa.ArrowInvalid as error:
             raise self._fault(body, wanted, error) from None
-        return conform(table, schema, place, read_text=True), place
+        return conform(table, schema, where, read_text=True), where
 
     def _parsed(self, content: bytes, wanted: list[int]) -> pa.Table:
         """The wanted columns as text; all go by their number, as undeclared names may repeat."""
@@ -133,26 +133,26 @@ class CsvSource(TextFiles):
             )
         return list(schema.names), False
 
-    def _place(self, block: Block) -> Place:
+    def _where(self, block: Block) -> RowPosition:
         """Names the line of a record, found only when asked for: records may span lines."""
 
-        def place(row: int) -> str:
+        def where(row: int) -> str:
             record = next(itertools.islice(self._form.records(block.content), row, None))
             return f"{block.name}, line {block.lines_before + record.last_line}"
 
-        return place
+        return where
 
     def _fault(self, block: Block, wanted: list[int], error: Exception) -> InputError:
         """The first record with another number of cells, or with a cell that is no text."""
         for record in self._form.records(block.content):
-            place = f"{block.name}, line {block.lines_before + record.last_line}"
+            where = f"{block.name}, line {block.lines_before + record.last_line}"
             if len(record.cells) != len(self._names):
                 found = f"{len(record.cells)} columns instead of {len(self._names)}"
-                return InputError(f"{place}: {found}")
+                return InputError(f"{where}: {found}")
             for number in wanted:
                 cell = record.cells[number]
                 if not is_utf8(cell):
-                    return not_utf8(f"{place}, column {self._names[number]}", cell)
+                    return not_utf8(f"{where}, column {self._names[number]}", cell)
         return InputError(f"{block.name}, after line {block.lines_before}: {error}")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json
 
-from millpond.connectors.arrow import ARROW_TYPES, Place, conform
+from millpond.connectors.arrow import ARROW_TYPES, RowPosition, conform
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import BLOCK_BYTES, Block, Blocks
 from millpond.connectors.json_text import json_results
@@ -46,17 +46,17 @@ class JsonSource(TextFiles):
     def __init__(self, declaration: Declaration, files: list[Path]) -> None:
         super().__init__(declaration, Blocks(files, lambda text: text.rfind(b"\n") + 1))
 
-    def _table(self, block: Block) -> tuple[pa.Table, Place]:
-        def place(row: int) -> str:
+    def _table(self, block: Block) -> tuple[pa.Table, RowPosition]:
+        def where(row: int) -> str:
             number, _ = next(itertools.islice(_numbered_lines(block), row, None))
             return f"{block.name}, line {number}"
 
         try:
-            return self._read_at_once(block, place), place
+            return self._read_at_once(block, where), where
         except _NOT_AT_ONCE:
-            return self._read_by_line(block, place), place  # which takes more, or names the fault
+            return self._read_by_line(block, where), where  # which takes more, or names the fault
 
-    def _read_at_once(self, block: Block, place: Place) -> pa.Table:
+    def _read_at_once(self, block: Block, where: RowPosition) -> pa.Table:
         """By Arrow; raises if there is anything in the block that Arrow takes otherwise."""
         if _NULL_LINE.search(block.content):
             raise ValueError
@@ -71,7 +71,7 @@ class JsonSource(TextFiles):
             block.content, table
         ):
             raise ValueError
-        return conform(table, self._declaration.schema, place)
+        return conform(table, self._declaration.schema, where)
 
     def _parse_options(self, first_line: bytes) -> pyarrow.json.ParseOptions:
         """Reads the declared columns, their names written as in the first line."""
@@ -97,11 +97,11 @@ class JsonSource(TextFiles):
             for key in set(_key(name.encode()).findall(content))
         )
 
-    def _read_by_line(self, block: Block, place: Place) -> pa.Table:
+    def _read_by_line(self, block: Block, where: RowPosition) -> pa.Table:
         rows = [
             _object(f"{block.name}, line {number}", line) for number, line in _numbered_lines(block)
         ]
-        return rows_to_arrow(rows, self._declaration.schema, place, lenient=True)
+        return rows_to_arrow(rows, self._declaration.schema, where, lenient=True)
 
 
 class JsonSink(TextSink):
@@ -137,21 +137,21 @@ def _key(name: bytes) -> re.Pattern[bytes]:
     return re.compile(rb'"(' + re.escape(name) + rb')"[ \t]*:', re.IGNORECASE)
 
 
-def _object(place: str, line: bytes) -> dict[str, Any]:
+def _object(where: str, line: bytes) -> dict[str, Any]:
     try:
         row = _parsed(line)
     except UnicodeDecodeError as error:
-        raise _not_utf8(place, line, error) from None
+        raise _not_utf8(where, line, error) from None
     except json.JSONDecodeError as error:
-        raise InputError(f"{place}, character {error.colno}: no JSON: {error.msg}") from None
+        raise InputError(f"{where}, character {error.colno}: no JSON: {error.msg}") from None
     except RecursionError:
-        raise InputError(f"{place}: arrays or objects too deep in each other") from None
+        raise InputError(f"{where}: arrays or objects too deep in each other") from None
     except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
     if not isinstance(row, _Object):
-        raise InputError(f"{place}: a JSON object is wanted, one a line, not {_kind(row)}")
+        raise InputError(f"{where}: a JSON object is wanted, one a line, not {_kind(row)}")
     if row.repeated:
-        raise InputError(f"{place}: the key {row.repeated[0]} is there twice")
+        raise InputError(f"{where}: the key {row.repeated[0]} is there twice")
     return row
 
 
@@ -168,16 +168,16 @@ class _Object(dict[str, Any]):
         self.repeated = [] if len(self) == len(keys) else [k for k in self if keys.count(k) > 1]
 
 
-def _not_utf8(place: str, line: bytes, error: UnicodeDecodeError) -> InputError:
+def _not_utf8(where: str, line: bytes, error: UnicodeDecodeError) -> InputError:
     """Names the key of the first value that is no text, where the line is JSON otherwise."""
     try:
         row = json.loads(line.decode("latin-1"))
         for key, value in row.items() if isinstance(row, dict) else ():
             if isinstance(value, str) and not is_utf8(value.encode("latin-1", "replace")):
-                return not_utf8(f"{place}, column {key}", value.encode("latin-1", "replace"))
+                return not_utf8(f"{where}, column {key}", value.encode("latin-1", "replace"))
     except (ValueError, RecursionError):
         pass
-    return not_utf8(f"{place}, character {error.start + 1}", line[error.start :])
+    return not_utf8(f"{where}, character {error.start + 1}", line[error.start :])
 
 
 def _kind(value: Any) -> str:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from millpond.connectors.arrow import conform, positions
 from millpond.connectors.files import display_name
 from millpond.connectors.locations import STDIN, identity
-from millpond.connectors.rows import row_place
+from millpond.connectors.rows import row_position
 from millpond.connectors.sinks import Results, file_of, flag, flat
 from millpond.connectors.sources import Declaration, Progress, cut_pages, files_of
 from millpond.connectors.times import check_times
@@ -69,9 +69,9 @@ class ParquetSource:
         with _opened(file) as parquet:
             for batch in self._batches(file, parquet):
                 self._done_rows += batch.num_rows
-                place = row_place(str(file), rows)
-                table = conform(pa.Table.from_batches([batch]), schema, place)
-                check_times(table, self._declaration, place)
+                where = row_position(str(file), rows)
+                table = conform(pa.Table.from_batches([batch]), schema, where)
+                check_times(table, self._declaration, where)
                 yield table
                 rows += batch.num_rows
 
@@ -79,8 +79,8 @@ class ParquetSource:
         """The declared columns; what is wrong inside of the file is said in one line."""
         try:
             names = parquet.schema_arrow.names
-            places = positions(names, self._declaration.schema, lambda _: str(file))
-            wanted = [names[position] for position in places]
+            found = positions(names, self._declaration.schema, lambda _: str(file))
+            wanted = [names[position] for position in found]
             page_rows = self._declaration.settings.page_rows
             yield from parquet.iter_batches(batch_size=page_rows, columns=wanted)
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:

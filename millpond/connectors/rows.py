@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import (
     ARROW_TYPES,
-    Place,
+    RowPosition,
     arrow_schema,
     conform,
     positions,
@@ -31,30 +31,30 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
     >>> to_arrow([{"a": 1}], Schema((Field("a", Type.INT),))).to_pylist()
     [{'a': 1}]
     """
-    place = row_place(name)
+    where = row_position(name)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pd.DataFrame):
-        return _from_pandas(data, schema, place)
+        return _from_pandas(data, schema, where)
     if isinstance(data, pa.Table):
-        _refuse_unknown(data.column_names, schema, place, 0)
-        return conform(data, schema, place)
+        _refuse_unknown(data.column_names, schema, where, 0)
+        return conform(data, schema, where)
     if isinstance(data, Mapping):
         raise InputError(f"{name}: give a list of rows, not one row")
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise InputError(
             f"{name}: rows are dicts, tuples, a data frame or Arrow data, not {_in_words(data)}"
         )
-    return rows_to_arrow(list(data), schema, place)
+    return rows_to_arrow(list(data), schema, where)
 
 
-def row_place(name: str, rows_before: int = 0) -> Place:
+def row_position(name: str, rows_before: int = 0) -> RowPosition:
     """Names rows by their number, counted from one."""
     return lambda row: f"{name}, row {rows_before + row + 1}"
 
 
 def rows_to_arrow(
-    rows: Sequence[Any], schema: Schema, place: Place, *, lenient: bool = False
+    rows: Sequence[Any], schema: Schema, where: RowPosition, *, lenient: bool = False
 ) -> pa.Table:
     """A table from dicts or tuples; ``lenient`` takes absent columns as NULL and skips others."""
     if not rows:
@@ -63,86 +63,88 @@ def rows_to_arrow(
     tuples = [
         tuple([row[name] for name in names])
         if type(row) is dict and row.keys() == declared  # as nearly all rows are
-        else _as_tuple(row, schema, place, index, lenient)
+        else _as_tuple(row, schema, where, index, lenient)
         for index, row in enumerate(rows)
     ]
     columns = [
-        _column(list(values), field, place)
+        _column(list(values), field, where)
         for values, field in zip(zip(*tuples, strict=True), schema.fields, strict=True)
     ]
     return pa.table(columns, schema=arrow_schema(schema))
 
 
-def _from_pandas(frame: pd.DataFrame, schema: Schema, place: Place) -> pa.Table:
+def _from_pandas(frame: pd.DataFrame, schema: Schema, where: RowPosition) -> pa.Table:
     """By Arrow where it can; else value by value, which names the one at fault."""
     names = [str(name) for name in frame.columns]
-    _refuse_unknown(names, schema, place, 0)
-    positions(names, schema, place)
+    _refuse_unknown(names, schema, where, 0)
+    positions(names, schema, where)
     columns = [frame.iloc[:, position] for position in range(len(names))]
     columns = [c.sparse.to_dense() if isinstance(c.dtype, pd.SparseDtype) else c for c in columns]
     try:
         arrays = [pa.Array.from_pandas(column) for column in columns]
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return rows_to_arrow([dict(zip(names, row, strict=True)) for row in rows], schema, place)
-    return conform(pa.table(arrays, names=names), schema, place)
+        return rows_to_arrow([dict(zip(names, row, strict=True)) for row in rows], schema, where)
+    return conform(pa.table(arrays, names=names), schema, where)
 
 
-def _as_tuple(row: Any, schema: Schema, place: Place, index: int, lenient: bool) -> tuple[Any, ...]:
+def _as_tuple(
+    row: Any, schema: Schema, where: RowPosition, index: int, lenient: bool
+) -> tuple[Any, ...]:
     if isinstance(row, Mapping):
-        return _from_mapping(row, schema, place, index, lenient)
+        return _from_mapping(row, schema, where, index, lenient)
     if not isinstance(row, Sequence) or isinstance(row, str | bytes):
-        raise InputError(f"{place(index)}: a row is a dict or a tuple, not {_in_words(row)}")
+        raise InputError(f"{where(index)}: a row is a dict or a tuple, not {_in_words(row)}")
     if len(row) != len(schema):
-        raise InputError(f"{place(index)}: {len(row)} values for {len(schema)} columns {schema}")
+        raise InputError(f"{where(index)}: {len(row)} values for {len(schema)} columns {schema}")
     return tuple(row)
 
 
 def _from_mapping(
-    row: Mapping[str, Any], schema: Schema, place: Place, index: int, lenient: bool
+    row: Mapping[str, Any], schema: Schema, where: RowPosition, index: int, lenient: bool
 ) -> tuple[Any, ...]:
-    row = _with_declared_names(row, schema, place, index)
+    row = _with_declared_names(row, schema, where, index)
     if not lenient:
         missing = [name for name in schema.names if name not in row]
         if missing:
-            raise InputError(f"{place(index)}: no value for column {', '.join(missing)}")
-        _refuse_unknown(row, schema, place, index)
+            raise InputError(f"{where(index)}: no value for column {', '.join(missing)}")
+        _refuse_unknown(row, schema, where, index)
     return tuple(row.get(name) for name in schema.names)
 
 
 def _with_declared_names(
-    row: Mapping[str, Any], schema: Schema, place: Place, index: int
+    row: Mapping[str, Any], schema: Schema, where: RowPosition, index: int
 ) -> dict[str, Any]:
     declared = {name.lower(): name for name in schema.names}
     named = {declared.get(str(name).lower(), name): value for name, value in row.items()}
     if len(named) < len(row):
         columns = ", ".join(map(str, row))
-        raise InputError(f"{place(index)}: two values for one column: {columns}")
+        raise InputError(f"{where(index)}: two values for one column: {columns}")
     return named
 
 
-def _refuse_unknown(names: Iterable[str], schema: Schema, place: Place, index: int) -> None:
+def _refuse_unknown(names: Iterable[str], schema: Schema, where: RowPosition, index: int) -> None:
     known = {name.lower() for name in schema.names}
     extra = [str(name) for name in names if str(name).lower() not in known]
     if extra:
         declared = ", ".join(schema.names)
         unknown = ", ".join(extra)
-        raise InputError(f"{place(index)}: column {unknown} is not declared; columns: {declared}")
+        raise InputError(f"{where(index)}: column {unknown} is not declared; columns: {declared}")
 
 
-def _column(values: list[Any], field: Field, place: Place) -> pa.Array:
+def _column(values: list[Any], field: Field, where: RowPosition) -> pa.Array:
     kinds = set(map(type, values)) - {type(None)}
     has_zones = kinds == {datetime} and any(value and value.tzinfo for value in values)
     if has_zones or not kinds <= _PLAIN[field.type]:
-        values = [_checked(value, field, place, row) for row, value in enumerate(values)]
+        values = [_checked(value, field, where, row) for row, value in enumerate(values)]
     try:
         return pa.array(values, ARROW_TYPES[field.type])
     except _REFUSALS:
         row = next(row for row, value in enumerate(values) if not _fits(value, field.type))
-        raise _fault(values[row], field, place, row) from None
+        raise _fault(values[row], field, where, row) from None
 
 
-def _checked(value: Any, field: Field, place: Place, row: int) -> Any:
+def _checked(value: Any, field: Field, where: RowPosition, row: int) -> Any:
     if value is None or value is pd.NaT or value is pd.NA:
         return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
@@ -150,7 +152,7 @@ def _checked(value: Any, field: Field, place: Place, row: int) -> Any:
     try:
         return _CONVERSIONS[field.type](value)
     except (TypeError, ValueError, OverflowError):
-        raise _fault(value, field, place, row) from None
+        raise _fault(value, field, where, row) from None
 
 
 def _fits(value: Any, kind: Type) -> bool:
@@ -161,11 +163,11 @@ def _fits(value: Any, kind: Type) -> bool:
     return True
 
 
-def _fault(value: Any, field: Field, place: Place, row: int) -> InputError:
+def _fault(value: Any, field: Field, where: RowPosition, row: int) -> InputError:
     article = "an" if field.type is Type.INT else "a"
     half = isinstance(value, str) and field.type is Type.STRING
     why = " (it holds half of a surrogate pair)" if half else ""
-    message = f"{place(row)}, column {field.name}: {_in_words(value)} is not {article} {field.type}"
+    message = f"{where(row)}, column {field.name}: {_in_words(value)} is not {article} {field.type}"
     return InputError(message + why, field.name)
 
 

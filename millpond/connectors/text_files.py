@@ -8,7 +8,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import Place
+from millpond.connectors.arrow import RowPosition
 from millpond.connectors.encoding import refuse_utf16
 from millpond.connectors.files import Block, Blocks
 from millpond.connectors.sources import Declaration, Progress, cut_pages
@@ -63,14 +63,14 @@ class TextFiles:
             if block.is_first:
                 refuse_utf16(block.name, block.content)
             try:
-                table, place = self._table(block)
-                check_times(table, self._declaration, place)
+                table, where = self._table(block)
+                check_times(table, self._declaration, where)
             except InputError:
                 self._blocks.put_back(block)
                 raise
             self.has_delivered = self.has_delivered or table.num_rows > 0
             yield table
 
-    def _table(self, block: Block) -> tuple[pa.Table, Place]:
+    def _table(self, block: Block) -> tuple[pa.Table, RowPosition]:
         """The rows of a block, and where each is."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from millpond.cql.coercion import arithmetic_type, cast, settled
+from millpond.cql.coercion import arithmetic_type, cast, typed
 from millpond.cql.expressions import AggregateCall, Expression, Literal
 from millpond.cql.text.places import StatementError
 from millpond.schema import Type
@@ -85,7 +85,7 @@ def aggregate_call(
         raise StatementError(f"{name} needs {aggregate.wanted}, not {argument.type}", offset)
     if distinct and not aggregate.distinct:
         raise StatementError(f"{name} does not take DISTINCT", offset)
-    value = settled(argument) if to is Type.NULL else cast(argument, to)
+    value = typed(argument) if to is Type.NULL else cast(argument, to)
     keeps = distinct and name not in ("min", "max")
     return AggregateCall(name, value, aggregate.result(value.type), keeps, parameter, offset)
 

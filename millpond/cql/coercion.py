@@ -177,7 +177,7 @@ def unify(
     return tuple(implicit_cast(e, to, o) for e, o in zip(expressions, offsets, strict=True))
 
 
-def settled(expression: Expression) -> Expression:
+def typed(expression: Expression) -> Expression:
     """The expression with a definite type: a bare NULL becomes a STRING."""
     return cast(expression, Type.STRING) if expression.type is Type.NULL else expression
 

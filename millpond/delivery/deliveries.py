@@ -16,7 +16,7 @@ from millpond.arguments import as_text
 from millpond.background import BackgroundThreads
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
-from millpond.delivery.group_results import GroupLog, PartOfPage
+from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.delivery.latency import Latencies
 from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, feed_sink
 from millpond.errors import StateError
@@ -163,9 +163,9 @@ class Deliveries:
         self.keeper.tidy(log, query=log.entry.name.lower())
         if isinstance(log, GroupLog):
             for number, elder in list(log.elders.items()):
-                if elder.share is not None:
+                if elder.slice is not None:
                     self.tidy(elder)
-                if elder.share is None or not elder.kept:
+                if elder.slice is None or not elder.kept:
                     del log.elders[number]
 
     def keep_at_most(self, rows: int) -> None:
@@ -218,7 +218,7 @@ class Deliveries:
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
             if waiting > MOST_WAITING:
-                self.settle()
+                self.wait_for_writers()
         else:
             feed_sink(log, self._lock, told)
 
@@ -227,13 +227,13 @@ class Deliveries:
             self._tell()
 
     @property
-    def is_settled(self) -> bool:
+    def is_all_written(self) -> bool:
         """Whether nothing is being written beside the loop."""
         while self._writing and self._writing[0].done():
             self._writing.pop(0).result()
         return not self._writing
 
-    def settle(self) -> None:
+    def wait_for_writers(self) -> None:
         """Waits until sinks have what is being written for them; the lock is not held."""
         writing, self._writing = self._writing, []
         for each in writing:
@@ -250,10 +250,10 @@ class Deliveries:
         if part is None or log.sink is None:
             return False
         from millpond.spark.deliveries import WritePart, write_part
-        from millpond.spark.workers import Place
+        from millpond.spark.workers import Destination
 
-        place, path = Place.of(self._store), str(part.absolute())
-        work = WritePart(place, log.page_schema, page.sound_names, tuple(_names(log)), path)
+        destination, path = Destination.of(self._store), str(part.absolute())
+        work = WritePart(destination, log.page_schema, page.sound_names, tuple(_names(log)), path)
         write_part(self._spark(), work)
         log.sink.has_part()
         return True
@@ -299,16 +299,16 @@ class Deliveries:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
-        pages = [*log.kept, *(() if log.share is None else log.share.pages())]
-        parts = [page for page in pages if isinstance(page, PartOfPage)]
-        lent = [Page.of(self._store, part.table) for part in parts]
+        pages = [*log.kept, *(() if log.slice is None else log.slice.pages())]
+        slices = [page for page in pages if isinstance(page, SliceOfPage)]
+        lent = [Page.of(self._store, each.table) for each in slices]
         for page in lent:
             self.keeper.books.add(page)
-        pages = [page for page in pages if page not in parts] + lent
+        pages = [page for page in pages if page not in slices] + lent
         log.lent = list(dict.fromkeys([*log.lent, *pages]))
-        for part in parts:
-            if part not in log.kept:
-                part.free()
+        for each in slices:
+            if each not in log.kept:
+                each.free()
         return result_frame(self._spark(), log.page_schema, _names(log), pages)
 
     def end(self, until: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a group of queries has put out: one log, of which each query reads its part."""
+"""What a group of queries has put out: one log, of which each query reads its slice."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from millpond.storage.store import Store
 BY_QUERY_ROWS = 100_000
 """Pages of a group with so many rows are at hand in the order of its queries."""
 
-LEAST_PART_ROWS = 16
-"""So many rows of a query may become one part of a page, however few are kept."""
+LEAST_SLICE_ROWS = 16
+"""So many rows of a query may become one slice of a page, however few are kept."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _ByQuery:
         return rows.remove_column(rows.num_columns - 1)
 
 
-class PartOfPage(Page):
+class SliceOfPage(Page):
     """The rows of a page that are one query's; the page stays as long as this does."""
 
     def __init__(self, log: GroupLog, page: Page, number: int, rows: int) -> None:
@@ -175,7 +175,7 @@ class GroupLog(ResultLog):
     _there: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """How many of them are in the pages."""
     _holders: Counter[Page] = field(default_factory=Counter)
-    """How many need each page: this log, and queries that have a part of it."""
+    """How many need each page: this log, and queries that have a slice of it."""
     _tags: WeakKeyDictionary[Page, Tags] = field(default_factory=WeakKeyDictionary)
     _by_query: OrderedDict[Page, _ByQuery] = field(default_factory=OrderedDict)
     """The pages that were read last."""
@@ -220,7 +220,7 @@ class GroupLog(ResultLog):
         for number, log in self.readers.items():
             rows = _count_of(tags, number) if log.is_read else 0
             if rows:
-                log.pass_on(PartOfPage(self, page, number, rows))
+                log.pass_on(SliceOfPage(self, page, number, rows))
                 yield log
 
     # -- what is kept ----------------------------------------------------------------------
@@ -307,7 +307,7 @@ class GroupLog(ResultLog):
             for page in run:
                 tags = self.tags_of(page)
                 parts[tags.numbers] += np.where(gone[page], 0, tags.counts)
-            return follow(run, keeping) and int(parts.max()) <= max(most, LEAST_PART_ROWS)
+            return follow(run, keeping) and int(parts.max()) <= max(most, LEAST_SLICE_ROWS)
 
         return run_to_merge(self.kept, MERGED_ROWS, is_one)
 
@@ -361,15 +361,15 @@ class GroupLog(ResultLog):
             name: self.tags_of(page).to_json() for name, page in pages.items() if page is not None
         }
 
-    def parts(self, number: int) -> list[PartOfPage]:
-        """A query's parts of the pages that are kept."""
-        return [PartOfPage(self, *part) for part, is_gone in self.placed(number) if not is_gone]
+    def slices(self, number: int) -> list[SliceOfPage]:
+        """A query's slices of the pages that are kept."""
+        return [SliceOfPage(self, *each) for each, is_gone in self.placed(number) if not is_gone]
 
-    def passed_parts(self, number: int) -> list[PartOfPage]:
-        """A query's parts of what is let go, as far as its content is known."""
-        gone = [part for part, is_gone in self.placed(number) if is_gone and self.has_content]
+    def passed_slices(self, number: int) -> list[SliceOfPage]:
+        """A query's slices of what is let go, as far as its content is known."""
+        gone = [each for each, is_gone in self.placed(number) if is_gone and self.has_content]
         passed = [(page, number, _count_of(self.tags_of(page), number)) for page in self.content]
-        return [PartOfPage(self, *part) for part in [*passed, *gone] if part[2]]
+        return [SliceOfPage(self, *each) for each in [*passed, *gone] if each[2]]
 
     def placed(self, number: int) -> Iterator[tuple[tuple[Page, int, int], bool]]:
         """A query's rows in each page, and whether they are let go."""
@@ -383,7 +383,7 @@ class GroupLog(ResultLog):
                 passed -= rows
 
     def rows_of(self, page: Page, number: int) -> pa.Table:
-        """A query's part of a page."""
+        """A query's slice of a page."""
         if page.is_in_parts:
             parts = [_ByQuery.of(part).rows_of(number) for part in page.parts()]
             return pa.concat_tables(parts)
@@ -450,8 +450,8 @@ def _count_of(tags: Tags, number: int) -> int:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a query has of the results of its group."""
+class GroupSlice:
+    """The slice that a query has of the results of its group."""
 
     log: GroupLog
     number: int
@@ -476,13 +476,13 @@ class Part:
         """How many of them are kept."""
         return sum(rows for (_, _, rows), gone in self.log.placed(self.number) if not gone)
 
-    def pages(self) -> list[PartOfPage]:
+    def pages(self) -> list[SliceOfPage]:
         """What is kept of it."""
-        return self.log.parts(self.number)
+        return self.log.slices(self.number)
 
-    def passed_pages(self) -> list[PartOfPage]:
+    def passed_pages(self) -> list[SliceOfPage]:
         """What was let go of it, as far as its content is known."""
-        return self.log.passed_parts(self.number)
+        return self.log.passed_slices(self.number)
 
     @property
     def is_whole(self) -> bool:

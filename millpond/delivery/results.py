@@ -46,8 +46,8 @@ SinkTold = Callable[["ResultLog", Exception | None], None]
 logger = logging.getLogger("millpond")
 
 
-class Share(Protocol):
-    """What a query has of the results of the group it belongs to."""
+class Slice(Protocol):
+    """The slice that a query has of the results of its group."""
 
     @property
     def until(self) -> int:
@@ -147,7 +147,7 @@ class ResultLog(PageLog):
     """The last pages put out: those that the sink or a subscriber has not seen."""
     lent: list[Page] = field(default_factory=list)
     """Pages whose files readers on Spark may read, and that stay as long as the query."""
-    share: Share | None = None
+    slice: Slice | None = None
     """What a group puts out for it, while it belongs to one; that is neither kept nor waiting."""
 
     @property
@@ -159,27 +159,27 @@ class ResultLog(PageLog):
     @property
     def complete_until(self) -> int:
         """Up to when everything was put out."""
-        return self.own_until if self.share is None else self.share.until
+        return self.own_until if self.slice is None else self.slice.until
 
     @property
     def rows(self) -> int:
         """How many elements were put out so far, kept or not."""
-        return self.own_rows + (0 if self.share is None else self.share.rows)
+        return self.own_rows + (0 if self.slice is None else self.slice.rows)
 
     @property
     def latency(self) -> LatencyRecord:
         """How long results took; those of a group are measured together."""
-        return self.own_latency if self.share is None else self.share.latency
+        return self.own_latency if self.slice is None else self.slice.latency
 
     @property
     def is_whole(self) -> bool:
         """Whether all that was put out is kept, or what it comes to is."""
-        return self.is_complete and (self.share is None or self.share.is_whole)
+        return self.is_complete and (self.slice is None or self.slice.is_whole)
 
     @property
     def kept_rows(self) -> int:
         """How many of the elements put out are kept."""
-        shared = 0 if self.share is None else self.share.kept_rows
+        shared = 0 if self.slice is None else self.slice.kept_rows
         return sum(page.rows for page in self.kept) + shared
 
     @property
@@ -190,7 +190,7 @@ class ResultLog(PageLog):
     @property
     def later_rows(self) -> int:
         """How many rows a group has put out for it since."""
-        return 0 if self.share is None else self.share.rows
+        return 0 if self.slice is None else self.slice.rows
 
     @property
     def unseen(self) -> list[Page]:
@@ -221,25 +221,25 @@ class ResultLog(PageLog):
         self.waiting.append(page)
         self.forget()
 
-    def join(self, share: Share) -> None:
+    def join(self, own: Slice) -> None:
         """From now on a group puts its results out, with those of others."""
-        self.share = share
+        self.slice = own
         if self.kept:
-            share.followed_by(self)
+            own.followed_by(self)
         if self.is_read:
-            share.read_by(self)
+            own.read_by(self)
 
     def leave(self) -> None:
         """What the group has put out for it so far is its own from now on."""
-        share, self.share = self.share, None
-        if share is None:
+        own, self.slice = self.slice, None
+        if own is None:
             return
-        self.own_until = max(self.own_until, share.until)
-        self.own_rows += share.rows
-        self.is_complete = self.is_complete and share.is_whole
+        self.own_until = max(self.own_until, own.until)
+        self.own_rows += own.rows
+        self.is_complete = self.is_complete and own.is_whole
         if self.is_kept:
-            self.content += share.passed_pages() if self.has_content else ()
-            self.kept += share.pages()
+            self.content += own.passed_pages() if self.has_content else ()
+            self.kept += own.pages()
 
     def count_coming(self, page: Page) -> None:
         """Counts the elements of a page that come, rather than go."""
@@ -262,8 +262,8 @@ class ResultLog(PageLog):
         self.kept, self.waiting, self.content, self.is_complete = pages, waiting, content, complete
         for page in self.pages:
             self.books.add(page)
-        if pages and self.share is not None:
-            self.share.followed_by(self)
+        if pages and self.slice is not None:
+            self.slice.followed_by(self)
 
     @property
     def pages(self) -> list[Page]:
@@ -281,8 +281,8 @@ class ResultLog(PageLog):
     def subscribe(self, callback: Callback) -> None:
         """From now on, calls back with every table of new results."""
         self.subscribers.append(Subscriber(callback, self.position))
-        if self.share is not None:
-            self.share.read_by(self)
+        if self.slice is not None:
+            self.slice.read_by(self)
 
     def sink_note(self) -> dict[str, Any]:
         """How much of the results the sink has, as the log of a store says it."""
@@ -435,12 +435,12 @@ class ResultLog(PageLog):
     ) -> Iterator[Reading]:
         """What is kept, or all that the content follows from; it stays meanwhile."""
         with lock:
-            parts: list[Page] = []
-            if self.share is not None:
-                parts += self.share.passed_pages() if of_content else ()
-                parts += self.share.pages()
+            slices: list[Page] = []
+            if self.slice is not None:
+                slices += self.slice.passed_pages() if of_content else ()
+                slices += self.slice.pages()
             passed = self.content if of_content else ()
-            found = Reading([*passed, *self.kept, *parts], self.rows)
+            found = Reading([*passed, *self.kept, *slices], self.rows)
             for page in found.pages:
                 page.pin()
         try:
@@ -449,7 +449,7 @@ class ResultLog(PageLog):
             with lock:
                 for page in found.pages:
                     page.unpin()
-                for page in parts:
+                for page in slices:
                     page.free()
 
     # -- tables ----------------------------------------------------------------------------

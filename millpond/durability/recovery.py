@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from millpond.catalog import Declaration, QueryEntry, RelationEntry, StreamEntry
 from millpond.cql.apply import apply
 from millpond.cql.statements import AlterStream
-from millpond.delivery.group_results import GroupLog, PartOfPage, Tags
+from millpond.delivery.group_results import GroupLog, SliceOfPage, Tags
 from millpond.delivery.results import ResultLog
 from millpond.durability.checkpoint import entry_again
 from millpond.errors import Position, StateError
@@ -426,7 +426,7 @@ class Replay:
     ) -> None:
         log = self._ground.deliveries.of(query)
         known = {
-            json.dumps(reference): self._page_or_part(reference, log)
+            json.dumps(reference): self._page_or_slice(reference, log)
             for reference in {
                 json.dumps(each): each for each in (*pages, *waiting, *content)
             }.values()
@@ -438,15 +438,15 @@ class Replay:
         if isinstance(log, GroupLog):
             log.restore_facts(counts or [], gone or [], tags or [])
 
-    def _page_or_part(self, reference: dict[str, Any], own: ResultLog) -> Page:
+    def _page_or_slice(self, reference: dict[str, Any], own: ResultLog) -> Page:
         if "group" not in reference:
             return self._page_of(own, reference)
         log = self._group_log(reference["group"], own)
         page = self._page_of(log, reference["page"])
-        return PartOfPage(log, page, reference["number"], reference["rows"])
+        return SliceOfPage(log, page, reference["number"], reference["rows"])
 
     def _page_of(self, log: ResultLog, reference: dict[str, Any]) -> Page:
-        """A page of a log; of a group's a query may have a part already."""
+        """A page of a log; of a group's a query may have a slice already."""
         known = log.page_in(tuple(reference["names"])) if isinstance(log, GroupLog) else None
         return known or self._referred(reference)
 

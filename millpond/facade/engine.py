@@ -111,7 +111,7 @@ class Engine:
         self._make_parts(keep_results)
         self._open_store(settings.store)
         self.operation = Operation(
-            self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_settled
+            self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_all_written
         )
         self._loop: SchedulingLoop | None = None
         self._strategy()
@@ -663,7 +663,7 @@ class Engine:
             all_of_it.callback(self.store.close)
             all_of_it.callback(self.journal.close)
             all_of_it.callback(self.deliveries.close)
-            self.journal.settle()
+            self.journal.try_to_flush()
 
     def __enter__(self) -> Engine:
         return self

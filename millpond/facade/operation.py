@@ -55,7 +55,7 @@ class Operation:
 
     ``turn`` takes what has come, and has the loop observe, decide and perform once. It answers
     whether there was anything to do, and is told whether there was not the last time: then it is
-    time for what the clock promises. ``is_settled``: whether all that was put out is where it goes.
+    time for what the clock promises. ``is_all_written``: whether all put out is where it goes.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Operation:
         lock: WholeLock,
         turn: Callable[[Feed, bool], bool],
         arrivals: Arrivals,
-        is_settled: Callable[[], bool],
+        is_all_written: Callable[[], bool],
     ) -> None:
         self._turn = turn
-        self._is_settled = is_settled
+        self._is_all_written = is_all_written
         self.arrivals = arrivals
         self._changed = lock.condition()
         self._lock = lock
@@ -103,7 +103,7 @@ class Operation:
             else:
                 with self._lock:
                     if not self.arrivals.has_news:
-                        if self._is_settled() and is_over():
+                        if self._is_all_written() and is_over():
                             return
                         self._is_resting = True
                         self._changed.notify_all()

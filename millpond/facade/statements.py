@@ -124,7 +124,7 @@ class Statements:
             with ground.journal.ahead():
                 ground.journal.note("drop", name=name)
             self.drop(name)
-            ground.journal.settle()
+            ground.journal.try_to_flush()
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -203,7 +203,7 @@ class Statements:
             do()
         finally:
             ground.memory.done(statement)
-        ground.journal.settle()
+        ground.journal.try_to_flush()
 
     def _create_and_log(self, statement: Statement, action: Create) -> None:
         """What the log says of a query follows from how it was begun: if the log cannot say it, or
@@ -234,7 +234,7 @@ class Statements:
             note |= vars(self._queries.choices)
         self.drop(name)
         ground.journal.note("undone", name=name, text=statement.text)
-        ground.journal.settle()
+        ground.journal.try_to_flush()
 
     def _alter_and_log(self, statement: Statement, action: AlterQuery) -> None:
         """A query that begins anew is no longer what it was: it stays so if the log cannot be

@@ -83,45 +83,45 @@ class JoinKernel:
         """
         news = Run.of(left), Run.of(right)
         for side, runs in ((0, (*right_index.runs, news[1])), (1, left_index.runs)):
-            for probes, parts in _meetings(news[side], runs, at_once):
-                yield self._pairs(news[side], probes, parts, side)
+            for probes, pieces in _meetings(news[side], runs, at_once):
+                yield self._pairs(news[side], probes, pieces, side)
 
     def together(
         self,
         new: tuple[pa.Table, pa.Table],
         indexes: tuple[RunIndex, RunIndex],
         shaped: Callable[[pa.Table], pa.Table],
-        share: PairShare,
+        limit: PairLimit,
     ) -> tuple[list[pa.Table], int]:
         """The pairs of a step in the form they are put out in, and how many were looked at.
 
         They are counted before any is made: of a step that would make too many it is said up to
         which time it should be done instead. One instant may make as many as there is memory for.
         """
-        counted = counted_pairs(new, indexes, share.pairs)
-        if counted.total > share.pairs:
-            counted.cut(share.pairs)
+        counted = counted_pairs(new, indexes, limit.pairs)
+        if counted.total > limit.pairs:
+            counted.cut(limit.pairs)
         made, size = list[pa.Table](), 0
-        at_once = min(PAIRS, max(FEW_PAIRS, share.pairs // PARTS_OF_A_STEP))
+        at_once = min(PAIRS, max(FEW_PAIRS, limit.pairs // PARTS_OF_A_STEP))
         for page in self.pages(*new, *indexes, at_once):
             made.append(shaped(page))
             size += made[-1].nbytes
-            if size > share.bytes:
+            if size > limit.bytes:
                 counted.cut(counted.total // 2)
                 raise OutgrownError(
                     f"the {counted.total:,} pairs of rows that meet at one instant take more than "
-                    f"{format_bytes(share.bytes)}, the share of the budget that one step may have; "
+                    f"{format_bytes(limit.bytes)}, the share of the budget that one step may have; "
                     "SET budget, or join on more columns"
                 )
         return made, counted.total
 
-    def _pairs(self, new: Run, probes: Ints, parts: list[Part], side: int) -> pa.Table:
+    def _pairs(self, new: Run, probes: Ints, pieces: list[Piece], side: int) -> pa.Table:
         """The pairs of rows of a new run with rows of some others, in their order."""
-        start = np.concatenate([run.start[at] for run, at in parts])
-        end = np.concatenate([run.end[at] for run, at in parts])
-        weight = np.concatenate([run.weight[at] for run, at in parts])
+        start = np.concatenate([run.start[at] for run, at in pieces])
+        end = np.concatenate([run.end[at] for run, at in pieces])
+        weight = np.concatenate([run.weight[at] for run, at in pieces])
         ours = [(new, probes)]
-        left, right = (parts, ours) if side else (ours, parts)
+        left, right = (pieces, ours) if side else (ours, pieces)
         columns = [
             pa.array(np.maximum(start, new.start[probes])),
             pa.array(np.minimum(end, new.end[probes])),
@@ -132,12 +132,12 @@ class JoinKernel:
         pairs = pa.Table.from_arrays(columns, schema=self.output_schema)
         equal = np.ones(len(probes), dtype=np.bool_)
         for name in self.keys:
-            equal &= _equal(_taken(ours, name), _taken(parts, name))
+            equal &= _equal(_taken(ours, name), _taken(pieces, name))
         return pairs if equal.all() else pairs.filter(pa.array(equal))
 
 
 @dataclass(frozen=True)
-class PairShare:
+class PairLimit:
     """What a step may make: about so many pairs, and so many bytes whatever it makes."""
 
     pairs: int
@@ -219,17 +219,17 @@ def _meeting(new: Run, run: Run, limits: Ints | None = None) -> Ints:
     return end - first
 
 
-Part = tuple[Run, Ints]
+Piece = tuple[Run, Ints]
 """Some rows of a run, by their places."""
 
 
-def _meetings(new: Run, runs: Sequence[Run], at_once: int) -> Iterator[tuple[Ints, list[Part]]]:
+def _meetings(new: Run, runs: Sequence[Run], at_once: int) -> Iterator[tuple[Ints, list[Piece]]]:
     """Rows of the new run and those of the others that have the same hash while they are there.
 
     Many are given in several goes.
     """
     probes: list[Ints] = []
-    parts: list[Part] = []
+    pieces: list[Piece] = []
     for run in runs:
         for probe, at in _candidates(new, run, at_once):
             together = np.maximum(new.start[probe], run.start[at]) < np.minimum(
@@ -237,12 +237,12 @@ def _meetings(new: Run, runs: Sequence[Run], at_once: int) -> Iterator[tuple[Int
             )
             if together.any():
                 probes.append(probe[together])
-                parts.append((run, at[together]))
+                pieces.append((run, at[together]))
             if sum(map(len, probes)) >= at_once:
-                yield np.concatenate(probes), parts
-                probes, parts = [], []
-    if parts:
-        yield np.concatenate(probes), parts
+                yield np.concatenate(probes), pieces
+                probes, pieces = [], []
+    if pieces:
+        yield np.concatenate(probes), pieces
 
 
 def _candidates(new: Run, run: Run, at_once: int) -> Iterator[tuple[Ints, Ints]]:
@@ -291,12 +291,12 @@ def _searched(first: Ints, end: Ints, is_before: Callable[[Ints, Ints], Bools]) 
     return low
 
 
-def _taken(parts: Sequence[Part], name: str) -> pa.Array:
+def _taken(pieces: Sequence[Piece], name: str) -> pa.Array:
     """A column at some places of some runs, one after the other."""
-    known = [(run.numbers[name], at) for run, at in parts if name in run.numbers]
-    if len(known) == len(parts):
+    known = [(run.numbers[name], at) for run, at in pieces if name in run.numbers]
+    if len(known) == len(pieces):
         return pa.array(np.concatenate([numbers[at] for numbers, at in known]))
-    taken = (run.table[name].take(pa.array(at)) for run, at in parts)
+    taken = (run.table[name].take(pa.array(at)) for run, at in pieces)
     return pa.concat_arrays([chunk for column in taken for chunk in column.chunks])
 
 

@@ -249,7 +249,7 @@ def _percentile(spec: Spec, group: Group, near: _Near, weight: Ints, count: Ints
             elif is_before[at]:
                 before += weights[at]
         position = last + 1
-        content.settle()
+        content.take_out()
         chosen.append(content.at_rank(_fraction(spec), counts[instant], before))
     low, high, share = (np.array(each) for each in zip(*chosen, strict=True)) if chosen else _NONE
     low, high = (_doubles(each, spec.argument_type) for each in (low, high))
@@ -287,7 +287,7 @@ class _Sorted:
         for _ in range(-weight):
             self._leaving.append(value)
 
-    def settle(self) -> None:
+    def take_out(self) -> None:
         """Takes out what goes."""
         for value in self._leaving:
             del self._content[bisect.bisect_left(self._content, value)]

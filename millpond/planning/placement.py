@@ -27,8 +27,8 @@ MOST_SHAPES = 32
 """So many shapes are worked on together: they wait for one another."""
 
 
-class Room:
-    """The virtual operators that have room for more shapes, by what they read.
+class OpenUnits:
+    """The virtual operators that are open to more shapes, by what they read.
 
     A shape that comes later finds its place by them, whatever else there is.
     """
@@ -40,26 +40,26 @@ class Room:
         """Each with its number of shapes."""
 
     def put_together(self, inputs: frozenset[str], shapes: Iterable[Members]) -> list[Members]:
-        """Virtual operators of some shapes with the same inputs and of those that had room."""
+        """Virtual operators of some shapes with the same inputs and of those still open."""
         if inputs not in self._open:
             self._forget()
         there = [each for each in self._open.pop(inputs, ()) if self.is_there(each[0])]
         full: list[Members] = []
-        has_room: list[tuple[Members, int]] = []
+        still_open: list[tuple[Members, int]] = []
         for members, number in [*there, *((shape, 1) for shape in shapes)]:
-            fits = (each for each in has_room if each[1] + number <= MOST_SHAPES)
+            fits = (each for each in still_open if each[1] + number <= MOST_SHAPES)
             others = next(fits, None)
             if others is None:
-                has_room.append((members, number))
+                still_open.append((members, number))
                 continue
             together = others[0] + members, others[1] + number
             if together[1] < MOST_SHAPES:
-                has_room[has_room.index(others)] = together
+                still_open[still_open.index(others)] = together
             else:
-                has_room.remove(others)
+                still_open.remove(others)
                 full.append(together[0])
-        self._open[inputs] = has_room
-        return full + [members for members, _ in has_room]
+        self._open[inputs] = still_open
+        return full + [members for members, _ in still_open]
 
     def _forget(self) -> None:
         """Lets go of what is not there any more and nobody has asked for."""
@@ -102,7 +102,7 @@ class QueuePlacement:
         self,
         graph: Graph,
         groups: Iterable[Members],
-        room: Room,
+        open_units: OpenUnits,
         is_quick: Callable[[str], bool] = lambda operator: False,
     ) -> list[Members]:
         """Some virtual operators, those of shapes with the same inputs put together.
@@ -121,7 +121,7 @@ class QueuePlacement:
             else:
                 by_inputs.setdefault(inputs, []).append(group)
         for inputs, shapes in by_inputs.items():
-            found += room.put_together(inputs, shapes)
+            found += open_units.put_together(inputs, shapes)
         return found
 
     def _has_queue(self, graph: Graph, edge: Edge) -> bool:

@@ -57,7 +57,7 @@ class _Asked:
     wishes: dict[Columns, Columns] = field(default_factory=dict)
     forms: dict[Columns, _Pruned] = field(default_factory=dict)
 
-    def settle(self, node: Node) -> Iterable[Columns]:
+    def answer(self, node: Node) -> Iterable[Columns]:
         """Decides which forms the node has."""
         separate = is_fused(node) and len(self.wishes) <= MOST_FORMS
         if not separate and len(self.wishes) > 1:
@@ -77,7 +77,7 @@ def push_down_projections(plan: Node) -> Node:
     asked[plan].wishes[_all(plan)] = _all(plan)
     forms = {}
     for node in reversed(order):
-        forms[node] = list(asked[node].settle(node))
+        forms[node] = list(asked[node].answer(node))
         for form in forms[node]:
             for below, wish in zip(node.inputs, _needed(node, form), strict=True):
                 asked[below].wishes.setdefault(wish, wish)

@@ -175,7 +175,7 @@ class _Asked:
     forms: dict[Wish, _Shares] = field(default_factory=dict)
     built: dict[Wish, Node] = field(default_factory=dict)
 
-    def settle(self, node: Node, chain: _Chain | None) -> None:
+    def answer(self, node: Node, chain: _Chain | None) -> None:
         """Decides which forms the node has."""
         separate = is_fused(node) and len(self.wishes) <= MOST_FORMS
         if not separate and len(self.wishes) > 1:
@@ -196,7 +196,7 @@ def push_down_selections(plan: Node) -> Node:
     asked = {node: _Asked() for node in chains}
     asked[plan].wishes[NOTHING] = NOTHING
     for node, chain in reversed(chains.items()):
-        asked[node].settle(node, chain)
+        asked[node].answer(node, chain)
         for shares in asked[node].forms.values():
             for below, wish in zip(_below(node, chain), shares.inputs, strict=True):
                 asked[below].wishes.setdefault(wish, wish)

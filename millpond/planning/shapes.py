@@ -108,7 +108,7 @@ class _NotLiftedError(Exception):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _LiftedNode:
     """What has become of a node."""
 
     node: Node
@@ -145,7 +145,7 @@ class _Lifting:
         self._is_late = is_late
         self._is_of_windows = is_of_windows
         self._plan = plan
-        self._parts: dict[Node, _Part] = {}
+        self._lifted: dict[Node, _LiftedNode] = {}
         self._readers: dict[Node, int] = {}
         for node in dict.fromkeys(plan.walk()):
             for below in node.inputs:
@@ -162,60 +162,60 @@ class _Lifting:
         streams = tuple(sorted(self.streams))
         return Lifted(whole.node, tuple(self.constants), streams, self._is_of_windows)
 
-    def _whole(self) -> _Part:
+    def _whole(self) -> _LiftedNode:
         stack = [self._plan]
         while stack:  # inputs first
-            waiting = [each for each in _followed(stack[-1]) if each not in self._parts]
+            waiting = [each for each in _followed(stack[-1]) if each not in self._lifted]
             if waiting:
                 stack += reversed(waiting)
             else:
                 node = stack.pop()
-                if node not in self._parts:
-                    self._parts[node] = self._part(node)
-        return self._settled(self._parts[self._plan])
+                if node not in self._lifted:
+                    self._lifted[node] = self._lift(node)
+        return self._tagged_if_late(self._lifted[self._plan])
 
-    def _part(self, node: Node) -> _Part:
+    def _lift(self, node: Node) -> _LiftedNode:
         match node:
             case StreamScan():
                 self.streams.add(node.name.lower())
-                return _Part(node, since=node.name.lower() if self._is_late else None)
+                return _LiftedNode(node, since=node.name.lower() if self._is_late else None)
             case RelationScan():
-                return _Part(node)
+                return _LiftedNode(node)
             case Filter() | Project():
-                return self._selected(node, self._parts[node.input])
+                return self._selected(node, self._lifted[node.input])
             case Sample():
-                return self._sample(node, self._parts[node.input])
+                return self._sample(node, self._lifted[node.input])
             case RowsWindow(rows=int(length)) if self._is_of_windows:
-                return self._rows_window(node, self._parts[node.input], length)
+                return self._rows_window(node, self._lifted[node.input], length)
             case Snapshots():
                 return self._snapshots(node)
-        parts = [self._settled(self._parts[each]) for each in node.inputs]
-        if not any(part.is_tagged for part in parts):
+        below = [self._tagged_if_late(self._lifted[each]) for each in node.inputs]
+        if not any(each.is_tagged for each in below):
             if self._is_late and node.is_stream:
                 raise _NotLiftedError  # what a relation has put out before is nothing to the query
-            return _Part(node.with_inputs(tuple(part.node for part in parts)))
+            return _LiftedNode(node.with_inputs(tuple(each.node for each in below)))
         if any(map(may_fail, expressions_of(node))):
             raise _NotLiftedError
         match node:
             case Join():
-                return self._join(node, parts[0], parts[1])
+                return self._join(node, below[0], below[1])
             case Aggregate():
-                return self._aggregate(node, parts[0])
+                return self._aggregate(node, below[0])
             case RowsWindow(rows=int(length)):
-                return self._rows_window(node, parts[0], length)
+                return self._rows_window(node, below[0], length)
             case RangeWindow() if node.length_ticks and node.slide_ticks is None:
-                match = self._match_under(node, parts[0])
-                return _Part(replace(match, window=self._constant(node.length_ticks)), True)
+                match = self._match_under(node, below[0])
+                return _LiftedNode(replace(match, window=self._constant(node.length_ticks)), True)
             case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
-                return _Part(node.with_inputs((parts[0].node,)), True)
+                return _LiftedNode(node.with_inputs((below[0].node,)), True)
             case Combine() | SetOperation():
-                tagged = tuple(self._tagged(part).node for part in parts)
-                return _Part(node.with_inputs(tagged), True)
+                tagged = tuple(self._tagged(each).node for each in below)
+                return _LiftedNode(node.with_inputs(tagged), True)
         raise _NotLiftedError
 
     # -- selections and projections --------------------------------------------------------
 
-    def _selected(self, node: Filter | Project, below: _Part) -> _Part:
+    def _selected(self, node: Filter | Project, below: _LiftedNode) -> _LiftedNode:
         width = len(below.node.schema)
         expressions = tuple(map(_in_order, expressions_of(node)))
         if below.is_tagged and any(map(may_fail, expressions)):
@@ -232,14 +232,14 @@ class _Lifting:
             types = tuple(self.constants[each].type for each in used)
             match = _in_one(lower, tuple(used), types, predicate, wanted)
             is_window = isinstance(below.node, RangeWindow)
-            return _Part(below.node.with_inputs((match,)) if is_window else match, True)
+            return _LiftedNode(below.node.with_inputs((match,)) if is_window else match, True)
         if used:
             return self._match(below, used, predicate, wanted)
         if isinstance(node, Project) and below.is_tagged:
-            return _Part(_project(below.node, (*node.expressions, below.tag)), True)
+            return _LiftedNode(_project(below.node, (*node.expressions, below.tag)), True)
         return replace(below, node=node.with_inputs((below.node,)))
 
-    def _match_below(self, node: Filter | Project, below: _Part) -> Match | None:
+    def _match_below(self, node: Filter | Project, below: _LiftedNode) -> Match | None:
         """The match right below, or below a window, if nobody else reads it."""
         found, readers = below.node, self._readers[node.input]
         if isinstance(found, RangeWindow) and isinstance(node.input, RangeWindow):
@@ -305,16 +305,16 @@ class _Lifting:
 
     def _match(
         self,
-        below: _Part,
+        below: _LiftedNode,
         used: list[int],
         predicate: Expression | None,
         expressions: Sequence[Expression],
-    ) -> _Part:
-        return _Part(self._matched(below, used, predicate, expressions), True)
+    ) -> _LiftedNode:
+        return _LiftedNode(self._matched(below, used, predicate, expressions), True)
 
     def _matched(
         self,
-        below: _Part,
+        below: _LiftedNode,
         used: list[int],
         predicate: Expression | None,
         expressions: Sequence[Expression],
@@ -335,13 +335,13 @@ class _Lifting:
 
     # -- samples ---------------------------------------------------------------------------
 
-    def _sample(self, node: Sample, below: _Part) -> _Part:
+    def _sample(self, node: Sample, below: _LiftedNode) -> _LiftedNode:
         if below.is_tagged:
             raise _NotLiftedError
-        part = replace(below, node=node)
+        lifted = replace(below, node=node)
         if self._is_of_windows and _unsampled(node) is not None:
-            return self._match(part, [], None, part.columns)
-        return part
+            return self._match(lifted, [], None, lifted.columns)
+        return lifted
 
     def _sampled(self, match: Match) -> Match:
         """With a sample below it: its rate becomes a constant, below which draws have to be."""
@@ -371,19 +371,19 @@ class _Lifting:
 
     # -- the others ------------------------------------------------------------------------
 
-    def _settled(self, part: _Part) -> _Part:
-        """The part, tagged if a stream is read in it that is not."""
-        return part if part.since is None or part.is_tagged else self._tagged(part)
+    def _tagged_if_late(self, lifted: _LiftedNode) -> _LiftedNode:
+        """The lifted node, tagged if a stream is read in it that is not."""
+        return lifted if lifted.since is None or lifted.is_tagged else self._tagged(lifted)
 
-    def _tagged(self, part: _Part) -> _Part:
+    def _tagged(self, lifted: _LiftedNode) -> _LiftedNode:
         """The rows of every query: as many times as there are queries."""
-        if part.is_tagged:
-            return part
+        if lifted.is_tagged:
+            return lifted
         if self._is_late:
             raise _NotLiftedError  # nothing is gained
-        return self._match(part, [], None, part.columns)
+        return self._match(lifted, [], None, lifted.columns)
 
-    def _match_under(self, window: RangeWindow | RowsWindow, below: _Part) -> Match:
+    def _match_under(self, window: RangeWindow | RowsWindow, below: _LiftedNode) -> Match:
         """The match of the rows that a window of a query's own length reads, which nobody else
         reads: where it is right below, that one."""
         found = below.node
@@ -391,7 +391,7 @@ class _Lifting:
             return found
         return self._matched(below, [], None, below.columns)
 
-    def _rows_window(self, node: RowsWindow, below: _Part, length: int) -> _Part:
+    def _rows_window(self, node: RowsWindow, below: _LiftedNode, length: int) -> _LiftedNode:
         """Each row says how many its query's window holds."""
         match, number = self._match_under(node, below), self._constant(length)
         place = match.width + len(match.constants)
@@ -403,9 +403,9 @@ class _Lifting:
         )
         *columns, rows, tag = all_columns(told)
         window = RowsWindow(told, rows, node.slide_rows, (*node.partition, tag))
-        return _Part(_project(window, (*columns, tag)), True)
+        return _LiftedNode(_project(window, (*columns, tag)), True)
 
-    def _join(self, node: Join, left: _Part, right: _Part) -> _Part:
+    def _join(self, node: Join, left: _LiftedNode, right: _LiftedNode) -> _LiftedNode:
         if node.kind != "inner":
             raise _NotLiftedError
         width, moved = left.width, left.is_tagged
@@ -418,9 +418,9 @@ class _Lifting:
             parts.append(Call("=", (tags[0], tags[1]), Type.BOOLEAN))
         join = Join(left.node, right.node, "inner", conjoin(parts))
         columns = [*left.columns, *(shift(each, width + moved) for each in right.columns)]
-        return _Part(_project(join, (*columns, tags[0])), True)
+        return _LiftedNode(_project(join, (*columns, tags[0])), True)
 
-    def _aggregate(self, node: Aggregate, below: _Part) -> _Part:
+    def _aggregate(self, node: Aggregate, below: _LiftedNode) -> _LiftedNode:
         if not node.keys:
             return self._singletons(node, below)
         count = len(node.keys)
@@ -428,13 +428,13 @@ class _Lifting:
         grouped = Aggregate(below.node, (*node.keys, below.tag), node.aggregates, names)
         columns = all_columns(grouped)
         order = (*columns[:count], *columns[count + 1 :], columns[count])
-        return _Part(_project(grouped, order), True)
+        return _LiftedNode(_project(grouped, order), True)
 
-    def _singletons(self, node: Aggregate, below: _Part) -> _Part:
+    def _singletons(self, node: Aggregate, below: _LiftedNode) -> _LiftedNode:
         """One row a query, also over nothing: each has a row of NULLs that no aggregate counts."""
         if self._is_late:
             raise _NotLiftedError
-        each = self._match(_Part(ONE_ROW), [], None, ())
+        each = self._match(_LiftedNode(ONE_ROW), [], None, ())
         mark = Literal(1, Type.INT)
         types = (*(column.type for column in below.columns), mark.type)
         nulls = tuple(Literal(None, type_) for type_ in types)
@@ -447,14 +447,14 @@ class _Lifting:
         whole = Combine(rows, empty, 1)
         grouped = Aggregate(whole, (tag,), aggregates, (TAG, *node.names))
         columns = all_columns(grouped)
-        return _Part(_project(grouped, (*columns[1:], columns[0])), True)
+        return _LiftedNode(_project(grouped, (*columns[1:], columns[0])), True)
 
-    def _snapshots(self, node: Snapshots) -> _Part:
+    def _snapshots(self, node: Snapshots) -> _LiftedNode:
         """What moves has no constants, so it is the same for all queries that began together."""
         if self._is_late:
             raise _NotLiftedError
-        below = self._parts[node.input]
-        return _Part(Snapshots(below.node, node.movers), below.is_tagged)
+        below = self._lifted[node.input]
+        return _LiftedNode(Snapshots(below.node, node.movers), below.is_tagged)
 
 
 def _of_marked(call: AggregateCall, mark: Column) -> AggregateCall:

@@ -44,7 +44,7 @@ class Unit:
         return 0.0 if is_last or work <= 0 else self.remaining_step_seconds[number] / work
 
 
-class Place(NamedTuple):
+class Stop(NamedTuple):
     """An operator of a unit."""
 
     unit: Unit
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 class Round(NamedTuple):
     """A unit at work: where it is and when its slice ends."""
 
-    place: Place
+    stop: Stop
     end_seconds: float
 
 
@@ -68,7 +68,7 @@ class ByUnit:
 
     def __init__(self, max_tuples: int | None = None, slice_seconds: float | None = None) -> None:
         self.service = Service(max_tuples, slice_seconds)
-        self._best: Mapping[int, Place] = {}
+        self._best: Mapping[int, Stop] = {}
         self._depth: Mapping[int, int] = {}
         self._ready = ReadyQueue()
         self._running: set[int] = set()
@@ -85,7 +85,7 @@ class ByUnit:
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Form the units anew; rounds under way end."""
-        self._best = _best_places(self.units(plan))
+        self._best = _best_stops(self.units(plan))
         self._depth = plan.depth
         self._ready.clear()
         self._running.clear()
@@ -114,15 +114,15 @@ class ByUnit:
 
     def begin(self, operator: int) -> Decision:
         """Begin a round of the best unit of a ready operator, there."""
-        place = self._best[operator]
+        stop = self._best[operator]
         seconds = self.service.slice_seconds
         end = math.inf if seconds is None else self._now_seconds + seconds
-        self._rounds[operator] = Round(place, end)
+        self._rounds[operator] = Round(stop, end)
         return RunOperator(
             operator,
-            self._tuples_of_a_round(place),
+            self._tuples_of_a_round(stop),
             seconds,
-            breakeven_tuples=place.unit.breakeven_tuples(place.number),
+            breakeven_tuples=stop.unit.breakeven_tuples(stop.number),
         )
 
     def carry_on(self) -> Decision | None:
@@ -134,19 +134,19 @@ class ByUnit:
         return None
 
     def _step_up(self, current: Round) -> Decision | None:
-        unit, number = current.place.unit, current.place.number + 1
+        unit, number = current.stop.unit, current.stop.number + 1
         left = current.end_seconds - self._now_seconds
         if number == len(unit.operators) or left <= SLACK * (self.service.slice_seconds or 0.0):
             return None
         operator = unit.operators[number]
         if operator not in self._ready:
             return None
-        self._rounds[operator] = Round(Place(unit, number), current.end_seconds)
+        self._rounds[operator] = Round(Stop(unit, number), current.end_seconds)
         return RunOperator(operator, None, None if left == math.inf else left)
 
-    def _tuples_of_a_round(self, place: Place) -> int | None:
+    def _tuples_of_a_round(self, stop: Stop) -> int | None:
         limit, seconds = self.service.max_tuples, self.service.slice_seconds
-        work = place.unit.remaining_seconds[place.number]
+        work = stop.unit.remaining_seconds[stop.number]
         if seconds is None or work <= 0:
             return limit
         tuples = max(1, int(seconds / work * (1 + SLACK)))
@@ -158,11 +158,11 @@ class ByUnit:
         return -priority, state.oldest_arrival_seconds, -self._depth[operator]
 
 
-def _best_places(units: Sequence[Unit]) -> dict[int, Place]:
-    best: dict[int, Place] = {}
+def _best_stops(units: Sequence[Unit]) -> dict[int, Stop]:
+    best: dict[int, Stop] = {}
     for unit in units:
         for number, operator in enumerate(unit.operators):
             known = best.get(operator)
             if known is None or unit.priority > known.unit.priority:
-                best[operator] = Place(unit, number)
+                best[operator] = Stop(unit, number)
     return best

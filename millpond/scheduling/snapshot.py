@@ -24,7 +24,7 @@ Producer: TypeAlias = int | str
 
 
 @dataclass(frozen=True, slots=True)
-class QueryShare:
+class WeightedQuery:
     """A query that an operator works for, with the weight its owner gave it."""
 
     name: str
@@ -71,7 +71,7 @@ class OperatorSnapshot:
     name: str
     inputs: tuple[InputSnapshot, ...]
     downstream: tuple[int, ...] = ()
-    queries: tuple[QueryShare, ...] = ()
+    queries: tuple[WeightedQuery, ...] = ()
     output_bytes: float = 1.0
     step_cost_seconds: float = 0.0
     delivers: bool = False

@@ -1,6 +1,6 @@
 """What queries put out, for any number of readers who come, go and fall behind.
 
-A reader is a place in the result log and nothing else: who is slow reads pages of the log that
+A reader is an offset in the result log and nothing else: who is slow reads pages of the log that
 others have long seen, and who is slower than what is kept is told how much was let go. So nobody
 waits for anybody, unless a reader asks that the engine holds back for it.
 """
@@ -39,7 +39,7 @@ HOLD_PAGES, HOLD_SECONDS = 16, 30.0
 
 
 @dataclass(frozen=True)
-class Place:
+class Offset:
     """How much of a query's output somebody has seen, in rows of its pages."""
 
     rows: int
@@ -48,18 +48,18 @@ class Place:
         return str(self.rows)
 
     @staticmethod
-    def read(text: str) -> Place:
-        """The place that an event id names."""
+    def read(text: str) -> Offset:
+        """The offset that an event id names."""
         if not text.isascii() or not text.isdigit() or len(text) > 18:
             raise RequestError(400, f"{text[:40]!r} is no id of an event")
-        return Place(int(text))
+        return Offset(int(text))
 
 
 @dataclass(eq=False)
 class Event:
-    """A page of results as readers see it; ``place``: behind it."""
+    """A page of results as readers see it; ``offset``: behind it."""
 
-    place: Place
+    offset: Offset
     table: pa.Table
     before: int = 0
     """Where it begins."""
@@ -73,7 +73,7 @@ class Event:
 class Reader:
     """Somebody who reads an endless response."""
 
-    place: Place
+    offset: Offset
     holds: bool = False
     is_gone: bool = False
     seen: int = 0
@@ -93,17 +93,17 @@ class Feed:
         self._count = 0
         """How many pages came so far."""
         with engine.held():
-            self._place = Place(log.rows)
+            self._offset = Offset(log.rows)
             engine.subscribe(log.entry.name, self._put_out)
 
     # -- in the loop of the engine ---------------------------------------------------------
 
     def _put_out(self, table: pa.Table) -> None:
         with self._engine.held():
-            before = self._place.rows
-            self._place = Place(before + self._rows_now(table))
+            before = self._offset.rows
+            self._offset = Offset(before + self._rows_now(table))
         named = table.rename_columns(unique_names(table.column_names))
-        event = Event(self._place, named, before)
+        event = Event(self._offset, named, before)
         self._loop.call_soon_threadsafe(self._publish, event)
         self._count += 1
         self._hold_back()
@@ -153,12 +153,12 @@ class Feed:
 
     def recent_after(self, reader: Reader) -> list[Event] | None:
         """The events that a reader has not seen, if they are at hand."""
-        place = reader.place.rows
-        if place >= self._place.rows:
+        offset = reader.offset.rows
+        if offset >= self._offset.rows:
             reader.seen = self._count
             return []
-        known = [event for event in self._recent if event.place.rows > place]
-        if known and known[0].before <= place:
+        known = [event for event in self._recent if event.offset.rows > offset]
+        if known and known[0].before <= offset:
             return known
         return None
 
@@ -238,7 +238,7 @@ class Feeds:
             with self._engine.held():
                 self._engine.deliveries.keep_at_most(self._limits.kept_rows)
 
-    def present(self, query: str) -> tuple[pa.Table, Place]:
+    def present(self, query: str) -> tuple[pa.Table, Offset]:
         """The content of a relation now, each row once with its number, and up to where that is."""
         log = self._engine.deliveries.of(query)
         if log.entry.plan.is_stream:
@@ -252,10 +252,10 @@ class Feeds:
                 )
             content = log.named(log.net(found.pages))
         named = content.rename_columns(unique_names(content.column_names))
-        return net_content(named), Place(found.rows)
+        return net_content(named), Offset(found.rows)
 
-    def after(self, log: ResultLog, place: Place, since: int | None) -> tuple[int, list[Event]]:
-        """What was put out behind a place, as much as is sent at once, and what was let go of it.
+    def after(self, log: ResultLog, offset: Offset, since: int | None) -> tuple[int, list[Event]]:
+        """What was put out behind an offset, as much as is sent at once, and what was let go of it.
 
         ``since``: only what is of this time or later.
         """
@@ -264,24 +264,24 @@ class Feeds:
             events: list[Event] = []
             for page in found.pages:
                 at += page.rows
-                if at > place.rows and not _is_enough(events):
-                    events += _events(log, page, at, place.rows)
+                if at > offset.rows and not _is_enough(events):
+                    events += _events(log, page, at, offset.rows)
         if since is not None:
-            events = [Event(e.place, _since(e.table, since), e.before) for e in events]
-        return max(0, oldest - place.rows), events
+            events = [Event(e.offset, _since(e.table, since), e.before) for e in events]
+        return max(0, oldest - offset.rows), events
 
-    def place_of(self, log: ResultLog, start: str) -> tuple[Place, int | None]:
+    def offset_of(self, log: ResultLog, start: str) -> tuple[Offset, int | None]:
         """Where ``from=`` begins: now, oldest, behind an id, or at a time."""
         with self._engine.held():
-            now, oldest = Place(log.rows), Place(log.rows - log.kept_rows)
+            now, oldest = Offset(log.rows), Offset(log.rows - log.kept_rows)
         if start == "now":
             return now, None
         if start == "oldest":
             return oldest, None
         if start.startswith("id:"):
-            place = Place.read(start.removeprefix("id:"))
+            offset = Offset.read(start.removeprefix("id:"))
             # An id of an earlier life without a store: all there is came after it.
-            return (place if place.rows <= now.rows else oldest), None
+            return (offset if offset.rows <= now.rows else oldest), None
         try:
             time_ = int(start) if start.lstrip("-").isdigit() else start
             return oldest, as_ticks(time_, log.tick_microseconds, "from")
@@ -292,13 +292,13 @@ class Feeds:
 
 
 def _is_enough(events: list[Event]) -> bool:
-    return bool(events) and events[-1].place.rows - events[0].before >= CATCH_UP_ROWS
+    return bool(events) and events[-1].offset.rows - events[0].before >= CATCH_UP_ROWS
 
 
-def _events(log: ResultLog, page: Page, at: int, place: int) -> list[Event]:
-    """What a page, which ends at a place, has behind another, in pieces of whole instants."""
+def _events(log: ResultLog, page: Page, at: int, offset: int) -> list[Event]:
+    """What a page, which ends at an offset, has behind another, in pieces of whole instants."""
     rows = in_order_of_time([page])
-    first = max(0, place - (at - page.rows))
+    first = max(0, offset - (at - page.rows))
     times, events = integers(rows["_ts"]), list[Event]()
     while first < page.rows and not _is_enough(events):
         last = int(
@@ -307,7 +307,7 @@ def _events(log: ResultLog, page: Page, at: int, place: int) -> list[Event]:
         table = log.named(rows.slice(first, last - first))
         table = table.rename_columns(unique_names(table.column_names))
         before = at - page.rows
-        events.append(Event(Place(before + last), table, before + first))
+        events.append(Event(Offset(before + last), table, before + first))
         first = last
     return events
 
@@ -327,8 +327,8 @@ def net_content(changes: pa.Table) -> pa.Table:
     if len(names) == 2:
         total = pc.sum(changes.column(1)).as_py() or 0
         return changes.slice(0, 0) if total <= 0 else _single(changes, total)
-    plain = changes.rename_columns([str(place) for place in range(len(names))])
-    keys = [str(place) for place in range(2, len(names))]
+    plain = changes.rename_columns([str(position) for position in range(len(names))])
+    keys = [str(position) for position in range(2, len(names))]
     summed = plain.group_by(keys, use_threads=False).aggregate([("0", "max"), ("1", "sum")])
     alive = summed.filter(pc.greater(summed["1_sum"], 0)).select(["0_max", "1_sum", *keys])
     return alive.rename_columns(names).cast(changes.schema)

@@ -44,7 +44,7 @@ class History:
         with engine.held():
             inputs = sum(i.queue.arrivals.per_second() for i in engine.inputs.streams.values())
             known = self._latencies()
-            out = sum(log.rows for log in engine.deliveries if log.share is None)
+            out = sum(log.rows for log in engine.deliveries if log.slice is None)
             arrived = sum(i.arrived for i in engine.inputs.streams.values())
             sample: dict[str, Any] = {
                 "time": time.time(),
@@ -86,7 +86,7 @@ class History:
 
     def _latencies(self) -> list[Latencies]:
         """The latencies of what was put out since the last time."""
-        logs = [log for log in self._engine.deliveries if log.share is None]  # or of a group
+        logs = [log for log in self._engine.deliveries if log.slice is None]  # or of a group
         busiest = heapq.nlargest(BUSIEST, logs, key=lambda log: log.rows)
         if len(self._records) > MOST_RECORDS:
             self._records.clear()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from millpond.delivery.results import ResultLog
-from millpond.server.feeds import Event, Feed, Feeds, Place, Reader
+from millpond.server.feeds import Event, Feed, Feeds, Offset, Reader
 from millpond.server.formats import FORMATS, SHARED, Heading, ResultFormat
 
 ALIVE_SECONDS = 10.0
@@ -38,19 +38,19 @@ class ResultStream:
         self._snapshot: Event | None = None
         self._since: int | None = None
         self.media_type = self._form.media_type
-        self._place = self._begin()
+        self._offset = self._begin()
 
-    def _begin(self) -> Place:
+    def _begin(self) -> Offset:
         if self._wish.start == "present":
-            content, place = self._feeds.present(self._log.entry.name)
-            self._snapshot = Event(place, content)
-            return place
-        place, self._since = self._feeds.place_of(self._log, self._wish.start)
-        return place
+            content, offset = self._feeds.present(self._log.entry.name)
+            self._snapshot = Event(offset, content)
+            return offset
+        offset, self._since = self._feeds.offset_of(self._log, self._wish.start)
+        return offset
 
     async def body(self) -> AsyncIterator[bytes]:
         """The response, piece by piece."""
-        reader = Reader(self._place, self._wish.hold)
+        reader = Reader(self._offset, self._wish.hold)
         feed = self._feeds.enter(self._log, reader)
         try:
             yield self._form.begin(self._heading)
@@ -67,16 +67,18 @@ class ResultStream:
             found = feed.recent_after(reader)
             events = found or []
             if found is None or self._since is not None:
-                place, since = reader.place, self._since
-                missed, events = await asyncio.to_thread(self._feeds.after, self._log, place, since)
+                offset, since = reader.offset, self._since
+                missed, events = await asyncio.to_thread(
+                    self._feeds.after, self._log, offset, since
+                )
                 self._since = self._since if events else None
                 if missed:
-                    mark = str(reader.place.rows + missed)
+                    mark = str(reader.offset.rows + missed)
                     yield self._form.gap(self._heading, missed, mark)
             for event in events:
                 if event.table.num_rows:
                     yield await self._written(event)
-                reader.place = event.place
+                reader.offset = event.offset
                 reader.seen += 1
             if events:
                 continue
@@ -88,7 +90,7 @@ class ResultStream:
 
     async def _written(self, event: Event) -> bytes:
         """The bytes of an event; readers of one format share them, and the work."""
-        form, mark = self._wish.format, str(event.place)
+        form, mark = self._wish.format, str(event.offset)
         if form not in SHARED:
             return self._form.results(self._heading, event.table, mark)
         if form in event.encoded:

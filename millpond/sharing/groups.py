@@ -19,7 +19,7 @@ from typing import TypedDict
 from millpond.catalog import QueryEntry
 from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
-from millpond.delivery.group_results import GroupLog, Part
+from millpond.delivery.group_results import GroupLog, GroupSlice
 from millpond.errors import StateError
 from millpond.identities import stream_queue
 from millpond.intake.inputs import Inputs
@@ -272,7 +272,7 @@ class Groups:
         lifted: Lifted,
         since: dict[str, int],
         number: int | None = None,
-    ) -> Part:
+    ) -> GroupSlice:
         """A query belongs to a group from now on; what it has of the group's results."""
         if number is None:
             number, group.next_number = group.next_number, group.next_number + 1
@@ -285,7 +285,7 @@ class Groups:
         group.weight += entry.weight
         group.log.living.add(number)
         self._of[entry.name.lower()] = group, number
-        return Part(group.log, number)
+        return GroupSlice(group.log, number)
 
     def leave(self, query: str) -> Group | None:
         """A query stands still or is dropped; the group that nobody is left in, if it was that."""

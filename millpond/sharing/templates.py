@@ -2,7 +2,7 @@
 
 Of the first query with a skeleton nothing is kept but that there was one. With the second a
 template is made: the plan is rewritten with two other sets of constants. Where all have one shape,
-and the constants of the shape are those of the plan in the same places, further queries have theirs
+and the constants of the shape are those of the plan in the same positions, further ones have theirs
 without being rewritten. Where they differ, nobody with that skeleton has.
 """
 
@@ -23,7 +23,7 @@ from millpond.planning.skeletons import Skeleton, skeleton, with_constants
 MOST_TEMPLATES = 1_000
 """So many skeletons are known, the latest."""
 
-Place = Union[int, Literal]
+Origin = Union[int, Literal]
 """Which of the constants of a plan one is, or one that is the same in all."""
 
 
@@ -48,21 +48,21 @@ class _Recipe:
     """A shape, and how its constants are made of those of a plan."""
 
     lifted: Lifted
-    places: tuple[Place | tuple[Place, ...], ...]
+    origins: tuple[Origin | tuple[Origin, ...], ...]
 
     def filled(self, constants: tuple[Literal, ...]) -> Lifted:
         return replace(self.lifted, constants=tuple(self._made(constants)))
 
     def _made(self, constants: tuple[Literal, ...]) -> list[Constant]:
-        def at(place: Place) -> Literal:
-            return constants[place] if isinstance(place, int) else place
+        def at(origin: Origin) -> Literal:
+            return constants[origin] if isinstance(origin, int) else origin
 
         made: list[Constant] = []
-        for old, place in zip(self.lifted.constants, self.places, strict=True):
-            if isinstance(place, tuple):
-                made.append(Choice(tuple(at(each).value for each in place), old.type))
+        for old, origin in zip(self.lifted.constants, self.origins, strict=True):
+            if isinstance(origin, tuple):
+                made.append(Choice(tuple(at(each).value for each in origin), old.type))
             else:
-                made.append(at(place))
+                made.append(at(origin))
         return made
 
 
@@ -118,7 +118,7 @@ def template(checked: Node, bones: Skeleton) -> _Template | None:
     own = shaped(optimise(checked))
     made: _Template | None = None
     for stand_in in (_rising, _falling):
-        others = tuple(stand_in(each, place) for place, each in enumerate(bones.constants))
+        others = tuple(stand_in(each, position) for position, each in enumerate(bones.constants))
         plan = with_constants(checked, dict(zip(bones.constants, others, strict=True)))
         found = shaped(optimise(plan))
         if made is None:
@@ -128,12 +128,12 @@ def template(checked: Node, bones: Skeleton) -> _Template | None:
     return made if made is not None and are_alike(made.filled(bones.constants), own) else None
 
 
-def _rising(literal: Literal, place: int) -> Literal:
-    return _other(literal, 1_000_003 + 17 * place)
+def _rising(literal: Literal, position: int) -> Literal:
+    return _other(literal, 1_000_003 + 17 * position)
 
 
-def _falling(literal: Literal, place: int) -> Literal:
-    return _other(literal, 2_000_003 - 19 * place)
+def _falling(literal: Literal, position: int) -> Literal:
+    return _other(literal, 2_000_003 - 19 * position)
 
 
 def _other(literal: Literal, number: int) -> Literal:
@@ -147,22 +147,22 @@ def _other(literal: Literal, number: int) -> Literal:
 
 
 def _template(plan: Node, found: Shaped, constants: tuple[Literal, ...]) -> _Template:
-    place = {literal: at for at, literal in enumerate(constants)}
-    usual, late = _recipe(found.usual, place), _recipe(found.late, place)
+    origin = {literal: at for at, literal in enumerate(constants)}
+    usual, late = _recipe(found.usual, origin), _recipe(found.late, origin)
     return _Template(plan, found.outline, usual, late)
 
 
-def _recipe(lifted: Lifted | None, place: dict[Literal, int]) -> _Recipe | None:
+def _recipe(lifted: Lifted | None, origin: dict[Literal, int]) -> _Recipe | None:
     if lifted is None:
         return None
-    places: list[Place | tuple[Place, ...]] = []
+    origins: list[Origin | tuple[Origin, ...]] = []
     for constant in lifted.constants:
         if isinstance(constant, Choice):
             values = (Literal(value, constant.type) for value in constant.values)
-            places.append(tuple(place.get(each, each) for each in values))
+            origins.append(tuple(origin.get(each, each) for each in values))
         else:
-            places.append(place.get(constant, constant))
-    return _Recipe(lifted, tuple(places))
+            origins.append(origin.get(constant, constant))
+    return _Recipe(lifted, tuple(origins))
 
 
 def are_alike(one: Shaped, other: Shaped) -> bool:

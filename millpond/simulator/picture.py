@@ -11,7 +11,7 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     PlanSnapshot,
     Producer,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.simulator.distributions import mean_of
 from millpond.simulator.plan import SimulatedInput, SimulatedOperator, SimulatedPlan
@@ -79,14 +79,14 @@ def readers_of(plan: SimulatedPlan) -> dict[Producer, list[int]]:
     return readers
 
 
-def queries_served(plan: SimulatedPlan) -> dict[int, list[QueryShare]]:
+def queries_served(plan: SimulatedPlan) -> dict[int, list[WeightedQuery]]:
     """The queries each operator works for."""
-    served: dict[int, list[QueryShare]] = {operator.id: [] for operator in plan.operators}
+    served: dict[int, list[WeightedQuery]] = {operator.id: [] for operator in plan.operators}
     for name, (output, weight) in plan.queries.items():
         pending, seen = [output], {output}
         while pending:
             operator = pending.pop()
-            served[operator].append(QueryShare(name, weight))
+            served[operator].append(WeightedQuery(name, weight))
             above = {each.source for each in plan.operators[operator].inputs}
             fresh = {each for each in above if isinstance(each, int)} - seen
             seen |= fresh

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import NOTHING, Answer, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, AnswerAndOutput, Destination, answers_of_tasks
 from millpond.storage.pages import Page
 
 
@@ -38,19 +38,21 @@ def result_frame(
 class WritePart:
     """Writes the rows of a result page, which lie in these files, as one of a Parquet sink."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     files: tuple[str, ...]
     names: tuple[str, ...]
     path: str
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Writes the page: one task has all the rows."""
-        parts = [pq.read_table(self.place.path(name), schema=self.schema) for name in self.files]
+        parts = [
+            pq.read_table(self.destination.path(name), schema=self.schema) for name in self.files
+        ]
         pq.write_table(named(pa.concat_tables(parts), list(self.names)), self.path)
         return {}, NOTHING
 
 
 def write_part(session: SparkSession, work: WritePart) -> None:
     """Writes a page's part on an executor."""
-    lines_of_tasks(session, 1, work)
+    answers_of_tasks(session, 1, work)

@@ -29,7 +29,7 @@ from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Selection, leaf, union
 from millpond.spark.surroundings import Surroundings
 from millpond.storage.pages import Page, Span, concatenated, total_rows
-from millpond.storage.portions import Part, Portion
+from millpond.storage.portions import FileSpan, Portion
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 
@@ -321,8 +321,8 @@ class _ReadBranch:
         low, high = self._starting(after, until)
         if low >= high:
             return []
-        part = Part("", low, high, ends=False, is_whole=False)
-        return [Portion(self.branch, self._outputs, self._seed, False, (part,))]
+        span = FileSpan("", low, high, ends=False, is_whole=False)
+        return [Portion(self.branch, self._outputs, self._seed, False, (span,))]
 
     def _starting(self, after: int, until: int) -> tuple[int, int]:
         if self.queue.is_stream:
@@ -361,8 +361,8 @@ class _ReadBranch:
         """The same for whoever has the files."""
         if self._here is None:
             return None
-        parts = tuple(part for span in spans for part in Part.of(span))
-        return Portion(self.branch, self._outputs, self._seed, mode == ENDED, parts)
+        of_files = tuple(each for span in spans for each in FileSpan.of(span))
+        return Portion(self.branch, self._outputs, self._seed, mode == ENDED, of_files)
 
     def offending(self, spans: list[Span]) -> Frame | None:
         """The rows on which an expression fails, written as text."""

@@ -13,7 +13,7 @@ from millpond.scheduling.snapshot import (
     OperatorState,
     PlanSnapshot,
     Producer,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.schema import FOREVER
@@ -101,7 +101,7 @@ class Picture:
             operator.label(),
             inputs,
             tuple(map(number_of, self._graph.readers(identity))),
-            tuple(QueryShare(query, self.weights.get(query, 1.0)) for query in queries),
+            tuple(WeightedQuery(query, self.weights.get(query, 1.0)) for query in queries),
             measured.output_bytes,
             measured.step_seconds + self.turns.seconds,
             isinstance(operator, OutputOperator),

@@ -28,8 +28,8 @@ from millpond.spark.operators.running import (
     portions_of,
 )
 from millpond.spark.steps import EXECUTORS, Outcome, is_due
-from millpond.spark.workers import Line, Ride, Rider, lines_of_member
-from millpond.storage.portions import Portion, Share
+from millpond.spark.workers import Answer, Ride, Rider, answers_of_member
+from millpond.storage.portions import Portion, TaskRows
 from millpond.storage.readers import Remains
 
 EVERYWHERE = (-1,)
@@ -81,20 +81,20 @@ class SharedJob:
         job, *others = [_job(step) for step in steps]
         job = self.division.of(job)
         riders = [
-            Rider(each.work, Share(_known(each), keys, self.tasks), self._fresh(place))
-            for place, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
+            Rider(each.work, TaskRows(_known(each), keys, self.tasks), self._fresh(position))
+            for position, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
         ]
         work = Ride(job.work, tuple(riders), job.in_silence if job.is_repeated else None)
-        lines = self.first.running.lines(replace(job, work=work, is_for_all=True))
-        answers = [lines_of_member(lines, place) for place in range(len(steps))]
-        pairs = zip([job, *others], answers, strict=True)
+        answers = self.first.running.answers(replace(job, work=work, is_for_all=True))
+        of_members = [answers_of_member(answers, position) for position in range(len(steps))]
+        pairs = zip([job, *others], of_members, strict=True)
         outcomes = [each.outcome(found) for each, found in pairs]
-        self._count(outcomes, answers, time.monotonic() - began)
+        self._count(outcomes, of_members, time.monotonic() - began)
         return outcomes
 
-    def _fresh(self, place: int) -> tuple[tuple[int, Portion], ...]:
-        """What the rider at a place of the ride reads of those before it."""
-        step, before = self.riders[place - 1], [self.first, *self.riders[: place - 1]]
+    def _fresh(self, position: int) -> tuple[tuple[int, Portion], ...]:
+        """What the rider at a position of the ride reads of those before it."""
+        step, before = self.riders[position - 1], [self.first, *self.riders[: position - 1]]
         return tuple(
             (source, portion)
             for source, each in enumerate(before)
@@ -102,9 +102,11 @@ class SharedJob:
             for portion in reading.fresh_portions(each.running.identity, step.after, step.until)
         )
 
-    def _count(self, outcomes: list[Outcome], answers: list[list[Line]], seconds: float) -> None:
+    def _count(
+        self, outcomes: list[Outcome], of_members: list[list[Answer]], seconds: float
+    ) -> None:
         """Divides the time as the tasks have spent it, and counts what the riders have read."""
-        spent = [sum(line["seconds"] for line in found) for found in answers]
+        spent = [sum(answer["seconds"] for answer in found) for found in of_members]
         for outcome, own in zip(outcomes, spent, strict=True):
             outcome.seconds = seconds * own / (sum(spent) or 1.0)
         steps = [self.first, *self.riders]

@@ -24,7 +24,7 @@ from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
 from millpond.planning.parts import Cut
 from millpond.planning.physical import Graph, OutputOperator
-from millpond.planning.placement import QueuePlacement, Room
+from millpond.planning.placement import OpenUnits, QueuePlacement
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
@@ -171,7 +171,7 @@ class SparkRuntime:
         self._lock = lock
         self._changed_now = lock.condition()
         self._placement = QueuePlacement()
-        self._room = Room()
+        self._open_units = OpenUnits()
         self._quick: set[str] = set()
         """The operators that the executors were seen to do quickly: a job does several."""
         self._is_regrouped = True
@@ -273,7 +273,7 @@ class SparkRuntime:
         for name in read & self.queues.keys():
             self.queues[name].free()
             self.backlog.count(self.queues[name])
-        self.units.unsettled |= read & self.running.keys()
+        self.units.to_change |= read & self.running.keys()
         self._graph_changed()
 
     def free(self) -> None:
@@ -395,7 +395,7 @@ class SparkRuntime:
             concerned = self._placement.differing(placement) & self.running.keys()
             if bool(placement.chosen) != bool(self._placement.chosen):
                 concerned |= self.running.keys()  # shapes are one or apart, new ones too
-            self.units.unsettled |= concerned
+            self.units.to_change |= concerned
             self._placement = placement
             self._is_regrouped = False
             self.wake()
@@ -410,16 +410,16 @@ class SparkRuntime:
         queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         named = [tuple(map(name_of, sorted(group))) for group in found]
-        room = self._room_beside(among)
-        return self._placement.beside(self._graph, named, room, self._quick.__contains__)
+        open_units = self._open_units_beside(among)
+        return self._placement.beside(self._graph, named, open_units, self._quick.__contains__)
 
-    def _room_beside(self, among: Collection[str] | None) -> Room:
+    def _open_units_beside(self, among: Collection[str] | None) -> OpenUnits:
         """The units of shapes that those ``among`` some may be put to."""
         if among is None:
-            return Room()
+            return OpenUnits()
         wants, regrouped = self.units.wants, set(among)
-        self._room.is_there = lambda unit: wants(unit) and regrouped.isdisjoint(unit)
-        return self._room
+        self._open_units.is_there = lambda unit: wants(unit) and regrouped.isdisjoint(unit)
+        return self._open_units
 
     def move_queues(self) -> None:
         """Puts queues where they are wanted, as far as nobody concerned is at work."""
@@ -436,7 +436,7 @@ class SparkRuntime:
             self.cut(cut)
         if not self._is_regrouped:
             self._is_regrouped = True
-            groups = self.groups(self._near(self.units.unsettled))
+            groups = self.groups(self._near(self.units.to_change))
             self.units.want(tuple(self.running[each] for each in group) for group in groups)
         if self.units.change(self._is_at_work):
             self._version += 1
@@ -752,7 +752,7 @@ class SparkRuntime:
         is_far = outcome.place == EXECUTORS and steps > 1
         if is_far and outcome.seconds < QUICK_SECONDS and identity not in self._quick:
             self._quick.add(identity)
-            self.units.unsettled.add(identity)
+            self.units.to_change.add(identity)
             self._is_regrouped = False
 
     def _repeat(self, step: UnitStep) -> None:

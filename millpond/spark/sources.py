@@ -1,4 +1,4 @@
-"""Files read on the executors: a task parses the next page and writes it; the driver gets a line.
+"""Files read on the executors: a task parses the next page and writes it, the driver gets counts.
 
 The code is the one that reads in the driver, so sequence numbers, lateness and the lines that
 errors name are the same.
@@ -17,7 +17,7 @@ from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
 from millpond.connectors.sources import OpenPages
 from millpond.settings import Settings
-from millpond.spark.workers import NOTHING, Answer, Line, Place, lines_of_tasks
+from millpond.spark.workers import NOTHING, Answer, AnswerAndOutput, Destination, answers_of_tasks
 from millpond.storage.store import Store
 
 
@@ -25,7 +25,7 @@ from millpond.storage.store import Store
 class ReadPage:
     """Reads the page of a stream's source behind so many rows."""
 
-    place: Place
+    destination: Destination
     admission: Admission
     settings: Settings
     directory: str
@@ -37,27 +37,27 @@ class ReadPage:
         """The schema of the rows it takes: none."""
         return pa.schema([])
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """The page, what is late, and how far the source is."""
         source, table = _next_page(self)
         progress = source.progress()
-        line: Line = {"progress": [progress.done, progress.total, progress.unit]}
+        answer: Answer = {"progress": [progress.done, progress.total, progress.unit]}
         if table is None:
-            return line | {"taken": -1}, NOTHING
+            return answer | {"taken": -1}, NOTHING
         admitted = self.admission.admit(table, self.now)
         if admitted.page is not None:
-            line |= self.place.write_page(admitted.page, bucket, attempt)
+            answer |= self.destination.write_page(admitted.page, bucket, attempt)
         if admitted.late is not None:
-            line["late"] = f"{self.place.page}-{attempt}.late.parquet"
-            line["late_rows"] = admitted.late.num_rows
-            line |= self.place.write_file(admitted.late, line["late"], "late_sum")
-        line |= {
+            answer["late"] = f"{self.destination.page}-{attempt}.late.parquet"
+            answer["late_rows"] = admitted.late.num_rows
+            answer |= self.destination.write_file(admitted.late, answer["late"], "late_sum")
+        answer |= {
             "taken": self.rows + table.num_rows,
             "largest": admitted.largest,
             "arrived": admitted.arrived,
             "heartbeat": admitted.heartbeat,
         }
-        return line, NOTHING
+        return answer, NOTHING
 
 
 _open: dict[tuple[str, str], tuple[Source, OpenPages]] = {}
@@ -68,7 +68,7 @@ MOST_OPEN = 16
 
 
 def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
-    key = (work.place.directory, work.admission.entry.name)
+    key = (work.destination.directory, work.admission.entry.name)
     source, pages = _open.pop(key, (None, None))
     if source is None or pages is None or pages.rows > work.rows:
         source = open_source(work.admission.entry, work.settings, Path(work.directory))
@@ -80,8 +80,8 @@ def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
     return source, page
 
 
-def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Line:
-    """The line of one task that reads the next page."""
-    work = ReadPage(Place.of(store), **reading)
-    (line,) = lines_of_tasks(session, 1, work)
-    return line
+def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Answer:
+    """The answer of one task that reads the next page."""
+    work = ReadPage(Destination.of(store), **reading)
+    (answer,) = answers_of_tasks(session, 1, work)
+    return answer

@@ -136,7 +136,7 @@ class Units:
         self.of: dict[str, Unit] = {}
         """The unit of each operator."""
         self._queues = queues
-        self.unsettled: set[str] = set()
+        self.to_change: set[str] = set()
         """The operators of which it is to be found out with which others they are a unit."""
         self._wanted: dict[str, tuple[RunningOperator, ...]] = {}
         self._awaited: set[str] = set()
@@ -146,7 +146,7 @@ class Units:
 
     def add(self, running: RunningOperator) -> None:
         """A new operator stands alone at first."""
-        self.unsettled.add(running.identity)
+        self.to_change.add(running.identity)
         self._form((running,))
 
     def remove(self, identity: str) -> None:
@@ -155,9 +155,9 @@ class Units:
         near = self.near(identity) - {identity}
         del self.of[identity]
         self._wanted.pop(identity, None)
-        self.unsettled |= near
+        self.to_change |= near
         self._awaited.discard(identity)
-        self.unsettled.discard(identity)
+        self.to_change.discard(identity)
         self._alone(left)
 
     def take_apart(self, identity: str) -> None:
@@ -166,7 +166,7 @@ class Units:
 
     def _alone(self, members: Iterable[RunningOperator]) -> None:
         for each in members:
-            self.unsettled.add(each.identity)
+            self.to_change.add(each.identity)
             self._form((each,))
 
     def want(self, groups: Iterable[tuple[RunningOperator, ...]]) -> None:
@@ -176,7 +176,7 @@ class Units:
             self._wanted |= dict.fromkeys(identities, group)
             self._awaited -= identities
             self._awaited |= {i for i in identities if self.of[i].members != group}
-            self.unsettled -= identities
+            self.to_change -= identities
 
     def change(self, is_busy: Callable[[Unit], bool]) -> bool:
         """Forms the units that are wanted, as far as nobody concerned is at work; whether any.
@@ -326,7 +326,7 @@ class UnitStep:
                 waiting = _without_readers(step, waiting)
             else:
                 waiting = [each for each in waiting if each not in ridden]
-        self._settle()
+        self._find_published()
 
     def execute_at_once(self) -> None:
         """Does the same in a thread that may not ask Spark; raises whatever goes wrong."""
@@ -336,7 +336,7 @@ class UnitStep:
             if now.place == EXECUTORS:
                 raise StateError("internal: more rows came than were expected")
             self._take(step, now, now.running.execute(now) if is_due(step, now) else None)
-        self._settle()
+        self._find_published()
 
     def _now(self, step: OperatorStep) -> OperatorStep:
         """A member's step with what the members before it have put out."""
@@ -414,7 +414,7 @@ class UnitStep:
             if outcome is not None:
                 yield outcome.origins, outcome.rows
 
-    def _settle(self) -> None:
+    def _find_published(self) -> None:
         """Finds out what others will see of each member's output, and has it in the store."""
         for identity, step in self._done.items():
             if step.outcome is None or step.outcome.output is None:

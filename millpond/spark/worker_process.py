@@ -26,7 +26,7 @@ def make_ready() -> None:
     leave_quietly()
 
 
-class Settled:
+class FrozenModules:
     """What has been imported is there to stay: who looks for garbage need not look there."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Settled:
             gc.freeze()
 
 
-settle = Settled()
+freeze = FrozenModules()
 
 
 def send_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Steps on Spark's executors, from end to end: the driver sees one line a task.
+"""Steps on Spark's executors, from end to end: the driver sees one answer a task.
 
 A task gets its rows from Spark, does its work on one bucket of the state, writes its part of the
 output and of the new state itself, and answers with counts and names. What a task that was retried
@@ -24,19 +24,22 @@ from millpond.errors import InputError, OutgrownError
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.spark.internals import run_tasks
-from millpond.spark.worker_process import make_ready, settle
+from millpond.spark.worker_process import freeze, make_ready
 from millpond.storage.faults import writing
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import Page, ends_of
-from millpond.storage.portions import Portion, Scan, Share
+from millpond.storage.portions import Portion, Scan, TaskRows
 from millpond.storage.readers import Remains
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.store import WORKER_STATE_BYTES, Store, write_parquet, write_summed_parquet
 from millpond.storage.worker_states import STATES, keep_to
 
-Line = dict[str, Any]
-Answer = tuple[Line, pa.Table]
+Answer = dict[str, Any]
+"""The counts and names that a task gives back."""
+AnswerAndOutput = tuple[Answer, pa.Table]
+"""The answer of a task, and what it has put out."""
+
 NOTHING = pa.table({})
 """The output of work that puts nothing out."""
 
@@ -44,7 +47,7 @@ NOTHING = pa.table({})
 class Work(Protocol):
     """What each task of a step does; it is sent to the workers."""
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Does the work; says what was written, and what was put out."""
         ...
 
@@ -54,13 +57,13 @@ class Work(Protocol):
         ...
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the files of the step go."""
         ...
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """Where the files of one step go."""
 
     directory: str
@@ -78,9 +81,9 @@ class Place:
     """How much a worker remembers of states."""
 
     @staticmethod
-    def of(store: Store) -> Place:
+    def of(store: Store) -> Destination:
         """Names in a store that nobody else uses."""
-        return Place(
+        return Destination(
             str(store.directory),
             store.new_name("pages"),
             store.new_state_name(),
@@ -102,7 +105,7 @@ class Place:
         attempt: int,
         until: int,
         part: str = "delta",
-    ) -> Line:
+    ) -> Answer:
         """Writes what changes in a bucket of the state, or of a part of it."""
         if changes.num_rows == 0 or self.is_silent:
             return {}
@@ -110,7 +113,7 @@ class Place:
         delta = STATES.write(name, form, version, changes, path, until, self.is_durable)
         return {part: delta.to_line()}
 
-    def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Line:
+    def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Answer:
         """Writes a part of the step's output, as far as it is needed; the reference to it."""
         if self.is_silent:
             return {}
@@ -132,7 +135,7 @@ class Place:
             "first_end": first_end,
         }
 
-    def write_file(self, table: pa.Table, name: str, key: str) -> Line:
+    def write_file(self, table: pa.Table, name: str, key: str) -> Answer:
         """Writes a Parquet file; its sum under a key, if it is to be noted."""
         with writing(self.path(name)):
             if not self.is_durable:
@@ -151,14 +154,14 @@ class Shaping(Protocol):
 class WriteRows:
     """Writes the rows of each task, after a function of the table if there is one."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     shaping: Shaping | None = None
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Writes one task's part of the output."""
         shaped = rows if self.shaping is None else self.shaping(rows)
-        return self.place.write_page(shaped, bucket, attempt), shaped
+        return self.destination.write_page(shaped, bucket, attempt), shaped
 
 
 @dataclass(frozen=True)
@@ -174,11 +177,11 @@ class OfLiving:
         return self.work.schema
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where its files go."""
-        return self.work.place
+        return self.work.destination
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """The work on one bucket."""
         return self.work.run(self.living.of(rows), bucket, attempt)
 
@@ -187,7 +190,7 @@ class OfLiving:
 class RunKernel:
     """Runs a kernel on each bucket of its state."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: Kernel
     operator: str
@@ -195,25 +198,27 @@ class RunKernel:
     after: int
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its output, and what changes in its state."""
         if rows.num_rows == 0 and self.kernel.keys:
             return {}, self.kernel.output_schema.empty_table()
         kernel, version = self.kernel, self.version
         form = Keyed(kernel.state_schema, tuple(kernel.keys))
-        name = BucketName(self.place.directory, self.operator, bucket)
+        name = BucketName(self.destination.directory, self.operator, bucket)
         known = STATES.rows_of(name, form, version, rows)
         output, changes = kernel.run(rows, known, self.after, self.until)
-        line = self.place.write_page(output, bucket, attempt)
-        line |= self.place.write_state(name, form, version, changes, bucket, attempt, self.until)
-        return line, output
+        answer = self.destination.write_page(output, bucket, attempt)
+        answer |= self.destination.write_state(
+            name, form, version, changes, bucket, attempt, self.until
+        )
+        return answer, output
 
 
 @dataclass(frozen=True)
 class RunMemberKernel:
     """Runs a kernel on each bucket of its groups and their members."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: MemberKernel
     operator: str
@@ -221,29 +226,29 @@ class RunMemberKernel:
     after: int
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its output, and what changes in its state."""
         kernel = self.kernel
         if rows.num_rows == 0 and kernel.keys:
             return {}, kernel.output_schema.empty_table()
         groups = Keyed(kernel.state_schema, tuple(kernel.keys))
         members = Ordered(kernel.member_schema)
-        name = BucketName(self.place.directory, self.operator, bucket)
-        member_name = BucketName(self.place.directory, f"{self.operator}.members", bucket)
+        name = BucketName(self.destination.directory, self.operator, bucket)
+        member_name = BucketName(self.destination.directory, f"{self.operator}.members", bucket)
         state = STATES.rows_of(name, groups, self.versions[0], rows)
         index = STATES.state_at(member_name, members, self.versions[1])
         fresh = fresh_number(self.versions[0].number)
         output, changed, moved = kernel.run_with_members(
             rows, state, index, self.after, self.until, fresh
         )
-        line = self.place.write_page(output, bucket, attempt)
-        line |= self.place.write_state(
+        answer = self.destination.write_page(output, bucket, attempt)
+        answer |= self.destination.write_state(
             name, groups, self.versions[0], changed, bucket, attempt, self.until
         )
-        line |= self.place.write_state(
+        answer |= self.destination.write_state(
             member_name, members, self.versions[1], moved, bucket, attempt, self.until, "members"
         )
-        return line, output
+        return answer, output
 
 
 @dataclass(frozen=True)
@@ -251,10 +256,10 @@ class Rider:
     """Work that is done in the tasks of other work, on what that has just put out there."""
 
     work: Work
-    share: Share
+    task_rows: TaskRows
     """What it reads besides."""
     fresh: tuple[tuple[int, Portion], ...]
-    """Whose output it reads, by the place in the ride, and what it makes of which times of it."""
+    """Whose output it reads (its position in the ride), and what it makes of which times of it."""
 
     def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan, is_repeated: bool) -> pa.Table:
         """What it works on in a bucket; the first one's output is all of it if that is repeated."""
@@ -264,8 +269,8 @@ class Rider:
             for table in portion.made_of(outputs[source]):
                 own = table.select(schema.names).cast(schema)
                 is_all = is_repeated and source == 0
-                tables.append(self.share.bucket(own, bucket) if is_all else own)
-        known = self.share.rows(scan, bucket, schema)
+                tables.append(self.task_rows.bucket(own, bucket) if is_all else own)
+        known = self.task_rows.rows(scan, bucket, schema)
         return pa.concat_tables([known, *tables])
 
 
@@ -287,105 +292,105 @@ class Ride:
         return self.first.schema
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the files of the first go."""
-        return self.first.place
+        return self.first.destination
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Does one bucket: an answer for each member."""
-        lines, outputs = list[Line](), list[pa.Table]()
-        with Scan(self.place.path("")) as scan:
+        answers, outputs = list[Answer](), list[pa.Table]()
+        with Scan(self.destination.path("")) as scan:
             for rider in (None, *self.riders):
                 began = time.monotonic()
                 if rider is None:
-                    line, output = self._run_first(rows, bucket, attempt)
+                    answer, output = self._run_first(rows, bucket, attempt)
                 else:
                     read = rider.rows(outputs, bucket, scan, self.others is not None)
-                    line, output = rider.work.run(read, bucket, attempt)
-                lines.append(line | {"bucket": bucket, "seconds": time.monotonic() - began})
+                    answer, output = rider.work.run(read, bucket, attempt)
+                answers.append(answer | {"bucket": bucket, "seconds": time.monotonic() - began})
                 outputs.append(output)
-        return {"members": lines}, NOTHING
+        return {"members": answers}, NOTHING
 
-    def _run_first(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def _run_first(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         if self.others is None:
             return self.first.run(rows, bucket, attempt)
         return (self.others if bucket else self.first).run(rows, 0, attempt)
 
 
-def lines_of_member(lines: list[Line], member: int) -> list[Line]:
+def answers_of_member(answers: list[Answer], member: int) -> list[Answer]:
     """What the tasks of a ride have answered for one of its members."""
-    return [line["members"][member] for line in lines]
+    return [answer["members"][member] for answer in answers]
 
 
-def lines_of(frame: DataFrame, work: Work) -> list[Line]:
+def answers_of(frame: DataFrame, work: Work) -> list[Answer]:
     """Does the work on every partition of a frame, on the executors."""
 
     def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        line = _line(work, lambda task: _received(list(batches), work.schema))
-        yield pa.RecordBatch.from_pydict({"line": [json.dumps(line)]})
+        answer = _answer(work, lambda task: _received(list(batches), work.schema))
+        yield pa.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
 
-    answers = frame.mapInArrow(tasks, "line string").toArrow()["line"].to_pylist()
+    answers = frame.mapInArrow(tasks, "answer string").toArrow()["answer"].to_pylist()
     return _checked([json.loads(answer) for answer in answers])
 
 
-def lines_of_tasks(
-    session: SparkSession, count: int, work: Work, share: Share | None = None
-) -> list[Line]:
-    """Does the work in so many tasks on the executors; each reads its share of the rows itself.
+def answers_of_tasks(
+    session: SparkSession, count: int, work: Work, task_rows: TaskRows | None = None
+) -> list[Answer]:
+    """Does the work in so many tasks on the executors; each reads its rows itself.
 
     No data frame is analysed and planned for that, which saves half of the time of a small job.
     """
-    return _checked(run_tasks(session, count, _OwnShare(work, share)))
+    return _checked(run_tasks(session, count, _OwnRows(work, task_rows)))
 
 
 @dataclass(frozen=True)
-class _OwnShare:
+class _OwnRows:
     """A task that reads its rows itself."""
 
     work: Work
-    share: Share | None
+    task_rows: TaskRows | None
 
-    def __call__(self) -> Line:
-        return _line(self.work, self._rows)
+    def __call__(self) -> Answer:
+        return _answer(self.work, self._rows)
 
     def _rows(self, task: int) -> pa.Table:
-        if self.share is None:
+        if self.task_rows is None:
             return self.work.schema.empty_table()
-        with Scan(self.work.place.path("")) as scan:
-            return self.share.rows(scan, task, self.work.schema)
+        with Scan(self.work.destination.path("")) as scan:
+            return self.task_rows.rows(scan, task, self.work.schema)
 
 
-def _checked(lines: list[Line]) -> list[Line]:
-    failed = [line for line in lines if "error" in line]
+def _checked(answers: list[Answer]) -> list[Answer]:
+    failed = [answer for answer in answers if "error" in answer]
     if failed:
         error = InputError(failed[0]["error"])
-        for note in (note for line in failed for note in line["notes"]):
+        for note in (note for answer in failed for note in answer["notes"]):
             error.add_note(note)
         raise error
-    outgrown = [line for line in lines if "outgrown" in line]
+    outgrown = [answer for answer in answers if "outgrown" in answer]
     if outgrown:
         largest = min(
-            outgrown, key=lambda line: math.inf if line["until"] is None else line["until"]
+            outgrown, key=lambda answer: math.inf if answer["until"] is None else answer["until"]
         )
         raise OutgrownError(largest["outgrown"], largest["until"])
-    return lines
+    return answers
 
 
-def _line(work: Work, rows: Callable[[int], pa.Table]) -> Line:
+def _answer(work: Work, rows: Callable[[int], pa.Table]) -> Answer:
     began = time.monotonic()
     make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
-    keep_to(work.place.state_bytes)
+    keep_to(work.destination.state_bytes)
     try:
-        line, _ = work.run(rows(bucket), bucket, attempt)
+        answer, _ = work.run(rows(bucket), bucket, attempt)
     except OutgrownError as error:
         return {"outgrown": str(error), "until": error.until}
     except InputError as error:
         return {"error": str(error), "notes": getattr(error, "__notes__", [])}
     finally:
-        settle()
-    return {**line, "bucket": bucket, "seconds": time.monotonic() - began}
+        freeze()
+    return {**answer, "bucket": bucket, "seconds": time.monotonic() - began}
 
 
 def _received(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -395,27 +400,27 @@ def _received(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(batches).select(schema.names).cast(schema)
 
 
-def page_of(store: Store, lines: list[Line]) -> Page | None:
+def page_of(store: Store, answers: list[Answer]) -> Page | None:
     """The page whose parts the tasks have written."""
-    parts = [line for line in lines if "name" in line]
+    parts = [answer for answer in answers if "name" in answer]
     if not parts:
         return None
-    for line in parts:
-        store.note_line(line, "name", "sum")
-    ends = [line["last_end"] for line in parts if line["last_end"] is not None]
-    first_ends = [line["first_end"] for line in parts if line["first_end"] is not None]
+    for answer in parts:
+        store.note_line(answer, "name", "sum")
+    ends = [answer["last_end"] for answer in parts if answer["last_end"] is not None]
+    first_ends = [answer["first_end"] for answer in parts if answer["first_end"] is not None]
     return Page(
         store,
-        rows=sum(line["rows"] for line in parts),
-        bytes_=sum(line["bytes"] for line in parts),
-        first=min(line["first"] for line in parts),
-        last=max(line["last"] for line in parts),
+        rows=sum(answer["rows"] for answer in parts),
+        bytes_=sum(answer["bytes"] for answer in parts),
+        first=min(answer["first"] for answer in parts),
+        last=max(answer["last"] for answer in parts),
         last_end=max(ends, default=None),
         first_end=min(first_ends, default=None),
-        names=tuple(line["name"] for line in parts),
+        names=tuple(answer["name"] for answer in parts),
     )
 
 
-def deltas_of(lines: list[Line], part: str = "delta") -> dict[int, Delta]:
+def deltas_of(answers: list[Answer], part: str = "delta") -> dict[int, Delta]:
     """What changes in each bucket of the state, or of a part of it."""
-    return {line["bucket"]: Delta.from_json(line[part]) for line in lines if part in line}
+    return {answer["bucket"]: Delta.from_json(answer[part]) for answer in answers if part in answer}

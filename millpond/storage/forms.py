@@ -24,7 +24,7 @@ State = TypeVar("State")
 INDEX_BYTES = 36
 """What a synopsis's index takes for each group, about."""
 
-Part = Callable[[], Iterable[pa.Table]]
+DeltaRows = Callable[[], Iterable[pa.Table]]
 """Reads the rows of a delta, from the first to the last, as often as it is called."""
 
 
@@ -103,19 +103,19 @@ class Keyed:
         return rows.take(pa.array(np.sort(last)))
 
     def merged_in_pieces(
-        self, parts: Sequence[Part], is_base: bool, count: int
+        self, deltas: Sequence[DeltaRows], is_base: bool, count: int
     ) -> Iterator[pa.Table]:
-        """What ``merged`` gives, for one of so many parts of the keys after another.
+        """What ``merged`` gives, for one of so many pieces of the keys after another.
 
-        All parts are read again for each, so that no more than its rows are in memory.
+        All deltas are read again for each, so that no more than its rows are in memory.
         """
         names, numbers = list(self.keys), list[npt.NDArray[np.uint16]]()
-        for part in parts:
-            for rows in part():
+        for delta in deltas:
+            for rows in delta():
                 hashes = hashes_of(rows.select(names).columns).view(np.uint64)
                 numbers.append((hashes % np.uint64(count)).astype(np.uint16))
         for piece in range(count):
-            read = (rows for part in parts for rows in part())
+            read = (rows for delta in deltas for rows in delta())
             some = [
                 rows.take(pa.array(np.flatnonzero(number == piece)))
                 for rows, number in zip(read, numbers, strict=True)

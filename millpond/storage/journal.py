@@ -140,7 +140,7 @@ class Journal:
             self._has_grown()
         self._store.noted(news)
 
-    def settle(self) -> None:
+    def try_to_flush(self) -> None:
         """Writes the notes taken since if that can be done now; nobody depends on it."""
         try:
             self.flush()
@@ -195,5 +195,5 @@ class Journal:
 
     def close(self) -> None:
         """Writes what is left."""
-        self.settle()
+        self.try_to_flush()
         self.abandon()

@@ -23,7 +23,7 @@ from millpond.storage.pages import Span
 
 
 @dataclass(frozen=True)
-class Part:
+class FileSpan:
     """Some rows of a file of the store: all, those in (after, until], or those that end there."""
 
     name: str
@@ -33,10 +33,10 @@ class Part:
     is_whole: bool
 
     @staticmethod
-    def of(span: Span) -> list[Part]:
-        """The parts of a page's files; the page is written now if it was not yet."""
+    def of(span: Span) -> list[FileSpan]:
+        """The spans of a page's files; the page is written now if it was not yet."""
         names = span.page.sound_names
-        return [Part(name, span.after, span.until, span.ends, span.is_whole) for name in names]
+        return [FileSpan(name, span.after, span.until, span.ends, span.is_whole) for name in names]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Of a piece of the file the rows that are meant."""
@@ -89,18 +89,18 @@ class Portion:
     outputs: Outputs
     seed: int
     is_ended: bool
-    parts: tuple[Part, ...]
+    spans: tuple[FileSpan, ...]
 
     def table(self, scan: Scan, task: int, tasks: int, is_cut: bool = False) -> list[pa.Table]:
         """The rows of every n-th piece, or an n-th of each if they are cut; filtered, projected."""
         compiled = _compiled(self.branch, self.outputs, self.seed)
         tables, number = [], 0
-        for part in self.parts:
-            file = scan.file(part.name)
+        for span in self.spans:
+            file = scan.file(span.name)
             needed = compiled.needs(file.schema_arrow.names)
             for group in range(file.num_row_groups):
                 if is_cut or number % tasks == task:
-                    rows = part.rows(scan.columns(part.name, group, needed))
+                    rows = span.rows(scan.columns(span.name, group, needed))
                     first, last = (rows.num_rows * each // tasks for each in (task, task + 1))
                     rows = rows.slice(first, last - first) if is_cut else rows
                     tables.append(compiled.made_of(rows, self.is_ended))
@@ -108,9 +108,9 @@ class Portion:
         return tables
 
     def made_of(self, output: pa.Table) -> list[pa.Table]:
-        """The same of rows that are in no file yet, each part being a range of times of them."""
+        """The same of rows that are in no file yet, each span being a range of times of them."""
         compiled = _compiled(self.branch, self.outputs, self.seed)
-        return [compiled.rows(part.rows(output), ended=self.is_ended) for part in self.parts]
+        return [compiled.rows(span.rows(output), ended=self.is_ended) for span in self.spans]
 
 
 @lru_cache(maxsize=256)
@@ -119,8 +119,8 @@ def _compiled(branch: Branch, outputs: Outputs, seed: int) -> ArrowBranch:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The part of a step's rows that one task gets: a bucket of keys, every n-th piece, or an n-th
+class TaskRows:
+    """The rows of a step that each task gets: a bucket of keys, every n-th piece, or an n-th
     of each where there are too few."""
 
     portions: tuple[Portion, ...]
@@ -150,4 +150,4 @@ class Share:
 
 def pieces(portions: Sequence[Portion]) -> int:
     """About how many pieces there are: a file has one or two."""
-    return sum(len(portion.parts) for portion in portions)
+    return sum(len(portion.spans) for portion in portions)

@@ -29,7 +29,7 @@ from millpond.storage.deltas import (
     write_parts,
     write_summed_parts,
 )
-from millpond.storage.forms import INDEX_BYTES, Form, Keyed, Part
+from millpond.storage.forms import INDEX_BYTES, DeltaRows, Form, Keyed
 from millpond.storage.state import Delta, StateVersion
 
 State = TypeVar("State")
@@ -246,13 +246,13 @@ class StateCache:
     ) -> Delta:
         """Writes what a step changes with earlier deltas, never having all of it in memory."""
         paths = (Path(name.store) / delta.path for delta in earlier)
-        parts: list[Part] = [partial(read_batches, each) for each in paths]
+        deltas: list[DeltaRows] = [partial(read_batches, each) for each in paths]
         is_base, rows = len(earlier) == len(version.buckets[name.bucket]), 0
 
         def pieces() -> Iterator[pa.Table]:
             nonlocal rows
-            all_parts = [*parts, lambda: (changes,)]
-            for piece in form.merged_in_pieces(all_parts, is_base, self._pieces(earlier)):
+            all_deltas = [*deltas, lambda: (changes,)]
+            for piece in form.merged_in_pieces(all_deltas, is_base, self._pieces(earlier)):
                 rows += piece.num_rows
                 yield piece
 

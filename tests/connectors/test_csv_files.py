@@ -60,7 +60,7 @@ def test_lines_are_counted_only_when_something_is_wrong(
     def refuse(row: int) -> str:
         raise AssertionError(f"asked for row {row}")
 
-    monkeypatch.setattr(CsvSource, "_place", lambda *_: refuse)
+    monkeypatch.setattr(CsvSource, "_where", lambda *_: refuse)
     assert rows(opened("a INT", "csv", written(tmp_path, "a\n1\n"))) == [(1,)]
 
 

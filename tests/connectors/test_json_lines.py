@@ -124,16 +124,16 @@ def test_a_fault_names_file_and_line(
     assert message in rest
 
 
-def test_the_place_of_a_fault_is_looked_for_once() -> None:
+def test_the_position_of_a_fault_is_looked_for_once() -> None:
     """Looking for it goes through the lines before, so once for each row would be quadratic."""
     asked: list[int] = []
 
-    def place(row: int) -> str:
+    def where(row: int) -> str:
         asked.append(row)
         return f"row {row}"
 
     schema = Schema((Field("a", Type.INT),))
     objects = [_Object([("A", 1)]) for _ in range(100)] + [_Object([("A", "x")])]
     with pytest.raises(InputError, match="row 100, column a"):
-        rows_to_arrow(objects, schema, place, lenient=True)
+        rows_to_arrow(objects, schema, where, lenient=True)
     assert asked == [100]

@@ -8,20 +8,20 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from millpond.connectors.rows import row_place
+from millpond.connectors.rows import row_position
 from millpond.connectors.times import EARLIEST, LATEST, as_ticks, times_of
 from millpond.errors import InputError
 
 
 def test_the_ends_of_the_range_are_within_it() -> None:
     column = pa.chunked_array([[EARLIEST, LATEST]])
-    assert times_of(column, "t", 1, row_place("S")).tolist() == [EARLIEST, LATEST]
+    assert times_of(column, "t", 1, row_position("S")).tolist() == [EARLIEST, LATEST]
 
 
 @pytest.mark.parametrize("value", [EARLIEST - 1, LATEST + 1, 2**62, -(2**63)])
 def test_a_time_out_of_range_is_named_with_its_row_and_the_range(value: int) -> None:
     with pytest.raises(InputError) as raised:
-        times_of(pa.chunked_array([[1, value]]), "t", 1, row_place("S"))
+        times_of(pa.chunked_array([[1, value]]), "t", 1, row_position("S"))
     assert str(raised.value) == (
         f"S, row 2, column t: the time {value} is out of range; "
         f"times lie between {EARLIEST} and {LATEST} ticks"

@@ -11,7 +11,7 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.scheduling.strategy import Strategy
 
@@ -27,8 +27,8 @@ def operator(
 ) -> OperatorSnapshot:
     """An operator with one input."""
     one = InputSnapshot(source, cost_seconds, selectivity)
-    shares = tuple(QueryShare(query, weight) for query in queries)
-    return OperatorSnapshot(identity, f"o{identity}", (one,), tuple(downstream), shares)
+    served = tuple(WeightedQuery(query, weight) for query in queries)
+    return OperatorSnapshot(identity, f"o{identity}", (one,), tuple(downstream), served)
 
 
 def paths(*steps: Sequence[tuple[float, float]], weights: Sequence[float] = ()) -> PlanSnapshot:

@@ -11,7 +11,7 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.scheduling.strategy import Strategy
 
@@ -26,7 +26,7 @@ def path(*steps: tuple[float, float], weight: float = 1.0, first_id: int = 0) ->
                 f"o{identity}",
                 (InputSnapshot("s" if identity == first_id else identity - 1, cost, selectivity),),
                 downstream=() if identity == last else (identity + 1,),
-                queries=(QueryShare(f"q{first_id}", weight),),
+                queries=(WeightedQuery(f"q{first_id}", weight),),
                 delivers=identity == last,
             )
             for identity, (cost, selectivity) in enumerate(steps, start=first_id)

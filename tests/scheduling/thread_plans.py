@@ -11,7 +11,7 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.scheduling.threads.three_levels import ThreeLevels
 
@@ -27,7 +27,7 @@ def plan(
         ]
         each_rate = rate / len(sources)
         inputs = tuple(InputSnapshot(s, cost, 1.0, tuples_per_second=each_rate) for s in sources)
-        queries = (QueryShare(f"q{identity}", weights[identity]),) if weights else ()
+        queries = (WeightedQuery(f"q{identity}", weights[identity]),) if weights else ()
         snapshots.append(
             OperatorSnapshot(identity, f"o{identity}", inputs, tuple(readers), queries)
         )

@@ -12,8 +12,8 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    QueryShare,
     WaitingTuples,
+    WeightedQuery,
 )
 from millpond.scheduling.strategy import Strategy
 
@@ -46,9 +46,9 @@ def snapshot(*ops: Op, stream_bytes: float = 1.0) -> PlanSnapshot:
             for source in _sources(op)
         )
         downstream = tuple(number[each.name] for each in ops if op.name in _sources(each))
-        shares = (QueryShare("q", op.weight),)
+        served = (WeightedQuery("q", op.weight),)
         identity = number[op.name]
-        operators.append(OperatorSnapshot(identity, op.name, inputs, downstream, shares, op.size))
+        operators.append(OperatorSnapshot(identity, op.name, inputs, downstream, served, op.size))
     return PlanSnapshot(tuple(operators))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from millpond import Engine
-from millpond.server.feeds import Event, Feeds, Place
+from millpond.server.feeds import Event, Feeds, Offset
 from millpond.server.formats import Heading, ServerSentEvents
 from millpond.server.limits import Limits
 from millpond.server.streaming import ResultStream, Wish
@@ -63,7 +63,7 @@ def test_readers_of_one_query_share_the_work_of_writing(
 
     monkeypatch.setattr(ServerSentEvents, "results", counted)
     columns = {"ts": range(1_000), "weight": [1] * 1_000, "a": range(1_000)}
-    event = Event(Place(1_000), pa.table({name: list(each) for name, each in columns.items()}))
+    event = Event(Offset(1_000), pa.table({name: list(each) for name, each in columns.items()}))
     log, feeds = server.service.log("big"), server.service.feeds
 
     async def all_of_them() -> list[bytes]:
@@ -84,7 +84,7 @@ def test_who_is_behind_misses_nothing_that_is_not_told_while_results_are_let_go(
     with Engine() as engine:
         engine.execute(SCRIPT + group)
         feeds = Feeds(engine, Limits(kept_rows=100))
-        log, place, missed_rows, values = engine.deliveries.of(query), Place(0), 0, []
+        log, offset, missed_rows, values = engine.deliveries.of(query), Offset(0), 0, []
         is_over = threading.Event()
 
         def let_go() -> None:
@@ -98,17 +98,17 @@ def test_who_is_behind_misses_nothing_that_is_not_told_while_results_are_let_go(
             engine.run_until_idle()
             if first % 200:
                 continue
-            missed, events = feeds.after(log, place, None)
+            missed, events = feeds.after(log, offset, None)
             missed_rows += missed
-            at = place.rows + missed
+            at = offset.rows + missed
             for event in events[:1]:
                 values += event.table["a"].to_pylist()[max(0, at - event.before) :]
-                at = event.place.rows
-            place = Place(at)
+                at = event.offset.rows
+            offset = Offset(at)
         is_over.set()
         thread.join()
         assert 0 < missed_rows < 3_000
-        assert missed_rows + len(values) == place.rows
+        assert missed_rows + len(values) == offset.rows
 
 
 def test_queries_that_share_a_plan_are_each_folded() -> None:
@@ -192,8 +192,8 @@ def test_too_many_readers_are_refused() -> None:
         server.wait(lambda: server.service.feeds.readers == 0)
 
 
-def test_places_are_written_and_read() -> None:
-    assert Place.read(str(Place(17))) == Place(17)
+def test_offsets_are_written_and_read() -> None:
+    assert Offset.read(str(Offset(17))) == Offset(17)
 
 
 def start(store: Path, script: Path, port: int) -> subprocess.Popen[bytes]:

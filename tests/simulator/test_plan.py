@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from millpond.errors import StrategyError
-from millpond.scheduling.snapshot import QueryShare
+from millpond.scheduling.snapshot import WeightedQuery
 from millpond.simulator import Listed, Normal, Outliers, SimulatedPlan, Simulation, Window
 from millpond.simulator.distributions import Draws
 
@@ -26,9 +26,9 @@ def test_the_snapshot_tells_structure_sizes_rates_and_queries() -> None:
     plan.query("b", plan.operator("second", shared, 3.0), weight=3.0)
     top, first, second = Simulation(plan, {"s": np.arange(11.0)}).plan().operators
     assert (top.input_bytes, top.output_bytes, top.downstream) == (100.0, 10.0, (1, 2))
-    assert set(top.queries) == {QueryShare("a", 1.0), QueryShare("b", 3.0)}
+    assert set(top.queries) == {WeightedQuery("a", 1.0), WeightedQuery("b", 3.0)}
     assert (top.tuples_per_second, first.tuples_per_second) == (1.0, 0.5)
-    assert (first.queries, second.weight) == ((QueryShare("a", 1.0),), 3.0)
+    assert (first.queries, second.weight) == ((WeightedQuery("a", 1.0),), 3.0)
     assert first.input_bytes == 10.0
 
 

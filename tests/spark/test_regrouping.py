@@ -78,7 +78,7 @@ def test_units_are_those_of_the_whole_graph(seed: int, sharing: str) -> None:
             engine.runtime.move_queues()
             units = {unit.identities for unit in engine.runtime.units}
             assert units == set(map(frozenset, engine.runtime.groups()))
-            assert not engine.runtime.units.unsettled
+            assert not engine.runtime.units.to_change
 
 
 def test_a_queue_concerns_its_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def test_an_execution_that_breaks_off_commits_nothing_of_itself(monkeypatch):
         def full(step):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(UnitStep, "_settle", full)
+        monkeypatch.setattr(UnitStep, "_find_published", full)
         engine.push("S", page(1))
         with pytest.raises(MillpondError, match="No space left on device"):
             engine.run_until_idle()
@@ -159,16 +159,16 @@ def test_who_begins_to_read_between_members_sees_all_of_it(monkeypatch):
         engine.execute(STREAM + "CREATE VIEW total AS SELECT count(*) AS n FROM S [RANGE 3];")
         engine.execute("CREATE QUERY one AS SELECT n FROM total;")
         without_queues(engine)
-        settle, registered = UnitStep._settle, []
+        find, registered = UnitStep._find_published, []
 
         def registers(step):
-            settle(step)
+            find(step)
             if not registered:
                 registered.append(
                     engine.execute("CREATE QUERY two AS SELECT n + 1 AS m FROM total")
                 )
 
-        monkeypatch.setattr(UnitStep, "_settle", registers)
+        monkeypatch.setattr(UnitStep, "_find_published", registers)
         engine.run_until_idle()
         fed(engine, range(3))
         engine.finish()
@@ -365,9 +365,9 @@ def test_a_mode_has_queues_where_it_wants_them(mode, is_apart):
 def test_shapes_ride_beside_one_another_on_the_executors(spark, monkeypatch):
     """Two kinds of alerts and counts: one job matches, one counts."""
     jobs = []
-    work = running.lines_of_tasks
+    work = running.answers_of_tasks
     monkeypatch.setattr(
-        running, "lines_of_tasks", lambda *given: jobs.append(given) or work(*given)
+        running, "answers_of_tasks", lambda *given: jobs.append(given) or work(*given)
     )
     texts = [
         "SELECT t, v FROM S WHERE k = {}",

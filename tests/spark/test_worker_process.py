@@ -6,7 +6,7 @@ import gc
 import socket
 from pathlib import Path
 
-from millpond.spark.worker_process import OPEN_FILES, Settled, send_at_once
+from millpond.spark.worker_process import OPEN_FILES, FrozenModules, send_at_once
 
 
 def test_every_socket_of_the_process_sends_at_once(tmp_path: Path) -> None:
@@ -24,13 +24,13 @@ def test_every_socket_of_the_process_sends_at_once(tmp_path: Path) -> None:
 
 
 def test_what_was_imported_is_left_out_of_the_search_for_garbage() -> None:
-    settle = Settled()
+    freeze = FrozenModules()
     try:
-        settle()
+        freeze()
         frozen = gc.get_freeze_count()
         assert frozen > 1000
         later = [[] for _ in range(10_000)]
-        settle()
+        freeze()
         assert gc.get_freeze_count() <= frozen  # some may be gone, none has come
         assert len(later) == 10_000
     finally:

@@ -17,7 +17,7 @@ from millpond.cql.coercion import (
     explicit_cast,
     literal_of,
     named_type,
-    settled,
+    typed,
     unify,
 )
 from millpond.cql.expressions import Call, Column, Expression, Literal
@@ -140,7 +140,7 @@ def _is(analyser: Analyser, node: exp.Is) -> Expression:
     other = node.expression
     answer: Expression
     if isinstance(other, exp.Null):
-        answer = Call("is_null", (settled(analyser.expression(node.this)),), Type.BOOLEAN)
+        answer = Call("is_null", (typed(analyser.expression(node.this)),), Type.BOOLEAN)
     elif isinstance(other, exp.Boolean):
         operand = analyser.predicate(node.this, "IS TRUE or IS FALSE")
         truth = Literal(bool(other.this), Type.BOOLEAN)

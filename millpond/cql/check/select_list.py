@@ -13,7 +13,7 @@ from millpond.cql.check.expressions import analyser, has_aggregate
 from millpond.cql.check.grouping import Grouping
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.walk import Analyser, SubqueryRule
-from millpond.cql.coercion import settled
+from millpond.cql.coercion import typed
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, StatementText, offset_of
@@ -139,12 +139,12 @@ class SelectAnalyser:
             if not isinstance(body, exp.Expr):
                 return body
             node = body
-        return settled(rules.expression(_unaliased(node, items, self.scope)))
+        return typed(rules.expression(_unaliased(node, items, self.scope)))
 
 
 def _values(rules: Analyser, items: Sequence[Item]) -> list[Expression]:
     bodies = [item.body for item in items]
-    return [settled(rules.expression(b) if isinstance(b, exp.Expr) else b) for b in bodies]
+    return [typed(rules.expression(b) if isinstance(b, exp.Expr) else b) for b in bodies]
 
 
 def _at_position(node: exp.Literal, items: list[Item]) -> Item:

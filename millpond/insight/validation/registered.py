@@ -74,15 +74,15 @@ def outputs_left_out(deliveries: Deliveries, outputs: Mapping[str, str]) -> Iter
             yield f"{name} runs without its query, or the query without it"
 
 
-def parts_of_groups(deliveries: Deliveries, groups: Groups) -> Iterator[str]:
-    """A query of a group has its part of the group's log, and no other has one."""
+def slices_of_groups(deliveries: Deliveries, groups: Groups) -> Iterator[str]:
+    """A query of a group has its slice of the group's log, and no other has one."""
     for log in deliveries:
-        name, share = log.entry.name, log.share
+        name, slice_ = log.entry.name, log.slice
         group = groups.of(name)
         if isinstance(log, GroupLog) or group is None:
-            if share is not None:
-                yield f"{name} has a part of the results of a group, and belongs to none"
+            if slice_ is not None:
+                yield f"{name} has a slice of the results of a group, and belongs to none"
             continue
-        own = getattr(share, "log", None), getattr(share, "number", None)
+        own = getattr(slice_, "log", None), getattr(slice_, "number", None)
         if own != (group.log, groups._of[name.lower()][1]):
-            yield f"query {name} belongs to {group.name}, and has no part of its results"
+            yield f"query {name} belongs to {group.name}, and has no slice of its results"

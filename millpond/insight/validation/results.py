@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from millpond.delivery.group_results import GroupLog, PartOfPage
+from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.delivery.results import ResultLog
 from millpond.insight.validation.complaints import recounted
 from millpond.storage.kept_pages import KeptPages
@@ -79,9 +79,9 @@ def holders_of_pages(logs: Iterable[ResultLog]) -> Iterator[str]:
                 )
 
 
-def parts_of(log: ResultLog) -> list[PartOfPage]:
+def parts_of(log: ResultLog) -> list[SliceOfPage]:
     """The parts of pages of groups that a query has."""
-    return [page for page in log.pages if isinstance(page, PartOfPage)]
+    return [page for page in log.pages if isinstance(page, SliceOfPage)]
 
 
 def whole_pages(logs: Iterable[ResultLog]) -> set[Page]:

@@ -57,7 +57,7 @@ def _queries(queries: Queries) -> Iterator[str]:
     yield from registered.beginnings(queries.begins, outputs)
     yield from registered.logs_of_queries(catalog, deliveries, groups)
     yield from registered.outputs_left_out(deliveries, outputs)
-    yield from registered.parts_of_groups(deliveries, groups)
+    yield from registered.slices_of_groups(deliveries, groups)
 
 
 def _shared(queries: Queries) -> Iterator[str]:

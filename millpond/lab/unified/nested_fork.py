@@ -23,7 +23,7 @@ from millpond.lab.unified.trees import (
     random_trees,
     snapshot,
 )
-from millpond.scheduling.charts.chart_parts import Part, unfold
+from millpond.scheduling.charts.chart_parts import ChartPart, unfold
 from millpond.scheduling.charts.component_partition import charts, parts
 from millpond.scheduling.registry import make
 
@@ -83,11 +83,11 @@ def _areas(instances: Sequence[SmallInstance]) -> dict[str, list[float]]:
     }
 
 
-def _named(found: Sequence[Part], names: str) -> str:
+def _named(found: Sequence[ChartPart], names: str) -> str:
     return " | ".join("+".join(names[each] for each in sorted(part.operators)) for part in found)
 
 
-def _curve(drawn: Sequence[Part]) -> dict[str, list[float]]:
+def _curve(drawn: Sequence[ChartPart]) -> dict[str, list[float]]:
     seconds = np.cumsum([0.0, *(part.seconds for part in drawn)])
     falls = np.cumsum([0.0, *(part.fall for part in drawn)])
     return {"seconds": seconds.tolist(), "outputs left": (falls[-1] - falls).tolist()}

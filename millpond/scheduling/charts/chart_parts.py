@@ -14,12 +14,12 @@ from typing import TypeAlias
 from millpond.scheduling.charts.progress_chart import slope
 
 Kind: TypeAlias = tuple[tuple[int, ...], int]
-Stack: TypeAlias = "tuple[Part, Stack] | None"
+Stack: TypeAlias = "tuple[ChartPart, Stack] | None"
 """Parts in order of slope, the steepest first; never changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChartPart:
     """Operators that are processed together, and how far the chart falls in how many seconds.
 
     `heads` begin the part, `taken` are the parts behind them that they took in.
@@ -28,7 +28,7 @@ class Part:
     seconds: float
     fall: float
     heads: tuple[int, ...]
-    taken: tuple[Part, ...] = ()
+    taken: tuple[ChartPart, ...] = ()
 
     @property
     def slope(self) -> float:
@@ -45,7 +45,8 @@ class Part:
     def depth_first(self) -> tuple[tuple[int, ...], ...]:
         """Heads in the order that finishes each tuple before the next: what is behind comes first.
 
-        >>> Part(4, 2, (0,), (Part(1, 1, (1,), (Part(1, 1, (2,)),)), Part(1, 1, (3,)))).depth_first
+        >>> upper = ChartPart(1, 1, (1,), (ChartPart(1, 1, (2,)),))
+        >>> ChartPart(4, 2, (0,), (upper, ChartPart(1, 1, (3,)))).depth_first
         ((2,), (1,), (3,), (0,))
         """
         return tuple(part.heads for part in self._nested(first_to_last=False))[::-1]
@@ -55,7 +56,7 @@ class Part:
         """What parts share that differ in the number of tuples only."""
         return self.heads, id(self.taken)
 
-    def _nested(self, first_to_last: bool) -> Iterator[Part]:
+    def _nested(self, first_to_last: bool) -> Iterator[ChartPart]:
         """This part and all inside it, each before those it took in; what joins share only once."""
         seen: set[Kind] = set()
         pending = [self]
@@ -66,23 +67,23 @@ class Part:
                 yield part
                 pending.extend(reversed(part.taken) if first_to_last else part.taken)
 
-    def plus(self, same: Part) -> Part:
+    def plus(self, same: ChartPart) -> ChartPart:
         """The same part for the tuples of both."""
         return replace(self, seconds=self.seconds + same.seconds, fall=self.fall + same.fall)
 
-    def times(self, factor: float) -> Part:
+    def times(self, factor: float) -> ChartPart:
         """The same part for another number of tuples."""
         return replace(self, seconds=self.seconds * factor, fall=self.fall * factor)
 
 
-def absorb(head: Part, rest: Stack) -> tuple[Part, Stack]:
+def absorb(head: ChartPart, rest: Stack) -> tuple[ChartPart, Stack]:
     """Normalise a chart whose rest is in order of slope: the head takes in what is steeper."""
     seconds, fall, taken = head.seconds, head.fall, []
     while rest is not None and rest[0].slope > slope((0.0, fall), (seconds, 0.0)):
         part, rest = rest
         seconds, fall = seconds + part.seconds, fall + part.fall
         taken.append(part)
-    return Part(seconds, fall, head.heads, tuple(taken)), rest
+    return ChartPart(seconds, fall, head.heads, tuple(taken)), rest
 
 
 def merged(stacks: Iterable[Stack]) -> Stack:
@@ -90,7 +91,7 @@ def merged(stacks: Iterable[Stack]) -> Stack:
     charts = [stack for stack in stacks if stack is not None]
     if len(charts) < 2:
         return charts[0] if charts else None
-    found: dict[Kind, Part] = {}
+    found: dict[Kind, ChartPart] = {}
     for part in chain.from_iterable(map(unfold, charts)):
         same = found.get(part.kind)
         found[part.kind] = part if same is None else part.plus(same)
@@ -102,14 +103,14 @@ def scaled(stack: Stack, factor: float) -> Stack:
     return stack if factor == 1.0 else stacked([part.times(factor) for part in unfold(stack)])
 
 
-def unfold(stack: Stack) -> Iterator[Part]:
+def unfold(stack: Stack) -> Iterator[ChartPart]:
     """The parts of a chart, the steepest first."""
     while stack is not None:
         part, stack = stack
         yield part
 
 
-def stacked(ordered: Sequence[Part]) -> Stack:
+def stacked(ordered: Sequence[ChartPart]) -> Stack:
     """A chart of parts that are in order of slope."""
     stack: Stack = None
     for part in reversed(ordered):

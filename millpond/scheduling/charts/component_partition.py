@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Literal, TypeAlias, get_args
 
 from millpond.errors import StrategyError
-from millpond.scheduling.charts.chart_parts import Part, Stack, absorb, merged, unfold
+from millpond.scheduling.charts.chart_parts import ChartPart, Stack, absorb, merged, unfold
 from millpond.scheduling.charts.fork_charts import (
     Charts,
     MemoryReductionCharts,
@@ -25,7 +25,7 @@ from millpond.scheduling.snapshot import PlanSnapshot
 Objective: TypeAlias = Literal["latency", "memory"]
 
 
-def parts(plan: PlanSnapshot, objective: Objective) -> tuple[Part, ...]:
+def parts(plan: PlanSnapshot, objective: Objective) -> tuple[ChartPart, ...]:
     """The parts of a plan, the steepest first; joins may make an operator belong to several."""
     check_objective(objective)
     found = _latency_parts(plan) if objective == "latency" else _memory_parts(plan)
@@ -46,7 +46,7 @@ def check_objective(objective: str) -> None:
         raise StrategyError(f'objective is "{objective}"; choose {" or ".join(known)}')
 
 
-def _latency_parts(plan: PlanSnapshot) -> Iterator[Part]:
+def _latency_parts(plan: PlanSnapshot) -> Iterator[ChartPart]:
     """Joins with all before them are not partitioned; what is behind them is."""
     merging = _before_joins(plan)
     completion = OutputCompletionCharts(plan, plan.by_id.keys() - merging)
@@ -63,14 +63,14 @@ def _region(completion: OutputCompletionCharts, region: Sequence[int]) -> Stack:
     inside = set(region)
     readers = chain.from_iterable(completion.readers[operator] for operator in region)
     branches = merged(completion.branch(reader) for reader in readers if reader not in inside)
-    lead, rest = absorb(Part(seconds, fall, ()), branches)
+    lead, rest = absorb(ChartPart(seconds, fall, ()), branches)
     taken = lead.taken
     for step in reversed(steps):
         taken = (replace(step, taken=taken),)
     return replace(lead, taken=taken), rest
 
 
-def _memory_parts(plan: PlanSnapshot) -> Iterator[Part]:
+def _memory_parts(plan: PlanSnapshot) -> Iterator[ChartPart]:
     """Each stream begins a tree; a join belongs to the tree of each stream it depends on."""
     reduction = MemoryReductionCharts(plan, plan.by_id.keys())
     for source in reduction.readers:

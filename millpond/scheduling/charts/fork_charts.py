@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 
-from millpond.scheduling.charts.chart_parts import Part, Stack, absorb, merged, scaled
+from millpond.scheduling.charts.chart_parts import ChartPart, Stack, absorb, merged, scaled
 from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, Producer
 
 SMALLEST = 1e-12
@@ -34,7 +34,7 @@ class Charts:
         """What happens to the tuples of a stream or the output of an operator."""
         raise NotImplementedError
 
-    def step(self, operator: OperatorSnapshot) -> Part:
+    def step(self, operator: OperatorSnapshot) -> ChartPart:
         """The part that one operator is by itself."""
         raise NotImplementedError
 
@@ -52,12 +52,14 @@ class Charts:
             return self.flow[source]
         return self.flow[source] * max(self.plan.by_id[source].selectivity, SMALLEST)
 
-    def taken_in(self, operator: OperatorSnapshot) -> Part:
+    def taken_in(self, operator: OperatorSnapshot) -> ChartPart:
         """Seconds and fall, for one output of an operator, of what its own step takes in."""
         own = self.step(operator)
         lead, _ = absorb(own, self.behind[operator.id])
         outputs = self.given(operator.id)
-        return Part((lead.seconds - own.seconds) / outputs, (lead.fall - own.fall) / outputs, ())
+        return ChartPart(
+            (lead.seconds - own.seconds) / outputs, (lead.fall - own.fall) / outputs, ()
+        )
 
 
 class OutputCompletionCharts(Charts):
@@ -74,11 +76,11 @@ class OutputCompletionCharts(Charts):
         """The normalised chart of the subtree below an operator, itself included."""
         return absorb(self.step(self.plan.by_id[reader]), self.behind[reader])
 
-    def step(self, operator: OperatorSnapshot) -> Part:
+    def step(self, operator: OperatorSnapshot) -> ChartPart:
         """Falls by the tuples that leave the system, each counting as much as its query."""
         flow = self.flow[operator.id]
         outputs = operator.selectivity * operator.weight if operator.is_output else 0.0
-        return Part(flow * operator.cost_seconds, flow * outputs, (operator.id,))
+        return ChartPart(flow * operator.cost_seconds, flow * outputs, (operator.id,))
 
 
 class MemoryReductionCharts(Charts):
@@ -92,7 +94,7 @@ class MemoryReductionCharts(Charts):
         units = merged(scaled(self.behind[each], self.share(source, each)) for each in readers)
         return absorb(self.fork_segment(source, readers), units)
 
-    def fork_segment(self, source: Producer, readers: Sequence[int]) -> Part:
+    def fork_segment(self, source: Producer, readers: Sequence[int]) -> ChartPart:
         """The first operator of every branch: only together they free the shared tuple."""
         reads = self.plan.by_id[readers[0]].inputs
         size = next(each.tuple_bytes for each in reads if each.source == source)
@@ -102,14 +104,14 @@ class MemoryReductionCharts(Charts):
             flow = self.flow[reader] * self.share(source, reader)
             seconds += flow * operator.cost_seconds
             fall -= flow * operator.selectivity * operator.queued_output_bytes
-        return Part(seconds, fall, tuple(readers))
+        return ChartPart(seconds, fall, tuple(readers))
 
-    def step(self, operator: OperatorSnapshot) -> Part:
+    def step(self, operator: OperatorSnapshot) -> ChartPart:
         """Frees its share of the input tuple, and stores its output."""
         flow = self.flow[operator.id]
         left = operator.selectivity * operator.queued_output_bytes
         fall = self.freed_bytes(operator) - left
-        return Part(flow * operator.cost_seconds, flow * fall, (operator.id,))
+        return ChartPart(flow * operator.cost_seconds, flow * fall, (operator.id,))
 
     def freed_bytes(self, operator: OperatorSnapshot) -> float:
         """The mean size of an input tuple, divided among those that read it."""

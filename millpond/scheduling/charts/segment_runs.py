@@ -21,7 +21,7 @@ Falls: TypeAlias = Callable[[int, int], bool]
 """Whether a path is to be cut between two operators."""
 
 
-class _Place(NamedTuple):
+class _Stop(NamedTuple):
     """An operator on a path, and whether the path was cut before it and is not cut again."""
 
     operator: int
@@ -45,53 +45,53 @@ class _Segments:
         self._ways, self._outputs, self._falls = ways, outputs, falls
         self._once, self._is_short = once, is_short
         self._members = {each for output in outputs for each in ways.above(output)}
-        self._starts: dict[_Place, None] = {}
-        self._on: dict[_Place, list[_Place]] = {}
-        self._ends: set[_Place] = set()
+        self._starts: dict[_Stop, None] = {}
+        self._on: dict[_Stop, list[_Stop]] = {}
+        self._ends: set[_Stop] = set()
         for operator in sorted(self._members, key=ways.rank.__getitem__):
             self._pass(operator)
 
     def count(self) -> int:
         """How many there are."""
-        found: dict[_Place, int] = {}
-        places = sorted(self._on, key=lambda place: self._ways.rank[place.operator], reverse=True)
-        for place in places:
-            found[place] = (place in self._ends) + sum(found[each] for each in self._on[place])
+        found: dict[_Stop, int] = {}
+        stops = sorted(self._on, key=lambda stop: self._ways.rank[stop.operator], reverse=True)
+        for stop in stops:
+            found[stop] = (stop in self._ends) + sum(found[each] for each in self._on[stop])
         return sum(found[start] for start in self._starts)
 
     def __iter__(self) -> Iterator[Run]:
         for start in self._starts:
-            pending: list[tuple[_Place, ...]] = [(start,)]
+            pending: list[tuple[_Stop, ...]] = [(start,)]
             while pending:
-                places = pending.pop()
-                if places[-1] in self._ends:
-                    yield tuple(place.operator for place in places)
-                pending.extend((*places, place) for place in self._on[places[-1]])
+                stops = pending.pop()
+                if stops[-1] in self._ends:
+                    yield tuple(stop.operator for stop in stops)
+                pending.extend((*stops, stop) for stop in self._on[stops[-1]])
 
     def _pass(self, operator: int) -> None:
         """Notes what becomes of the segments that come to an operator."""
         if self._ways.plan.by_id[operator].streams:
-            self._begin(_Place(operator))
-        for place in (_Place(operator), _Place(operator, is_rest=True)):
-            if place in self._on:
+            self._begin(_Stop(operator))
+        for stop in (_Stop(operator), _Stop(operator, is_rest=True)):
+            if stop in self._on:
                 if operator in self._outputs:
-                    self._ends.add(place)
+                    self._ends.add(stop)
                 for reader in self._readers(operator):
-                    self._go_on(place, reader)
+                    self._go_on(stop, reader)
 
-    def _go_on(self, place: _Place, reader: int) -> None:
-        falls = not place.is_rest and self._falls(place.operator, reader)
-        behind = _Place(reader, place.is_rest or (falls and self._once))
-        if falls or (self._is_short and self._parts_or_meets(place.operator, reader)):
-            self._ends.add(place)
+    def _go_on(self, stop: _Stop, reader: int) -> None:
+        falls = not stop.is_rest and self._falls(stop.operator, reader)
+        behind = _Stop(reader, stop.is_rest or (falls and self._once))
+        if falls or (self._is_short and self._parts_or_meets(stop.operator, reader)):
+            self._ends.add(stop)
             self._begin(behind)
         else:
-            self._on[place].append(behind)
+            self._on[stop].append(behind)
             self._on.setdefault(behind, [])
 
-    def _begin(self, place: _Place) -> None:
-        self._starts[place] = None
-        self._on.setdefault(place, [])
+    def _begin(self, stop: _Stop) -> None:
+        self._starts[stop] = None
+        self._on.setdefault(stop, [])
 
     def _readers(self, operator: int) -> list[int]:
         downstream = self._ways.plan.by_id[operator].downstream

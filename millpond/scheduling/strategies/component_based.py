@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from millpond.scheduling.by_priority import ByPriority
-from millpond.scheduling.charts.chart_parts import Part
+from millpond.scheduling.charts.chart_parts import ChartPart
 from millpond.scheduling.charts.component_partition import Objective, check_objective, parts
 from millpond.scheduling.ready_queue import Key
 from millpond.scheduling.snapshot import OperatorState, PlanSnapshot
@@ -46,7 +46,7 @@ class ComponentBased(ByPriority):
                     self._turn.setdefault(operator, turn)
         return found
 
-    def _weight(self, plan: PlanSnapshot, part: Part) -> float:
+    def _weight(self, plan: PlanSnapshot, part: ChartPart) -> float:
         """Outputs were weighed one by one; memory counts as much as the mean query it serves."""
         if self.objective == "latency":
             return 1.0

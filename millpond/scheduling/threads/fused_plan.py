@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot, QueryShare
+from millpond.scheduling.snapshot import (
+    InputSnapshot,
+    OperatorSnapshot,
+    PlanSnapshot,
+    WeightedQuery,
+)
 
 
 def fused_snapshot(
@@ -98,5 +103,5 @@ def _outside(
     return tuple(dict.fromkeys(reader for reader in readers if reader != unit))
 
 
-def _queries(members: Sequence[OperatorSnapshot]) -> tuple[QueryShare, ...]:
+def _queries(members: Sequence[OperatorSnapshot]) -> tuple[WeightedQuery, ...]:
     return tuple(dict.fromkeys(query for member in members for query in member.queries))

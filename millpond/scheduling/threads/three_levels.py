@@ -96,7 +96,7 @@ class ThreeLevels:
             self._threads[thread].note(state)
             touched[thread] = None
         for thread in touched:
-            self._settle(thread)
+            self._charge(thread)
 
     def decide(self) -> Decision | None:
         """The next step of the thread whose turn it is, or a new placement of queues."""
@@ -144,7 +144,7 @@ class ThreeLevels:
             return slice_seconds
         return turn if slice_seconds is None else min(turn, slice_seconds)
 
-    def _settle(self, thread: int) -> None:
+    def _charge(self, thread: int) -> None:
         """Charge a thread whose turn has ended, and let it wait for the next one if it has work."""
         mine, scheduler = self._threads[thread], self._scheduler
         if mine.is_running:

@@ -93,7 +93,7 @@ def create_query(body: NewQuery, service: Serving) -> dict[str, Any]:
 
 
 def _moved(error: CqlError, columns: int) -> CqlError:
-    """The error with its place in the text that was sent."""
+    """The error with its position in the text that was sent."""
     position = error.position
     if position is None or position.line != 1 or position.column <= columns:
         return error
@@ -158,10 +158,10 @@ def chart_of_query(name: Name, service: Serving) -> dict[str, Any]:
 def present_content(name: Name, service: Serving) -> dict[str, Any]:
     """The content of a relation now."""
     log = service.log(name)
-    table, place = service.feeds.present(log.entry.name)
+    table, offset = service.feeds.present(log.entry.name)
     if table.num_rows > service.limits.answer_rows:
         raise RequestError(413, f"the relation has {table.num_rows:,} rows; follow its changes")
-    return {"id": str(place), "rows": list(json_rows(table, log.format_time))}
+    return {"id": str(offset), "rows": list(json_rows(table, log.format_time))}
 
 
 @router.get("/{name}/left_out")

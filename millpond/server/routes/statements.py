@@ -138,24 +138,24 @@ async def preview(body: PreviewText, service: Serving) -> StreamingResponse:
 async def _previewed(
     service: Service, name: str, stream: ResultStream, heading: dict[str, Any], seconds: float
 ) -> AsyncIterator[bytes]:
-    body, room = stream.body(), _Room(service.limits)
+    body, bound = stream.body(), _Bound(service.limits)
     loop = asyncio.get_running_loop()
     ends = loop.time() + min(seconds, service.limits.ask_seconds)
     following: asyncio.Task[bytes] | None = None
     try:
         yield (dumps(heading) + "\n").encode()
-        while not room.bound and (left := ends - loop.time()) > 0:
+        while not bound.hit and (left := ends - loop.time()) > 0:
             following = following or asyncio.ensure_future(anext(body))
             done, _ = await asyncio.wait({following}, timeout=left)
             if not done:
                 break
             piece, following = following.result(), None
-            yield room.taken(piece)
+            yield bound.taken(piece)
         for failure in service.engine.failures():
             if failure.query == name:
                 yield (dumps({"error": failure.error}) + "\n").encode()
-        if room.bound or seconds > service.limits.ask_seconds:
-            yield (dumps({"bound": room.bound or "seconds"}) + "\n").encode()
+        if bound.hit or seconds > service.limits.ask_seconds:
+            yield (dumps({"bound": bound.hit or "seconds"}) + "\n").encode()
     except StopAsyncIteration:
         pass
     finally:
@@ -165,20 +165,20 @@ async def _previewed(
         loop.run_in_executor(None, service.execute, f"DROP QUERY {name}")
 
 
-class _Room:
+class _Bound:
     """How much a preview may still put out."""
 
     def __init__(self, limits: Limits) -> None:
         self._rows, self._bytes = limits.ask_rows, limits.ask_bytes
-        self.bound = ""
+        self.hit = ""
         """Which bound was hit, if one was."""
 
     def taken(self, piece: bytes) -> bytes:
-        """The lines of a piece that there is room for."""
+        """The lines of a piece within the bound."""
         lines = piece.splitlines(keepends=True)
-        for place, line in enumerate(lines):
+        for count, line in enumerate(lines):
             self._rows, self._bytes = self._rows - 1, self._bytes - len(line)
             if self._rows < 0 or self._bytes < 0:
-                self.bound = "rows" if self._rows < 0 else "bytes"
-                return b"".join(lines[:place])
+                self.hit = "rows" if self._rows < 0 else "bytes"
+                return b"".join(lines[:count])
         return piece

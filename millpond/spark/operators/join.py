@@ -18,7 +18,7 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Expression, Literal
 from millpond.kernels.expressions import Condition, Program, can_lower
 from millpond.kernels.groups import Bools
-from millpond.kernels.join import JoinKernel, PairShare
+from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
@@ -31,7 +31,7 @@ from millpond.spark.frames import Selection, leaf
 from millpond.spark.operators.running import Job, RunningOperator, arrow_types
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Answer, Line, Place, WriteRows, lines_of
+from millpond.spark.workers import Answer, AnswerAndOutput, Destination, WriteRows, answers_of
 from millpond.storage.bucketed import BucketedState, PairedState
 from millpond.storage.forms import Indexed
 from millpond.storage.pages import Page, Span
@@ -104,9 +104,9 @@ class PairSize:
         texts = sum(map(pa.types.is_string, types))
         self._bytes = float(8 * (len(ELEMENT) + len(types)) + TEXT_BYTES * texts)
 
-    def share(self, step_bytes: int) -> PairShare:
+    def limit(self, step_bytes: int) -> PairLimit:
         """What a step may make that has so much memory for its output."""
-        return PairShare(max(1, int(step_bytes / self._bytes)), INSTANT_SHARES * step_bytes)
+        return PairLimit(max(1, int(step_bytes / self._bytes)), INSTANT_SHARES * step_bytes)
 
     def learn(self, pairs: int, size: int) -> None:
         """So many pairs were looked at, and their output has so many bytes."""
@@ -207,9 +207,9 @@ class RunningJoin(RunningOperator):
             self._kernel.index(side).together([state.at(bucket) for bucket in buckets])
             for side, state in enumerate(states)
         )
-        share = self._size.share(self.around.limits.step_bytes)
+        limit = self._size.limit(self.around.limits.step_bytes)
         made, pairs = self._kernel.together(
-            (left, right), (left_index, right_index), self._shaped, share
+            (left, right), (left_index, right_index), self._shaped, limit
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
@@ -240,7 +240,7 @@ class RunningJoin(RunningOperator):
 
     def _job(self, step: Step, shape: Shape | None) -> Job:
         work = RunJoin(
-            self.write_place(step),
+            self.destination_of(step),
             self._events,
             self._kernel,
             self.identity,
@@ -248,7 +248,7 @@ class RunningJoin(RunningOperator):
             shape,
             self.output_schema,
             step.until,
-            self._size.share(self.around.limits.step_bytes // self.buckets),
+            self._size.limit(self.around.limits.step_bytes // self.buckets),
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]
@@ -257,7 +257,7 @@ class RunningJoin(RunningOperator):
             self.living_in(work),
             keys,
             self.buckets,
-            lambda lines: self._outcome(lines, step.until),
+            lambda answers: self._outcome(answers, step.until),
         )
 
     def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
@@ -273,19 +273,21 @@ class RunningJoin(RunningOperator):
             for state, tag, is_told in states
         )
 
-    def _outcome(self, lines: list[Line], until: int) -> Outcome:
-        pairs, size = (sum(line.get(each, 0) for line in lines) for each in ("pairs", "made_bytes"))
+    def _outcome(self, answers: list[Answer], until: int) -> Outcome:
+        pairs, size = (
+            sum(answer.get(each, 0) for answer in answers) for each in ("pairs", "made_bytes")
+        )
         self._size.learn(pairs, size)
         versions = tuple(
-            state.following(_deltas(lines, side), until)
+            state.following(_deltas(answers, side), until)
             for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
         )
-        return self.written(lines, versions)
+        return self.written(answers, versions)
 
     def _in_two_jobs(self, step: Step) -> Outcome:
         """The pairs, and then what Spark alone can make of them."""
         job, store = self._job(step, None), self.around.frames.store
-        outcome = job.outcome(self.lines(job))
+        outcome = job.outcome(self.answers(job))
         page = outcome.output
         if page is None:
             return outcome
@@ -293,10 +295,10 @@ class RunningJoin(RunningOperator):
             (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
         )
         shaped = None if frame is None else self._selection.of(frame)
-        write = WriteRows(Place.of(store), self.output_schema)
-        lines = [] if shaped is None else self.plans.run(shaped, lambda f: lines_of(f, write))
+        write = WriteRows(Destination.of(store), self.output_schema)
+        answers = [] if shaped is None else self.plans.run(shaped, lambda f: answers_of(f, write))
         page.free()
-        return self.written(lines, outcome.state)
+        return self.written(answers, outcome.state)
 
 
 def _gone(living: Living, tag: str, bucket: int, rows: pa.Table) -> Bools:
@@ -316,15 +318,15 @@ def own_columns(rows: pa.Table, side: int) -> pa.Table:
     return own.rename_columns([f"c{name[1:]}" if name[0] == prefix else name for name in names])
 
 
-def _deltas(lines: list[Line], side: str) -> dict[int, Delta]:
-    return {line["bucket"]: Delta.from_json(line[side]) for line in lines if side in line}
+def _deltas(answers: list[Answer], side: str) -> dict[int, Delta]:
+    return {answer["bucket"]: Delta.from_json(answer[side]) for answer in answers if side in answer}
 
 
 @dataclass(frozen=True)
 class RunJoin:
     """Each task joins its bucket's new elements with its part of the state."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: JoinKernel
     operator: str
@@ -332,15 +334,16 @@ class RunJoin:
     shape: Shape | None
     output_schema: pa.Schema
     until: int
-    share: PairShare
+    limit: PairLimit
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its pairs, and the runs that are new in its state."""
         if rows.num_rows == 0:
             return {}, self.output_schema.empty_table()
         forms = [Indexed(self.kernel.run_schema(side)) for side in (0, 1)]
         names = [
-            BucketName(self.place.directory, f"{self.operator}.{side}", bucket) for side in SIDES
+            BucketName(self.destination.directory, f"{self.operator}.{side}", bucket)
+            for side in SIDES
         ]
         left, right = runs = [self.kernel.new_run(side_of(rows, side)) for side in (0, 1)]
         left_index, right_index = (
@@ -349,19 +352,19 @@ class RunJoin:
         )
         schema = self.kernel.output_schema if self.shape is None else self.output_schema
         made, count = self.kernel.together(
-            (left, right), (left_index, right_index), self._shaped, self.share
+            (left, right), (left_index, right_index), self._shaped, self.limit
         )
         pairs = pa.concat_tables([schema.empty_table(), *made])
-        line = self.place.write_page(pairs, bucket, attempt) | {"pairs": count}
+        answer = self.destination.write_page(pairs, bucket, attempt) | {"pairs": count}
         for side, name, form, version, run in zip(
             SIDES, names, forms, self.versions, runs, strict=True
         ):
             if run.num_rows:
-                path = f"{self.place.state}-{side}-{bucket}-{attempt}"
-                is_summed = self.place.is_durable
+                path = f"{self.destination.state}-{side}-{bucket}-{attempt}"
+                is_summed = self.destination.is_durable
                 delta = STATES.write(name, form, version, run, path, self.until, is_summed)
-                line[side] = delta.to_line()
-        return line, pairs
+                answer[side] = delta.to_line()
+        return answer, pairs
 
     def _shaped(self, pairs: pa.Table) -> pa.Table:
         return pairs if self.shape is None else self.shape.applied(pairs).cast(self.output_schema)

@@ -16,8 +16,8 @@ from millpond.kernels.living import Living
 from millpond.spark.steps import Step
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
-    Line,
-    Place,
+    Answer,
+    Destination,
     RunKernel,
     RunMemberKernel,
     Work,
@@ -47,11 +47,11 @@ class KernelWork(Protocol):
         """The output, and the version with what changes."""
         ...
 
-    def on_executors(self, place: Place, schema: pa.Schema, step: Step) -> Work:
+    def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         """The work on one bucket, for rows of this schema."""
         ...
 
-    def following(self, lines: list[Line], until: int) -> Any:
+    def following(self, answers: list[Answer], until: int) -> Any:
         """The version with what the executors have written."""
         ...
 
@@ -100,12 +100,12 @@ class _GroupWork:
         output, changes = self.kernel.run(rows, known, step.after, step.until)
         return output, self.state.changed(changes, step.until)
 
-    def on_executors(self, place: Place, schema: pa.Schema, step: Step) -> Work:
+    def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         version, times = self.state.version, (step.after, step.until)
-        return RunKernel(place, schema, self.kernel, self.identity, version, *times)
+        return RunKernel(destination, schema, self.kernel, self.identity, version, *times)
 
-    def following(self, lines: list[Line], until: int) -> Any:
-        return self.state.following(deltas_of(lines), until)
+    def following(self, answers: list[Answer], until: int) -> Any:
+        return self.state.following(deltas_of(answers), until)
 
     def with_kernel(self, kernel: Kernel) -> _GroupWork:
         return replace(self, kernel=kernel)
@@ -141,12 +141,12 @@ class _MemberWork:
             changes[bucket] = changed
         return pa.concat_tables(outputs), self.state.changed_in(changes, step.until)
 
-    def on_executors(self, place: Place, schema: pa.Schema, step: Step) -> Work:
+    def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         versions, times = self.state.versions, (step.after, step.until)
-        return RunMemberKernel(place, schema, self.kernel, self.identity, versions, *times)
+        return RunMemberKernel(destination, schema, self.kernel, self.identity, versions, *times)
 
-    def following(self, lines: list[Line], until: int) -> Any:
-        groups, members = deltas_of(lines), deltas_of(lines, "members")
+    def following(self, answers: list[Answer], until: int) -> Any:
+        groups, members = deltas_of(answers), deltas_of(answers, "members")
         return (
             self.state.left.following(groups, until),
             self.state.right.following(members, until),

@@ -89,18 +89,18 @@ class RunningKeyed(RunningOperator):
 
     def job(self, step: Step) -> Job:
         """The kernel, where the executors have the rows."""
-        keys, place = self.kernel.keys, self.write_place(step)
-        silent = replace(place, is_silent=True)
+        keys, destination = self.kernel.keys, self.destination_of(step)
+        silent = replace(destination, is_silent=True)
         works = [
             self.living_in(self._work.on_executors(each, self.event_schema, step))
-            for each in (place, silent)
+            for each in (destination, silent)
         ]
         return Job(
             [(reading, self.modes) for reading in step.readings],
             works[0],
             keys or ["_ts"],
             self.buckets,
-            lambda lines: self.written(lines, self._work.following(lines, step.until)),
+            lambda answers: self.written(answers, self._work.following(answers, step.until)),
             is_for_all=not keys,
             in_silence=None if keys else works[1],
         )

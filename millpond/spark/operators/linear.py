@@ -43,6 +43,6 @@ class RunningLinear(RunningOperator):
 
     def job(self, step: Step) -> Job:
         """What starts, on the executors."""
-        work = WriteRows(self.write_place(step), self.output_schema)
+        work = WriteRows(self.destination_of(step), self.output_schema)
         parts = [(step.readings[0], (STARTED,))]
         return Job(parts, work, self.job_keys, self.buckets, self.written)

@@ -77,9 +77,9 @@ class RunningMatch(RunningOperator):
 
     def job(self, step: Step) -> Job:
         """What starts, matched on the executors."""
-        place = self.write_place(step)
+        destination = self.destination_of(step)
         name = self._queries.file(self.around.frames.store)
-        match = MatchRows(self._matching, place.directory, name)
-        work = WriteRows(place, self._read_schema, match)
+        match = MatchRows(self._matching, destination.directory, name)
+        work = WriteRows(destination, self._read_schema, match)
         parts = [(step.readings[0], (STARTED,))]
         return Job(parts, work, self.job_keys, self.buckets, self.written)

@@ -32,17 +32,17 @@ from millpond.spark.placement import Placement
 from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
 from millpond.spark.surroundings import Surroundings
 from millpond.spark.workers import (
-    Line,
+    Answer,
+    Destination,
     OfLiving,
-    Place,
     Work,
-    lines_of,
-    lines_of_tasks,
+    answers_of,
+    answers_of_tasks,
     page_of,
 )
 from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
-from millpond.storage.portions import Portion, Share, pieces
+from millpond.storage.portions import Portion, TaskRows, pieces
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 
@@ -67,7 +67,7 @@ class Job:
     keys: Sequence[str]
     """Rows with equal keys are worked on together; without keys any rows are."""
     buckets: int
-    outcome: Callable[[list[Line]], Outcome]
+    outcome: Callable[[list[Answer]], Outcome]
     is_for_all: bool = False
     """Whether buckets to which nothing came work too."""
     in_silence: Work | None = None
@@ -329,7 +329,7 @@ class RunningOperator:
 
     def _run(self, step: Step) -> Outcome:
         job = self.job(step) if step.place == EXECUTORS else None
-        return self.run_here(step) if job is None else job.outcome(self.lines(job))
+        return self.run_here(step) if job is None else job.outcome(self.answers(job))
 
     def run_here(self, step: Step) -> Outcome:
         """The work of a step whose rows come to the driver, or of one that is no single job."""
@@ -364,7 +364,7 @@ class RunningOperator:
         page = Page.of(self.around.frames.store, table) if table.num_rows else None
         return Outcome(page, DRIVER, state, driver_bytes=page.bytes if page else 0)
 
-    def lines(self, job: Job) -> list[Line]:
+    def answers(self, job: Job) -> list[Answer]:
         """Does a job: on each bucket of keys or, without keys, anywhere.
 
         Workers read the files themselves where they can evaluate the expressions and there are few
@@ -373,16 +373,17 @@ class RunningOperator:
         session, tasks = self.around.frames.session, self.tasks(job)
         parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
         if tasks is not None:
-            share = Share(tuple(portions_of(parts) or ()), tuple(keys), tasks, job.is_repeated)
-            return lines_of_tasks(session, tasks, work, share)
+            portions = tuple(portions_of(parts) or ())
+            task_rows = TaskRows(portions, tuple(keys), tasks, job.is_repeated)
+            return answers_of_tasks(session, tasks, work, task_rows)
         frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
         if frame is None:
-            return lines_of_tasks(session, buckets, work) if job.is_for_all else []
+            return answers_of_tasks(session, buckets, work) if job.is_for_all else []
         if not keys:
-            return self.plans.run(frame, lambda rows: lines_of(rows, work))
+            return self.plans.run(frame, lambda rows: answers_of(rows, work))
         columns = dividing(keys, work.schema)
         return self.plans.run(
-            frame, lambda rows: lines_of(rows.repartition(buckets, *columns), work)
+            frame, lambda rows: answers_of(rows.repartition(buckets, *columns), work)
         )
 
     def tasks(self, job: Job) -> int | None:
@@ -398,16 +399,18 @@ class RunningOperator:
         rows = sum(reading.rows(*modes) for reading, modes in job.parts)
         return max(1, min(limits.buckets, pieces(portions), rows // TASK_ROWS))
 
-    def written(self, lines: list[Line], state: Any = None) -> Outcome:
+    def written(self, answers: list[Answer], state: Any = None) -> Outcome:
         """The outcome of a step whose output the executors have written."""
-        outcome = Outcome(page_of(self.around.frames.store, lines), EXECUTORS, state)
-        outcome.rows = sum(line.get("made", 0) for line in lines)
-        outcome.bytes = sum(line.get("made_bytes", 0) for line in lines)
+        outcome = Outcome(page_of(self.around.frames.store, answers), EXECUTORS, state)
+        outcome.rows = sum(answer.get("made", 0) for answer in answers)
+        outcome.bytes = sum(answer.get("made_bytes", 0) for answer in answers)
         return outcome
 
-    def write_place(self, step: Step) -> Place:
+    def destination_of(self, step: Step) -> Destination:
         """Where the executors write the files of a step, and what of its output."""
-        return replace(Place.of(self.around.frames.store), remains=step.writes, until=step.until)
+        return replace(
+            Destination.of(self.around.frames.store), remains=step.writes, until=step.until
+        )
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
@@ -480,7 +483,7 @@ def portions_of(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion]
     known = [portions for portions in found if portions is not None]
     if len(known) < len(found):
         return None
-    return [portion for portions in known for portion in portions if portion.parts]
+    return [portion for portions in known for portion in portions if portion.spans]
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:

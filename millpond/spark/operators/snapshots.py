@@ -23,7 +23,7 @@ from millpond.spark.operators.running import Job, arrow_types
 from millpond.spark.operators.streams import RunningStreamOf
 from millpond.spark.steps import EXECUTORS, Outcome, Step
 from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import NOTHING, Answer, Line, Place, Work, deltas_of
+from millpond.spark.workers import NOTHING, Answer, AnswerAndOutput, Destination, Work, deltas_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
@@ -113,43 +113,43 @@ class RunningSnapshots(RunningStreamOf):
     def _run_on_executors(self, step: Step) -> Outcome:
         """Finds the instants, then how far the content fits, then the content."""
         store, version = self.around.frames.store, self.state.version
-        place, until, found = Place.of(store), step.until, list[Line]()
-        search = FindMoments(place, step.after, step.until)
+        destination, until, found = Destination.of(store), step.until, list[Answer]()
+        search = FindMoments(destination, step.after, step.until)
         for reading, slide in zip(step.readings[1:], self._slides, strict=True):
             found += self._searched(reading, (STARTED, ENDED), search)
             if slide is not None:
                 slides = FindSlides(search, slide, MOST_INSTANTS)
                 stays = self._searched(reading, (ALIVE, STARTED), slides)
-                until = min([until, *(line["until"] for line in stays)])
+                until = min([until, *(answer["until"] for answer in stays)])
                 found += stays
-        names = tuple(line["moments"] for line in found)
+        names = tuple(answer["moments"] for answer in found)
         work = RunSnapshots(
-            place, self.elements, self._kernel, self.identity, version, names, until
+            destination, self.elements, self._kernel, self.identity, version, names, until
         )
         held = sum(delta.rows for deltas in version.buckets for delta in deltas)
-        if sum(line["count"] for line in found) * (held + step.rows) > MOST_ROWS:
-            fits = self._bucket_lines(step, FindLimit(work, MOST_ROWS))
-            work = replace(work, until=min([until, *(line["until"] for line in fits)]))
-        lines = self._bucket_lines(step, work)
+        if sum(answer["count"] for answer in found) * (held + step.rows) > MOST_ROWS:
+            fits = self._bucket_answers(step, FindLimit(work, MOST_ROWS))
+            work = replace(work, until=min([until, *(answer["until"] for answer in fits)]))
+        answers = self._bucket_answers(step, work)
         store.remove(names)
-        written = deltas_of(lines)
+        written = deltas_of(answers)
         self.state.note(written)
         after = version.after(written)
-        outcome = self.written(lines, after)
+        outcome = self.written(answers, after)
         outcome.until = work.until
         return outcome
 
     def job(self, step: Step) -> None:
         """No single job: an Rstream takes several."""
 
-    def _searched(self, reading: Reading, modes: tuple[str, ...], work: Work) -> list[Line]:
-        return self.lines(Job([(reading, modes)], work, (), self.buckets, self.written))
+    def _searched(self, reading: Reading, modes: tuple[str, ...], work: Work) -> list[Answer]:
+        return self.answers(Job([(reading, modes)], work, (), self.buckets, self.written))
 
-    def _bucket_lines(self, step: Step, work: Work) -> list[Line]:
+    def _bucket_answers(self, step: Step, work: Work) -> list[Answer]:
         parts, keys = [(step.readings[0], (STARTED,))], self._kernel.columns
         buckets = len(self.state.version.buckets)
         work = self.living_in(work)
-        return self.lines(Job(parts, work, keys, buckets, self.written, is_for_all=True))
+        return self.answers(Job(parts, work, keys, buckets, self.written, is_for_all=True))
 
     # -- queries that are gone -------------------------------------------------------------
 
@@ -170,7 +170,7 @@ def moments(elements: pa.Table, after: int, until: int) -> Ints:
 class FindMoments:
     """Each task writes the instants at which its elements start or end."""
 
-    place: Place
+    destination: Destination
     after: int
     until: int
 
@@ -179,9 +179,9 @@ class FindMoments:
         """Times only."""
         return TIMES
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """A file of instants."""
-        return _written(self.place, moments(rows, self.after, self.until), attempt), NOTHING
+        return _written(self.destination, moments(rows, self.after, self.until), attempt), NOTHING
 
 
 @dataclass(frozen=True)
@@ -193,27 +193,27 @@ class FindSlides:
     most: int
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the search writes."""
-        return self.search.place
+        return self.search.destination
 
     @property
     def schema(self) -> pa.Schema:
         """Times only."""
         return TIMES
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """A file of instants, and up to where these are all."""
         start, end, after = integers(rows["_ts"]), integers(rows["_te"]), self.search.after
         until = slide_limit(start, end, self.slide, after, self.search.until, self.most)
         found = slide_instants(start, end, self.slide, after, until)
-        line = _written(self.place, found[found > BEGINNING], attempt) | {"until": until}
-        return line, NOTHING
+        answer = _written(self.destination, found[found > BEGINNING], attempt) | {"until": until}
+        return answer, NOTHING
 
 
-def _written(place: Place, instants: Ints, attempt: int) -> Line:
-    name = f"{place.state}-moments-{attempt}"
-    write_delta(place.path(name), pa.table({"t": instants}))
+def _written(destination: Destination, instants: Ints, attempt: int) -> Answer:
+    name = f"{destination.state}-moments-{attempt}"
+    write_delta(destination.path(name), pa.table({"t": instants}))
     return {"moments": name, "count": len(instants)}
 
 
@@ -221,7 +221,7 @@ def _written(place: Place, instants: Ints, attempt: int) -> Line:
 class RunSnapshots:
     """Each task puts out its bucket's part of the content at all instants."""
 
-    place: Place
+    destination: Destination
     schema: pa.Schema
     kernel: SnapshotsKernel
     operator: str
@@ -229,20 +229,20 @@ class RunSnapshots:
     moments: tuple[str, ...]
     until: int
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its output, and what changes in its state."""
         instants, state = self.given(rows, bucket)
         rows = rows.filter(pa.array(integers(rows["_ts"]) <= self.until))
         output, changes = self.kernel.run(rows, state, instants, self.until)
-        line = self.place.write_page(output, bucket, attempt)
-        line |= self.place.write_state(
+        answer = self.destination.write_page(output, bucket, attempt)
+        answer |= self.destination.write_state(
             self._name(bucket), self._form, self.version, changes, bucket, attempt, self.until
         )
-        return line, output
+        return answer, output
 
     def given(self, rows: pa.Table, bucket: int) -> tuple[Ints, pa.Table]:
         """The instants, and what is known of a bucket."""
-        found = [read_delta(self.place.path(name))["t"] for name in self.moments]
+        found = [read_delta(self.destination.path(name))["t"] for name in self.moments]
         instants = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *map(integers, found)]))
         instants = instants[instants <= self.until]
         known = STATES.state_at(self._name(bucket), self._form, self.version)
@@ -253,7 +253,7 @@ class RunSnapshots:
         return Keyed(self.kernel.state_schema, tuple(self.kernel.keys))
 
     def _name(self, bucket: int) -> BucketName:
-        return BucketName(self.place.directory, self.operator, bucket)
+        return BucketName(self.destination.directory, self.operator, bucket)
 
 
 @dataclass(frozen=True)
@@ -264,16 +264,16 @@ class FindLimit:
     most_rows: int
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         """Where the work writes."""
-        return self.work.place
+        return self.work.destination
 
     @property
     def schema(self) -> pa.Schema:
         """What the work reads."""
         return self.work.schema
 
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> Answer:
+    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Finds up to where a bucket's content is not too much."""
         instants, state = self.work.given(rows, bucket)
         until = self.work.until

@@ -145,7 +145,7 @@ class RunningStreamOf(RunningOperator):
 
     def job(self, step: Step) -> Job | None:
         """The rows, shaped on the executors."""
-        work = WriteRows(self.write_place(step), self.read_schema, self.shaping(step))
+        work = WriteRows(self.destination_of(step), self.read_schema, self.shaping(step))
         parts = [(step.readings[0], self.modes)]
         return Job(parts, work, self.job_keys, self.buckets, self.written)
 

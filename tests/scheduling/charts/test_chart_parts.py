@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.scheduling.charts.chart_parts import Part, absorb, merged, scaled, unfold
+from millpond.scheduling.charts.chart_parts import ChartPart, absorb, merged, scaled, unfold
 from millpond.scheduling.charts.progress_chart import partition
 
 STEPS = st.lists(
@@ -17,7 +17,7 @@ def _normalised(steps):
     stack = None
     for place in reversed(range(len(steps))):
         seconds, fall = steps[place]
-        stack = absorb(Part(seconds, fall, (place,)), stack)
+        stack = absorb(ChartPart(seconds, fall, (place,)), stack)
     return list(unfold(stack))
 
 
@@ -43,14 +43,16 @@ def test_slopes_fall_and_nothing_is_lost(steps):
 @given(STEPS, STEPS)
 def test_merging_keeps_the_order_of_each_chart(one, other):
     left = _normalised(one)
-    right = [Part(part.seconds, part.fall, (100, *part.operators)) for part in _normalised(other)]
+    right = [
+        ChartPart(part.seconds, part.fall, (100, *part.operators)) for part in _normalised(other)
+    ]
     both = list(unfold(merged([_stack(left), _stack(right)])))
     assert [part for part in both if part in left] == left
     assert sorted(map(id, both)) == sorted(map(id, [*left, *right]))
 
 
 def test_scaling_keeps_slopes():
-    stack = absorb(Part(2.0, 4.0, (1,)), None)
+    stack = absorb(ChartPart(2.0, 4.0, (1,)), None)
     (part,) = unfold(scaled(stack, 0.5))
     assert (part.seconds, part.fall, part.operators) == (1.0, 2.0, (1,))
     assert scaled(stack, 1.0) is stack

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.scheduling.by_unit import ByUnit, Unit, _best_places
+from millpond.scheduling.by_unit import ByUnit, Unit, _best_stops
 from millpond.scheduling.charts import segment_runs
 from millpond.scheduling.charts.capacity import released_per_second, rounded
 from millpond.scheduling.charts.chain_borders import chain_borders, path_borders
@@ -28,7 +28,7 @@ from millpond.scheduling.snapshot import (
     OperatorSnapshot,
     OperatorState,
     PlanSnapshot,
-    QueryShare,
+    WeightedQuery,
 )
 from millpond.scheduling.strategies.path_capacity import PathCapacity, path_unit
 from millpond.scheduling.strategies.periodically_oldest import OldestPath
@@ -78,7 +78,7 @@ def _operator(
         InputSnapshot(source, *(_one_of(random, each) for each in (COSTS, SELECTIVITIES, SIZES)))
         for source in sources
     )
-    share = QueryShare(f"q{random.randint(0, 2)}", random.choice(WEIGHTS))
+    share = WeightedQuery(f"q{random.randint(0, 2)}", random.choice(WEIGHTS))
     return OperatorSnapshot(
         identity,
         f"o{identity}",
@@ -148,14 +148,14 @@ def test_borders_between_chains_are_those_of_any_path(plan: PlanSnapshot) -> Non
     assert chain_borders(plan) == wanted
 
 
-def _same_places(strategy: ByUnit, plan: PlanSnapshot, units: Sequence[Unit]) -> bool:
+def _same_stops(strategy: ByUnit, plan: PlanSnapshot, units: Sequence[Unit]) -> bool:
     """Whether every round of a strategy is that of the units that are listed."""
-    wanted = _best_places(units)
+    wanted = _best_stops(units)
     strategy.plan_changed(plan)
     assert strategy._best.keys() == wanted.keys()
-    for operator, place in strategy._best.items():
-        assert place.number == wanted[operator].number
-        assert place.unit == wanted[operator].unit
+    for operator, stop in strategy._best.items():
+        assert stop.number == wanted[operator].number
+        assert stop.unit == wanted[operator].unit
     return True
 
 
@@ -163,14 +163,14 @@ def _same_places(strategy: ByUnit, plan: PlanSnapshot, units: Sequence[Unit]) ->
 @given(PLANS)
 def test_the_best_path_through_an_operator_is_the_first_of_the_list(plan: PlanSnapshot) -> None:
     units = [path_unit(plan, path, priority_of(plan, path)) for path in every_path(plan)]
-    assert _same_places(PathCapacity(), plan, units)
+    assert _same_stops(PathCapacity(), plan, units)
 
 
 @examples(100)
 @given(PLANS)
 def test_the_oldest_is_carried_on_along_the_first_path_of_the_list(plan: PlanSnapshot) -> None:
     units = [path_unit(plan, path, 0.0) for path in every_path(plan)]
-    assert _same_places(OldestPath(), plan, units)
+    assert _same_stops(OldestPath(), plan, units)
 
 
 def _cut(strategy: Segment, plan: PlanSnapshot, path: OperatorPath) -> list[tuple[int, ...]]:
@@ -229,7 +229,9 @@ def diamonds(count: int, rising: bool = False) -> PlanSnapshot:
         cost = 1.0 / (number + 1) if rising else 1.0 + (7 * number % 11) / 10
         selectivity = 0.9 if rising else 0.85 + (5 * number % 13) / 50
         inputs = tuple(InputSnapshot(source, cost, selectivity) for source in reads)
-        operators.append(OperatorSnapshot(number, f"o{number}", inputs, behind, (QueryShare("q"),)))
+        operators.append(
+            OperatorSnapshot(number, f"o{number}", inputs, behind, (WeightedQuery("q"),))
+        )
     return PlanSnapshot(tuple(operators))
 
 
