@@ -39,7 +39,7 @@ from millpond.insight.display import Plan, Query, shown
 from millpond.insight.measured_plan import measured_plan
 from millpond.insight.query_plans import plan_text
 from millpond.insight.validation.whole import complaints
-from millpond.intake.arrivals import Arrivals, Feed
+from millpond.intake.arrivals import Arrivals, Intake
 from millpond.intake.budget import Budget, cached_bytes, state_bytes
 from millpond.intake.inputs import Inputs, Report
 from millpond.intake.reading import Allowance, ReadLimits
@@ -418,8 +418,8 @@ class Engine:
         """
         self.ground.check_open()
         limits = ReadLimits(seconds, rows)
-        feed = self._feed(report, limits)
-        self.operation.run(lambda: self.operation.work(feed), reads_on=limits == ReadLimits())
+        intake = self._intake(report, limits)
+        self.operation.run(lambda: self.operation.work(intake), reads_on=limits == ReadLimits())
         self._raise_failures()
 
     def finish(
@@ -430,8 +430,8 @@ class Engine:
     ) -> None:
         """Reads sources as ``run_sources`` does, ends all that is read, and works to the end."""
         self.ground.check_open()
-        feed = self._feed(report, ReadLimits(seconds, rows))
-        self.operation.run(lambda: self._finish(feed))
+        intake = self._intake(report, ReadLimits(seconds, rows))
+        self.operation.run(lambda: self._finish(intake))
         self._raise_failures()
 
     def start(self) -> None:
@@ -443,23 +443,23 @@ class Engine:
         """Ends the work in the background; ``drain``: only once all that has come is done."""
         self.operation.stop(drain)
 
-    def _finish(self, feed: Feed) -> None:
-        self.operation.work(feed)
+    def _finish(self, intake: Intake) -> None:
+        self.operation.work(intake)
         with self.lock:
             if self.ground.is_closed:
                 return
             self.inputs.end(self.graph)
-        self.operation.work(Feed())
+        self.operation.work(Intake())
 
-    def _feed(self, report: Report | None, limits: ReadLimits) -> Feed:
+    def _intake(self, report: Report | None, limits: ReadLimits) -> Intake:
         """What a run takes; one that goes on with an earlier one counts the rows of both."""
         taken, self.inputs.taken_before = self.inputs.taken_before, {}
-        return Feed(Allowance(limits, taken), report)
+        return Intake(Allowance(limits, taken), report)
 
-    def _turn(self, feed: Feed, is_idle: bool) -> bool:
+    def _turn(self, intake: Intake, is_idle: bool) -> bool:
         """Takes what has come, and has the loop take a turn; whether there was anything to do."""
         with self.lock:
-            has_news = self.arrivals.deliver(feed, is_idle)
+            has_news = self.arrivals.deliver(intake, is_idle)
             if self.ground.is_closed:
                 return False
         self._room.make()
@@ -469,7 +469,7 @@ class Engine:
             if not self.queries.outputs:
                 self.journal.flush()
                 return has_news
-            if feed.promises and (has_news or is_idle):
+            if intake.promises and (has_news or is_idle):
                 self.inputs.promise(self.settings)
                 self.arrivals.has_news = False
             self.journal.flush()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from millpond.errors import StateError, StoreError
-from millpond.intake.arrivals import Arrivals, Feed, endless
+from millpond.intake.arrivals import Arrivals, Intake, endless
 from millpond.interruption import WholeLock, uninterrupted
 
 IDLE_SECONDS = 0.05
@@ -61,7 +61,7 @@ class Operation:
     def __init__(
         self,
         lock: WholeLock,
-        turn: Callable[[Feed, bool], bool],
+        turn: Callable[[Intake, bool], bool],
         arrivals: Arrivals,
         is_all_written: Callable[[], bool],
     ) -> None:
@@ -77,26 +77,26 @@ class Operation:
         self._is_resting = False
         self._wanted = self._done = 0
         self._handed: deque[_Handed] = deque()
-        self._own_feed = endless()
+        self._own_intake = endless()
         """What the loop in the background takes by itself."""
         self._error: BaseException | None = None
         self.store_error: StoreError | None = None
         """Why the loop in the background rests, if the store could not be written."""
 
-    def work(self, feed: Feed) -> None:
+    def work(self, intake: Intake) -> None:
         """Takes turns until nothing is left to do and nothing more will come."""
-        self._work(feed, lambda: self.arrivals.is_over(feed))
+        self._work(intake, lambda: self.arrivals.is_over(intake))
         if self.is_stopping:
             raise _CutShortError
         self.arrivals.raise_error()
 
     def _work(
-        self, feed: Feed, is_over: Callable[[], bool], waits_for: deque[_Handed] | None = None
+        self, intake: Intake, is_over: Callable[[], bool], waits_for: deque[_Handed] | None = None
     ) -> None:
         """``waits_for``: what goes before it as soon as there is any."""
         is_idle = True
         while not self.is_stopping and not waits_for:
-            if self._turn(feed, is_idle):
+            if self._turn(intake, is_idle):
                 is_idle = False
             elif not is_idle:
                 is_idle = True  # once more, with what the clock promises
@@ -168,7 +168,7 @@ class Operation:
             if self._background is not None:
                 self._wait_for_background()
                 return
-        self.run(lambda: self.work(Feed()))
+        self.run(lambda: self.work(Intake()))
 
     def _wait_for_background(self) -> None:
         self._wanted += 1
@@ -191,7 +191,7 @@ class Operation:
                 self._changed.wait(IDLE_SECONDS)
             if is_so():
                 return
-        self.run(lambda: self.work(Feed(promises=False)))
+        self.run(lambda: self.work(Intake(promises=False)))
 
     @property
     def is_inside(self) -> bool:
@@ -214,7 +214,7 @@ class Operation:
                 self._changed.wait()
             self._is_stopping = False
             self._error = None
-            self._own_feed = endless()
+            self._own_intake = endless()
             self._background = threading.Thread(target=self._loop, name="millpond", daemon=True)
             self._background.start()
 
@@ -293,8 +293,8 @@ class Operation:
         return True
 
     def _work_by_itself(self) -> None:
-        feed = self._own_feed
-        self._work(feed, lambda: self._rests(feed), waits_for=self._handed)
+        intake = self._own_intake
+        self._work(intake, lambda: self._rests(intake), waits_for=self._handed)
 
     def _do_handed(self) -> bool:
         """Does what was handed over first; whether there was anything."""
@@ -304,13 +304,13 @@ class Operation:
             handed = self._handed.popleft()
         handed.do()
         with self._lock:
-            self._own_feed = endless() if handed.reads_on else Feed(waits=True)
+            self._own_intake = endless() if handed.reads_on else Intake(waits=True)
             self._changed.notify_all()
         return True
 
-    def _rests(self, feed: Feed) -> bool:
+    def _rests(self, intake: Intake) -> bool:
         """There is nothing to do now: whoever waits for that is told; whether that is the end."""
-        if not self.arrivals.is_quiet(feed):
+        if not self.arrivals.is_quiet(intake):
             return False
         self.store_error = None
         self._done = self._wanted

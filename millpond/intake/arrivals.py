@@ -28,7 +28,7 @@ MOST_AT_ONCE = 2
 
 
 @dataclass(frozen=True)
-class Feed:
+class Intake:
     """What a run takes of the sources: nothing without an allowance.
 
     ``waits``: others may push while it runs, so what is held back may wait for them. ``promises``:
@@ -41,9 +41,9 @@ class Feed:
     promises: bool = True
 
 
-def endless() -> Feed:
+def endless() -> Intake:
     """All that sources deliver, for as long as they do, and what others push."""
-    return Feed(Allowance(ReadLimits(), {}), waits=True)
+    return Intake(Allowance(ReadLimits(), {}), waits=True)
 
 
 class Arrivals:
@@ -75,52 +75,52 @@ class Arrivals:
 
     # -- taking ----------------------------------------------------------------------------
 
-    def deliver(self, feed: Feed, is_idle: bool) -> bool:
+    def deliver(self, intake: Intake, is_idle: bool) -> bool:
         """Takes the pages that have come and has further ones read; whether anything has come.
 
         ``is_idle``: nobody has anything to do, so that no room will be made.
         """
         has_news, self.has_news = self.has_news, False
-        has_taken = self._take_what_came(feed, is_idle)
+        has_taken = self._take_what_came(intake, is_idle)
         has_news = has_news or has_taken
-        self._begin(self._open(feed), feed)
+        self._begin(self._open(intake), intake)
         while has_taken:  # then it may be the turn of what was read ahead
-            has_taken = self._take_what_came(feed, is_idle=False)
-            self._begin(self._open(feed), feed)
+            has_taken = self._take_what_came(intake, is_idle=False)
+            self._begin(self._open(intake), intake)
         return has_news
 
-    def _take_what_came(self, feed: Feed, is_idle: bool) -> bool:
-        names = self._open(feed)
+    def _take_what_came(self, intake: Intake, is_idle: bool) -> bool:
+        names = self._open(intake)
         at_hand = self._at_hand(names)
-        taken = [name for name in at_hand if self._take_if_room(name, feed)]
+        taken = [name for name in at_hand if self._take_if_room(name, intake)]
         is_reading = any(n in self._readings and not self._readings[n].is_over for n in names)
-        if is_idle and not taken and not feed.waits and not is_reading:
+        if is_idle and not taken and not intake.waits and not is_reading:
             held = [name for name in at_hand if name in self._inputs.held]
-            taken = [name for name in held[:1] if self._take(name, feed)]
+            taken = [name for name in held[:1] if self._take(name, intake)]
         return bool(taken)
 
-    def _take_if_room(self, name: str, feed: Feed) -> bool:
+    def _take_if_room(self, name: str, intake: Intake) -> bool:
         source = self._inputs.sources[name][0]
         if self._has_room(name, is_live(source)):
-            return self._take(name, feed)
+            return self._take(name, intake)
         if name not in self._inputs.held:
             self._inputs.held.add(name)
-            self._inputs.report(name, feed.report, replace(source.progress(), is_held=True))
+            self._inputs.report(name, intake.report, replace(source.progress(), is_held=True))
         return False
 
-    def _open(self, feed: Feed) -> list[str]:
+    def _open(self, intake: Intake) -> list[str]:
         """The sources that a run reads on."""
-        if feed.allowance is None or self.error is not None or self._is_closed:
+        if intake.allowance is None or self.error is not None or self._is_closed:
             return []
-        return [name for name in self._inputs.sources_of(self._graph) if feed.allowance.of(name)]
+        return [name for name in self._inputs.sources_of(self._graph) if intake.allowance.of(name)]
 
     def _at_hand(self, names: Iterable[str]) -> list[str]:
         """Those with a page whose turn it is, the one furthest behind first."""
         due = [name for name in names if name in self._readings and name not in self._ahead]
         return sorted((n for n in due if self._readings[n].is_over), key=self._inputs.reached)
 
-    def _take(self, name: str, feed: Feed) -> bool:
-        reading, allowance = self._readings[name], feed.allowance
+    def _take(self, name: str, intake: Intake) -> bool:
+        reading, allowance = self._readings[name], intake.allowance
         self._inputs.held.discard(name)
         if allowance is None or self.error is not None:
             return False
@@ -133,10 +133,10 @@ class Arrivals:
         whole = reading.page
         try:
             if rows > left:
-                self._inputs.take(reading.cut(int(left)), feed.report)
+                self._inputs.take(reading.cut(int(left)), intake.report)
             else:
                 del self._readings[name]
-                self._inputs.take(reading, feed.report)
+                self._inputs.take(reading, intake.report)
         except InputError as error:
             self.error = error
         except StoreError:  # it is taken when the store can be written
@@ -149,8 +149,8 @@ class Arrivals:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _begin(self, names: list[str], feed: Feed) -> None:
-        is_limited = feed.allowance is not None and feed.allowance.is_limited
+    def _begin(self, names: list[str], intake: Intake) -> None:
+        is_limited = intake.allowance is not None and intake.allowance.is_limited
         sources = self._inputs.sources
         live = [name for name in names if is_live(sources[name][0])]
         calm = sorted((name for name in names if name not in live), key=self._inputs.reached)
@@ -201,15 +201,15 @@ class Arrivals:
 
     # -- what is to come -------------------------------------------------------------------
 
-    def is_quiet(self, feed: Feed) -> bool:
+    def is_quiet(self, intake: Intake) -> bool:
         """Whether nothing will come now: sources are live and have nothing, or are held back."""
-        names = [name for name in self._open(feed) if name not in self._inputs.held]
+        names = [name for name in self._open(intake) if name not in self._inputs.held]
         are_live = all(is_live(self._inputs.sources[name][0]) for name in names)
         return are_live and not self._at_hand(names)
 
-    def is_over(self, feed: Feed) -> bool:
+    def is_over(self, intake: Intake) -> bool:
         """Whether nothing more will come in this run."""
-        return not self._open(feed)
+        return not self._open(intake)
 
     def close(self) -> None:
         """Nothing is taken any more."""

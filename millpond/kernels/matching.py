@@ -23,7 +23,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.expressions import Columns, Condition, Program
 from millpond.kernels.groups import Bools, Floats, Ints
 from millpond.kernels.sampling import draws_of, hash_longs
-from millpond.planning.nodes import choice_in
+from millpond.planning.nodes import in_list_of
 from millpond.planning.predicates import FLIPPED, columns_used, conjuncts
 from millpond.schema import Type
 
@@ -89,8 +89,8 @@ class Matcher:
         self._constants = constants
         self._columns = constants.columns(matching.constants)
         parts = conjuncts(matching.predicate)
-        self._choices = {part: each for part in parts if (each := self._choice(part)) is not None}
-        self._whole = _Rest(parts, self._choices)
+        self._in_lists = {part: each for part in parts if (each := self._in_list(part)) is not None}
+        self._whole = _Rest(parts, self._in_lists)
         self._values = Program(matching.expressions)
         self._wanted = set().union(*map(columns_used, matching.expressions))
         self._finders = [] if matching.is_tagged else list(self._found_by(parts))
@@ -156,22 +156,22 @@ class Matcher:
         found = [(finder, part) for part in parts if (finder := self._finder(part)) is not None]
         for finder, part in sorted(found, key=lambda each: not each[0].is_sharp):
             rest = [each for each in parts if each is not part or not finder.is_exact]
-            yield finder, self._whole if len(rest) == len(parts) else _Rest(rest, self._choices)
+            yield finder, self._whole if len(rest) == len(parts) else _Rest(rest, self._in_lists)
 
-    def _choice(self, part: Expression) -> _Choices | None:
+    def _in_list(self, part: Expression) -> _InLists | None:
         """The lists of constants that a conjunct asks for."""
-        asked = choice_in(part)
+        asked = in_list_of(part)
         if asked is None:
             return None
         value, place, is_negated = asked
         lists = _array(self._columns[columns_used(place).pop() - self._matching.width])
-        return _Choices(value, lists, is_negated)
+        return _InLists(value, lists, is_negated)
 
     def _finder(self, part: Expression) -> _Finder | None:
-        choice = self._choices.get(part)
-        if choice is not None:
-            is_found = self._is_of_input(choice.value) and not choice.is_negated
-            return _Equal(_column_of(choice.value), choice.index) if is_found else None
+        in_list = self._in_lists.get(part)
+        if in_list is not None:
+            is_found = self._is_of_input(in_list.value) and not in_list.is_negated
+            return _Equal(_column_of(in_list.value), in_list.index) if is_found else None
         if not isinstance(part, Call) or not part.arguments:
             return None
         name, arguments = part.function, part.arguments
@@ -262,18 +262,20 @@ def _taken(column: pa.ChunkedArray, rows: pa.Array | None) -> pa.ChunkedArray:
 class _Rest:
     """What has to hold of a pair, however it was found."""
 
-    def __init__(self, parts: Sequence[Expression], choices: Mapping[Expression, _Choices]) -> None:
-        self._choices = [choices[part] for part in parts if part in choices]
-        plain = [part for part in parts if part not in choices]
+    def __init__(
+        self, parts: Sequence[Expression], in_lists: Mapping[Expression, _InLists]
+    ) -> None:
+        self._in_lists = [in_lists[part] for part in parts if part in in_lists]
+        plain = [part for part in parts if part not in in_lists]
         self._condition = Condition(plain)
-        values = (choice.value for choice in self._choices)
+        values = (in_list.value for in_list in self._in_lists)
         self.columns = set().union(*map(columns_used, (*plain, *values)))
 
     def holds(self, pairs: Columns, queries: Ints) -> Bools | None:
         """For which of some pairs, if not for all."""
         kept = self._condition.holds(pairs, len(queries))
-        for choice in self._choices:
-            found = choice.holds(pairs, queries)
+        for in_list in self._in_lists:
+            found = in_list.holds(pairs, queries)
             kept = found if kept is None else kept & found
         return kept
 
@@ -415,7 +417,7 @@ def _index_of_distinct(values: pa.Array, queries: Ints, has_several: bool) -> _I
     return _Index(values, queries)
 
 
-class _Choices:
+class _InLists:
     """A list of constants for each query: whether a value is in it, or in a list without NULL is
     not."""
 

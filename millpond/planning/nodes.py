@@ -11,20 +11,20 @@ from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.schema import Field, Schema, Type
 
-__all__ = ["Arrivals", "Choice", "Combine", "Match", "Moments", "Snapshots", "Totals"]
+__all__ = ["Arrivals", "Combine", "InList", "Match", "Moments", "Snapshots", "Totals"]
 
 TAG = "~query"
 """The name of the last column of rows that belong to one of several queries: its number."""
 
 ONE_OF = "one_of"
-"""The function of a value and a ``Choice``: whether the value is in it."""
+"""The function of a value and an ``InList``: whether the value is in it."""
 
 ONE_ROW = RelationScan("~one", Schema((Field("one", Type.INT),)), is_static=True)
 """A relation of one row that was there from the beginning."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class InList:
     """The constants of which a value has to be one: the members of an IN list, however many."""
 
     values: tuple[Value, ...]
@@ -35,12 +35,12 @@ class Choice:
         return told if len(self.values) == 1 else f"({told})"
 
 
-Constant = Union[Literal, Choice]
+Constant = Union[Literal, InList]
 """What a query has in a place of its shape."""
 
 
-def choice_in(part: Expression) -> tuple[Expression, Expression, bool] | None:
-    """The value and the choice of a conjunct that asks for one, and whether it asks for none."""
+def in_list_of(part: Expression) -> tuple[Expression, Expression, bool] | None:
+    """The value and the IN list of a conjunct that asks for one, and whether it asks for none."""
     is_negated = isinstance(part, Call) and part.function == "not"
     asked = part.arguments[0] if isinstance(part, Call) and is_negated else part
     if not isinstance(asked, Call) or asked.function != ONE_OF:

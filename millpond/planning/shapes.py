@@ -38,13 +38,13 @@ from millpond.planning.nodes import (
     ONE_ROW,
     TAG,
     Arrivals,
-    Choice,
     Combine,
     Constant,
+    InList,
     Match,
     Moments,
     Snapshots,
-    choice_in,
+    in_list_of,
 )
 from millpond.planning.predicates import (
     FLIPPED,
@@ -247,7 +247,7 @@ class _Lifting:
         return found if isinstance(found, Match) and readers == 1 else None
 
     def _can_match(self, predicate: Expression | None, wanted: Sequence[Expression]) -> bool:
-        asked = [(choice_in(part) or (part,))[0] for part in conjuncts(predicate)]
+        asked = [(in_list_of(part) or (part,))[0] for part in conjuncts(predicate)]
         return all(map(self._can_compute, (*asked, *wanted)))
 
     def _selection(self, predicate: Expression, width: int, used: list[int]) -> Expression:
@@ -255,19 +255,19 @@ class _Lifting:
         if may_fail(predicate):
             return predicate
         before, known = len(used), len(self.constants)
-        changed = conjoin([self._chosen(part, width, used) for part in conjuncts(predicate)])
+        changed = conjoin([self._with_in_list(part, width, used) for part in conjuncts(predicate)])
         if changed is not None and self._can_match(changed, ()):
             return changed
         del used[before:], self.constants[known:]
         return predicate
 
-    def _chosen(self, part: Expression, width: int, used: list[int]) -> Expression:
+    def _with_in_list(self, part: Expression, width: int, used: list[int]) -> Expression:
         """A conjunct with its constants lifted; those that a value may equal are one."""
-        asked = _choice_of(part)
+        asked = _as_in_list(part)
         if asked is None:
             return self._with_places(part, width, used)
-        value, choice, is_negated = asked
-        arguments = self._with_places(value, width, used), self._place(choice, width, used)
+        value, in_list, is_negated = asked
+        arguments = self._with_places(value, width, used), self._place(in_list, width, used)
         found = Call(ONE_OF, arguments, Type.BOOLEAN)
         return Call("not", (found,), Type.BOOLEAN) if is_negated else found
 
@@ -484,19 +484,19 @@ def _in_order(expression: Expression) -> Expression:
 
 def _form(part: Expression) -> str:
     """What a conjunct has in common with those that differ in constants only."""
-    asked = _choice_of(part)
+    asked = _as_in_list(part)
     if asked is not None:
-        value, choice, is_negated = asked
-        return f"{canonical(rewrite(value, _blank))} {ONE_OF} {is_negated} {choice.type}"
+        value, in_list, is_negated = asked
+        return f"{canonical(rewrite(value, _blank))} {ONE_OF} {is_negated} {in_list.type}"
     return canonical(rewrite(part, _blank))
 
 
-def _choice_of(part: Expression) -> tuple[Expression, Choice, bool] | None:
+def _as_in_list(part: Expression) -> tuple[Expression, InList, bool] | None:
     """A value, the constants of which it has to be one, and whether it must be none of them."""
     if not isinstance(part, Call):
         return None
     if part.function == "not":
-        below = _choice_of(part.arguments[0])
+        below = _as_in_list(part.arguments[0])
         return None if below is None or below[2] else (*below[:2], True)
     if part.function not in ("=", "<>", "in"):
         return None
@@ -507,7 +507,7 @@ def _choice_of(part: Expression) -> tuple[Expression, Choice, bool] | None:
     if len(constants) < len(others) or any(each.type is not value.type for each in constants):
         return None
     values = tuple(dict.fromkeys(each.value for each in constants))
-    return value, Choice(values, value.type), part.function == "<>"
+    return value, InList(values, value.type), part.function == "<>"
 
 
 def _blank(expression: Expression) -> Expression:

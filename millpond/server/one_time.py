@@ -31,7 +31,7 @@ from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
 from millpond.errors import InputError, OutgrownError, StateError
 from millpond.facade.engine import Engine
-from millpond.intake.arrivals import Feed
+from millpond.intake.arrivals import Intake
 from millpond.planning.join_keys import join_keys
 from millpond.planning.optimise import optimise
 from millpond.schema import BEGINNING, FOREVER
@@ -158,7 +158,7 @@ class _Trial(Engine):
             self._bounds.refuse_outgrown(error)
             raise
 
-    def _turn(self, feed: Feed, is_idle: bool) -> bool:
+    def _turn(self, feed: Intake, is_idle: bool) -> bool:
         self._bounds.check()
         return super()._turn(feed, is_idle)
 

@@ -15,7 +15,7 @@ from typing import Union
 from millpond.cql.expressions import Literal
 from millpond.cql.node import Node
 from millpond.kernels.expressions import can_lower
-from millpond.planning.nodes import Choice, Constant
+from millpond.planning.nodes import Constant, InList
 from millpond.planning.optimise import optimise
 from millpond.planning.shapes import Lifted, lift, outline
 from millpond.planning.skeletons import Skeleton, skeleton, with_constants
@@ -60,7 +60,7 @@ class _Recipe:
         made: list[Constant] = []
         for old, origin in zip(self.lifted.constants, self.origins, strict=True):
             if isinstance(origin, tuple):
-                made.append(Choice(tuple(at(each).value for each in origin), old.type))
+                made.append(InList(tuple(at(each).value for each in origin), old.type))
             else:
                 made.append(at(origin))
         return made
@@ -157,7 +157,7 @@ def _recipe(lifted: Lifted | None, origin: dict[Literal, int]) -> _Recipe | None
         return None
     origins: list[Origin | tuple[Origin, ...]] = []
     for constant in lifted.constants:
-        if isinstance(constant, Choice):
+        if isinstance(constant, InList):
             values = (Literal(value, constant.type) for value in constant.values)
             origins.append(tuple(origin.get(each, each) for each in values))
         else:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column
-from millpond.planning.nodes import Choice, Constant
+from millpond.planning.nodes import Constant, InList
 from millpond.storage.store import Store
 
 OLD_FILES = 16
@@ -109,11 +109,11 @@ class Members:
 
 def _arrow_type(constant: Constant) -> pa.DataType:
     type_ = ARROW_TYPES[constant.type]
-    return pa.list_(type_) if isinstance(constant, Choice) else type_
+    return pa.list_(type_) if isinstance(constant, InList) else type_
 
 
 def _value(constant: Constant) -> object:
-    return list(constant.values) if isinstance(constant, Choice) else constant.value
+    return list(constant.values) if isinstance(constant, InList) else constant.value
 
 
 def _told(value: object) -> str:

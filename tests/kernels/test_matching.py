@@ -15,7 +15,7 @@ from millpond.cql.expressions import Call, Column
 from millpond.kernels import matching
 from millpond.kernels.expressions import Condition
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column
-from millpond.planning.nodes import ONE_OF, Choice, choice_in
+from millpond.planning.nodes import ONE_OF, InList, in_list_of
 from millpond.planning.predicates import conjoin
 from millpond.schema import Type
 
@@ -50,7 +50,7 @@ def problems(draw):
                         Type.BOOLEAN)  # fmt: skip
             is_negated = draw(st.booleans())
             parts.append(Call("not", (part,), Type.BOOLEAN) if is_negated else part)
-            constants.append(Choice((), type_))
+            constants.append(InList((), type_))
             patterns.append(False)
             continue
         count = draw(st.integers(1, 3)) if function == "in" else 1
@@ -67,7 +67,7 @@ def problems(draw):
     queries = [
         [
             draw(st.lists(st.sampled_from(VALUES[t.type]), min_size=1, max_size=3))
-            if isinstance(t, Choice)
+            if isinstance(t, InList)
             else draw(st.sampled_from(PATTERNS if is_pattern else VALUES[t]))
             for t, is_pattern in zip(constants, patterns, strict=True)
         ]
@@ -87,7 +87,7 @@ def table_of(types, rows, first):
 
 def arrow_type(type_):
     """That of a column or of constants, or of lists of them."""
-    is_list = isinstance(type_, Choice)
+    is_list = isinstance(type_, InList)
     return pa.list_(ARROW_TYPES[type_.type]) if is_list else ARROW_TYPES[type_]
 
 
@@ -120,10 +120,10 @@ def each_with_each(types, parts, constants, rows, queries):
         *table_of(types, [rows[r] for r, _ in pairs], "c").values(),
         *table_of(constants, [queries[q] for _, q in pairs], "k").values(),
     ]
-    plain = [part for part in parts if choice_in(part) is None]
+    plain = [part for part in parts if in_list_of(part) is None]
     kept = Condition(plain).holds(columns, len(pairs))
     found = [pair for i, pair in enumerate(pairs) if kept is None or kept[i]]
-    for value, place, is_negated in filter(None, map(choice_in, parts)):
+    for value, place, is_negated in filter(None, map(in_list_of, parts)):
         found = [
             (row, query)
             for row, query in found
