@@ -245,12 +245,12 @@ def swapped(name: str, other: str) -> Change:
 def log_cases(base: Base, rng: random.Random) -> Iterator[Case]:
     """What can happen to each record of a log."""
     content = (base.store / LOG).read_bytes()
-    frames = framing_of(content).frames
-    for number, frame in enumerate(frames):
+    bounds = framing_of(content).bounds
+    for number, each in enumerate(bounds):
         before, own, after = (
-            content[: frame.start],
-            content[frame.start : frame.end],
-            content[frame.end :],
+            content[: each.start],
+            content[each.start : each.end],
+            content[each.end :],
         )
         inside = rng.randrange(1, len(own))
         ways = {
@@ -265,7 +265,7 @@ def log_cases(base: Base, rng: random.Random) -> Iterator[Case]:
             "moved to the end": before + after + own,
         }
         if number:
-            last = content[frames[number - 1].start : frame.start]
+            last = content[bounds[number - 1].start : each.start]
             ways["before the one before"] = before[: -len(last)] + own + last + after
         for what, changed in ways.items():
             if changed != content:
@@ -293,7 +293,7 @@ def harmless_cases(base: Base) -> Iterator[Case]:
 
     def old_end(store: Path) -> None:
         end = LogEnd(store / END)
-        end.write(framing_of((store / LOG).read_bytes()).frames[-2].number)
+        end.write(framing_of((store / LOG).read_bytes()).bounds[-2].number)
         end.close()
 
     for what, change in (

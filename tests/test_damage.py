@@ -165,8 +165,8 @@ def test_a_log_that_is_none_is_refused_and_nothing_is_touched(store, content, sa
 def test_records_that_are_not_in_their_places_are_found(store, way):
     log = store / "commits.log"
     content = log.read_bytes()
-    frames = framing_of(content).frames
-    parts = [content[frame.start : frame.end] for frame in frames]
+    bounds = framing_of(content).bounds
+    parts = [content[each.start : each.end] for each in bounds]
     changed = {
         "taken out": [*parts[:2], *parts[3:]],
         "doubled": [*parts[:3], *parts[2:]],
@@ -182,7 +182,7 @@ def test_a_log_without_its_first_record_is_named_and_set_aside(store, is_swapped
     """Its other records are whole, and nothing says which store they are of."""
     log = store / "commits.log"
     content = log.read_bytes()
-    first, second = framing_of(content).frames[:2]
+    first, second = framing_of(content).bounds[:2]
     head = content[: first.end] if is_swapped else b""
     log.write_bytes(content[second.start : second.end] + head + content[second.end :])
     assert "commits.log" in refused(store)
@@ -327,10 +327,10 @@ def test_repair_has_a_query_stand_still_that_lost_its_state_and_the_others_go_on
 
 def test_repair_goes_back_to_the_last_sound_record(store):
     log = store / "commits.log"
-    frames = framing_of(log.read_bytes()).frames
-    change(log, frames[2].start + 40)
+    bounds = framing_of(log.read_bytes()).bounds
+    change(log, bounds[2].start + 40)
     told = repair(store)
-    assert any(line.startswith(f"lost: what came after record {frames[1].number}") for line in told)
+    assert any(line.startswith(f"lost: what came after record {bounds[1].number}") for line in told)
     assert (store / "set_aside" / "1" / "commits.log").exists()
     assert check(store).is_sound
     with Engine(store=store) as engine:

@@ -205,8 +205,8 @@ def test_what_only_the_lost_end_of_a_log_knew_is_set_aside(tmp_path: Path) -> No
         pushed(engine, *range(4))
     log = tmp_path / "commits.log"
     content = bytearray(log.read_bytes())
-    frames = framing_of(bytes(content)).frames
-    content[frames[len(frames) // 2].start + 40] ^= 1
+    bounds = framing_of(bytes(content)).bounds
+    content[bounds[len(bounds) // 2].start + 40] ^= 1
     log.write_bytes(content)
     before = {file.name for file in (tmp_path / "pages").iterdir()}
     repair(tmp_path)

@@ -91,7 +91,7 @@ class Slice(Protocol):
         ...
 
 
-class Reading(NamedTuple):
+class PagesRead(NamedTuple):
     """Pages of a log that are being read, and how many rows were put out by then."""
 
     pages: list[Page]
@@ -432,7 +432,7 @@ class ResultLog(PageLog):
     @contextmanager
     def reading(
         self, lock: AbstractContextManager[object], of_content: bool = False
-    ) -> Iterator[Reading]:
+    ) -> Iterator[PagesRead]:
         """What is kept, or all that the content follows from; it stays meanwhile."""
         with lock:
             slices: list[Page] = []
@@ -440,7 +440,7 @@ class ResultLog(PageLog):
                 slices += self.slice.passed_pages() if of_content else ()
                 slices += self.slice.pages()
             passed = self.content if of_content else ()
-            found = Reading([*passed, *self.kept, *slices], self.rows)
+            found = PagesRead([*passed, *self.kept, *slices], self.rows)
             for page in found.pages:
                 page.pin()
         try:

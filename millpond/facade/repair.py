@@ -39,7 +39,7 @@ def repair(directory: Path) -> list[str]:
             return [f"store {found.identity} in {directory}: sound, nothing to do"]
         aside = SetAside(directory)
         told = _log_repaired(found, aside)
-    if found.framing.frames:
+    if found.framing.bounds:
         told += _files_repaired(directory, aside)
     return [*told, *aside.told()]
 
@@ -86,8 +86,8 @@ def _log_repaired(found: Findings, aside: SetAside) -> list[str]:
         aside.copy(NAME)
     if END in found.faults:
         aside.move(END)
-    if not framing.frames or "is the log of store" in found.faults.get(LOG, ""):
-        framing.frames.clear()
+    if not framing.bounds or "is the log of store" in found.faults.get(LOG, ""):
+        framing.bounds.clear()
         return _begun_anew(found, aside)
     told = []
     if NAME in found.faults:
@@ -96,7 +96,7 @@ def _log_repaired(found: Findings, aside: SetAside) -> list[str]:
         aside.copy(LOG)
         _cut(directory / LOG, framing.end)
         told.append(
-            f"lost: what came after record {framing.frames[-1].number} of the log "
+            f"lost: what came after record {framing.bounds[-1].number} of the log "
             f"({framing.length - framing.end} bytes): {LOG} {found.faults[LOG]}"
         )
         for name in check(directory).left:  # only what is lost knew of them
@@ -104,7 +104,7 @@ def _log_repaired(found: Findings, aside: SetAside) -> list[str]:
     elif END in found.faults:
         told.append(f"lost: nothing, unless the log was cut at a record's end: {END} says no more")
     end = LogEnd(directory / END)
-    end.write(framing.frames[-1].number)
+    end.write(framing.bounds[-1].number)
     end.close()
     Mark(directory, str(found.identity), has_log=True).write()
     return told

@@ -158,9 +158,9 @@ class _Trial(Engine):
             self._bounds.refuse_outgrown(error)
             raise
 
-    def _turn(self, feed: Intake, is_idle: bool) -> bool:
+    def _turn(self, intake: Intake, is_idle: bool) -> bool:
         self._bounds.check()
-        return super()._turn(feed, is_idle)
+        return super()._turn(intake, is_idle)
 
 
 class _Content:

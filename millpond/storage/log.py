@@ -42,7 +42,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Frame:
+class RecordBounds:
     """Where a record stands in the file, and its number."""
 
     start: int
@@ -54,7 +54,7 @@ class Frame:
 class Framing:
     """A log's records as far as they are sound, and what is wrong behind them."""
 
-    frames: list[Frame]
+    bounds: list[RecordBounds]
     length: int
     """How long the file is."""
     damage: str | None = None
@@ -63,7 +63,7 @@ class Framing:
     @property
     def end(self) -> int:
         """Where what is sound ends."""
-        return self.frames[-1].end if self.frames else 0
+        return self.bounds[-1].end if self.bounds else 0
 
 
 class CommitLog:
@@ -104,14 +104,14 @@ class CommitLog:
         framing = framing_of(content, end)
         if framing.damage is not None:
             raise DamageError(f"{self.path}: {framing.damage}; {way_out(self.path.parent)}")
-        first = records_in(content, framing.frames[0])[0]
+        first = records_in(content, framing.bounds[0])[0]
         check_first(self.path, first, self._identity)
         self._identity = first["store"]
         if framing.end < framing.length:
             os.ftruncate(self._file, framing.end)
-        self._number = framing.frames[-1].number + 1
-        for frame in framing.frames[1:]:
-            yield from records_in(content, frame)
+        self._number = framing.bounds[-1].number + 1
+        for each in framing.bounds[1:]:
+            yield from records_in(content, each)
 
     def append(self, records: list[Record]) -> None:
         """Adds records, all of them or none."""
@@ -214,24 +214,24 @@ class LogEnd:
 
 def framing_of(content: bytes, end: int | None = None) -> Framing:
     """The records of a log, and what is wrong with it. ``end``: the last that was appended."""
-    frames: list[Frame] = []
+    bounds: list[RecordBounds] = []
     at = 0
     while at < len(content):
-        frame = _frame(content, at)
-        if frame is None or (frames and frame.number != frames[-1].number + 1):
-            return Framing(frames, len(content), _damage(content, at, frames, frame, end))
-        frames.append(frame)
-        at = frame.end
-    return Framing(frames, len(content), _damage(content, at, frames, None, end))
+        each = _bounds_at(content, at)
+        if each is None or (bounds and each.number != bounds[-1].number + 1):
+            return Framing(bounds, len(content), _damage(content, at, bounds, each, end))
+        bounds.append(each)
+        at = each.end
+    return Framing(bounds, len(content), _damage(content, at, bounds, None, end))
 
 
 def _damage(
-    content: bytes, at: int, frames: list[Frame], found: Frame | None, end: int | None
+    content: bytes, at: int, bounds: list[RecordBounds], found: RecordBounds | None, end: int | None
 ) -> str | None:
     """What is wrong at a place at which there is not the next record."""
-    if not frames:
+    if not bounds:
         return _no_first(content)
-    expected = frames[-1].number + 1
+    expected = bounds[-1].number + 1
     if found is not None:
         return f"damaged at byte {at}: record {found.number} stands where record {expected} belongs"
     if _follows(content, at + 1):
@@ -262,9 +262,9 @@ def _old_format(content: bytes) -> str:
         return "an earlier format"
 
 
-def records_in(content: bytes, frame: Frame) -> list[Record]:
+def records_in(content: bytes, bounds: RecordBounds) -> list[Record]:
     """The records that were appended together."""
-    records: list[Record] = json.loads(content[frame.start + _HEAD.size : frame.end])["records"]
+    records: list[Record] = json.loads(content[bounds.start + _HEAD.size : bounds.end])["records"]
     return records
 
 
@@ -293,7 +293,7 @@ def _checksum(length: int, number: int, payload: bytes) -> int:
     return zlib.crc32(payload, zlib.crc32(struct.pack("<IQ", length, number)))
 
 
-def _frame(content: bytes, at: int) -> Frame | None:
+def _bounds_at(content: bytes, at: int) -> RecordBounds | None:
     """The record at a place; None if there is no whole one."""
     if at + _HEAD.size > len(content):
         return None
@@ -302,14 +302,14 @@ def _frame(content: bytes, at: int) -> Frame | None:
     if magic != _MAGIC or end > len(content):
         return None
     payload = content[at + _HEAD.size : end]
-    return Frame(at, end, number) if _checksum(length, number, payload) == checksum else None
+    return RecordBounds(at, end, number) if _checksum(length, number, payload) == checksum else None
 
 
 def _follows(content: bytes, start: int) -> bool:
     """Whether a whole record stands anywhere behind a place."""
     at = content.find(_MAGIC, start)
     while at >= 0:
-        if _frame(content, at) is not None:
+        if _bounds_at(content, at) is not None:
             return True
         at = content.find(_MAGIC, at + 1)
     return False

@@ -56,14 +56,14 @@ class Findings:
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever done with it."""
-        return not self.framing.frames and not self.faults
+        return not self.framing.bounds and not self.faults
 
     def told(self) -> list[str]:
         """The findings, line by line."""
         size = sum(sum_.bytes for sum_ in self.sums.values())
         lines = [
             f"store {self.identity or 'of unknown number'} in {self.directory}",
-            f"log: {len(self.framing.frames)} sound records, {self.framing.end} bytes of "
+            f"log: {len(self.framing.bounds)} sound records, {self.framing.end} bytes of "
             + str(self.framing.length),
             f"files: {len(self.sums)} with {size} bytes",
         ]
@@ -130,13 +130,13 @@ def _look_at_log(found: Findings) -> None:
     found.framing = framing_of(content, end)
     if found.framing.damage is not None:
         found.faults[LOG] = found.framing.damage
-    if not found.framing.frames:
+    if not found.framing.bounds:
         return
-    groups = [records_in(content, frame) for frame in found.framing.frames]
+    groups = [records_in(content, each) for each in found.framing.bounds]
     first = groups[0][0]
     if "version" not in first:
         found.faults[LOG] = NO_BEGINNING
-        found.framing.frames.clear()
+        found.framing.bounds.clear()
         return
     try:
         check_first(found.directory / LOG, first, found.identity or "")

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millpond.scheduling.by_unit import ByUnit, Unit
+from millpond.scheduling.by_run import ByRun, RankedRun
 from millpond.scheduling.charts.capacity import remaining_seconds, remaining_step_seconds
 from millpond.scheduling.charts.swiftest_paths import SwiftestPaths, priority_of
 from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
 
 
-class PathCapacity(ByUnit):
+class PathCapacity(ByRun):
     """Runs the operator path that consumes the most tuples in a second, from its leaf up."""
 
-    def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
+    def runs(self, plan: PlanSnapshot) -> Sequence[RankedRun]:
         """The best operator path through each operator: its priority is its capacity, weighed."""
         paths = SwiftestPaths(plan).found()
-        return [path_unit(plan, path, priority_of(plan, path)) for path in paths]
+        return [path_run(plan, path, priority_of(plan, path)) for path in paths]
 
 
-def path_unit(plan: PlanSnapshot, path: OperatorPath, priority: float) -> Unit:
-    """An operator path as a unit of this priority."""
+def path_run(plan: PlanSnapshot, path: OperatorPath, priority: float) -> RankedRun:
+    """An operator path as a run of this priority."""
     seconds = remaining_seconds(plan, path.operators, path.stream)
     fixed = remaining_step_seconds(plan, path.operators)
-    return Unit(path.operators, priority, seconds, fixed)
+    return RankedRun(path.operators, priority, seconds, fixed)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millpond.errors import StrategyError
-from millpond.scheduling.by_unit import ByUnit, Unit
+from millpond.scheduling.by_run import ByRun, RankedRun
 from millpond.scheduling.charts.ways import Ways
 from millpond.scheduling.decisions import Decision
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
-from millpond.scheduling.strategies.path_capacity import path_unit
+from millpond.scheduling.strategies.path_capacity import path_run
 from millpond.scheduling.strategy import Strategy, simulator_only
 
 
@@ -61,9 +61,9 @@ class PeriodicallyOldest:
         return step if step is not None else self.inner.decide()
 
 
-class OldestPath(ByUnit):
+class OldestPath(ByRun):
     """Runs the operator path with the oldest waiting tuple, which is FIFO path by path."""
 
-    def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
+    def runs(self, plan: PlanSnapshot) -> Sequence[RankedRun]:
         """The first operator path through each operator, all of one priority."""
-        return [path_unit(plan, path, 0.0) for path in Ways(plan).first_paths()]
+        return [path_run(plan, path, 0.0) for path in Ways(plan).first_paths()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from millpond.scheduling.by_unit import ByUnit, Unit
+from millpond.scheduling.by_run import ByRun, RankedRun
 from millpond.scheduling.charts.capacity import (
     memory_release_capacity,
     released_per_second,
@@ -25,7 +25,7 @@ from millpond.scheduling.charts.ways import Ways
 from millpond.scheduling.snapshot import OperatorSnapshot, PlanSnapshot
 
 
-class Segment(ByUnit):
+class Segment(ByRun):
     """Runs the segment that frees the most memory in a second, from its first operator up."""
 
     cuts_once = False
@@ -39,10 +39,10 @@ class Segment(ByUnit):
         """Whether a segment ends between two operators, by what each frees in a second."""
         return behind < before
 
-    def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
+    def runs(self, plan: PlanSnapshot) -> Sequence[RankedRun]:
         """The listed segments, with what they free times the weight of their queries."""
         self.segments.update(self._by_query(plan))
-        return [_segment_unit(plan, run) for run in self.segments.runs]
+        return [_segment_run(plan, run) for run in self.segments.runs]
 
     def _by_query(self, plan: PlanSnapshot) -> Mapping[str, set[Run]]:
         released = {each.id: rounded(released_per_second(each)) for each in plan.operators}
@@ -71,7 +71,7 @@ def _queries_answered(plan: PlanSnapshot, last: OperatorSnapshot) -> Iterator[st
     yield from names or [f"behind operator {last.id}"]
 
 
-def _segment_unit(plan: PlanSnapshot, run: Run) -> Unit:
+def _segment_run(plan: PlanSnapshot, run: Run) -> RankedRun:
     priority = memory_release_capacity(plan, run) * plan.by_id[run[-1]].weight
     seconds, fixed = remaining_seconds(plan, run), remaining_step_seconds(plan, run)
-    return Unit(run, rounded(priority), seconds, fixed)
+    return RankedRun(run, rounded(priority), seconds, fixed)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.scheduling.by_unit import ByUnit, Unit, _best_stops
+from millpond.scheduling.by_run import ByRun, RankedRun, _best_stops
 from millpond.scheduling.charts import segment_runs
 from millpond.scheduling.charts.capacity import released_per_second, rounded
 from millpond.scheduling.charts.chain_borders import chain_borders, path_borders
@@ -30,7 +30,7 @@ from millpond.scheduling.snapshot import (
     PlanSnapshot,
     WeightedQuery,
 )
-from millpond.scheduling.strategies.path_capacity import PathCapacity, path_unit
+from millpond.scheduling.strategies.path_capacity import PathCapacity, path_run
 from millpond.scheduling.strategies.periodically_oldest import OldestPath
 from millpond.scheduling.strategies.segment import Segment
 from millpond.scheduling.strategies.simplified_segment import SimplifiedSegment
@@ -148,29 +148,29 @@ def test_borders_between_chains_are_those_of_any_path(plan: PlanSnapshot) -> Non
     assert chain_borders(plan) == wanted
 
 
-def _same_stops(strategy: ByUnit, plan: PlanSnapshot, units: Sequence[Unit]) -> bool:
-    """Whether every round of a strategy is that of the units that are listed."""
-    wanted = _best_stops(units)
+def _same_stops(strategy: ByRun, plan: PlanSnapshot, runs: Sequence[RankedRun]) -> bool:
+    """Whether every round of a strategy is that of the runs that are listed."""
+    wanted = _best_stops(runs)
     strategy.plan_changed(plan)
     assert strategy._best.keys() == wanted.keys()
     for operator, stop in strategy._best.items():
         assert stop.number == wanted[operator].number
-        assert stop.unit == wanted[operator].unit
+        assert stop.run == wanted[operator].run
     return True
 
 
 @examples(150)
 @given(PLANS)
 def test_the_best_path_through_an_operator_is_the_first_of_the_list(plan: PlanSnapshot) -> None:
-    units = [path_unit(plan, path, priority_of(plan, path)) for path in every_path(plan)]
-    assert _same_stops(PathCapacity(), plan, units)
+    runs = [path_run(plan, path, priority_of(plan, path)) for path in every_path(plan)]
+    assert _same_stops(PathCapacity(), plan, runs)
 
 
 @examples(100)
 @given(PLANS)
 def test_the_oldest_is_carried_on_along_the_first_path_of_the_list(plan: PlanSnapshot) -> None:
-    units = [path_unit(plan, path, 0.0) for path in every_path(plan)]
-    assert _same_stops(OldestPath(), plan, units)
+    runs = [path_run(plan, path, 0.0) for path in every_path(plan)]
+    assert _same_stops(OldestPath(), plan, runs)
 
 
 def _cut(strategy: Segment, plan: PlanSnapshot, path: OperatorPath) -> list[tuple[int, ...]]:

@@ -1,9 +1,9 @@
-"""What strategies share that schedule a run of operators as one unit (Path Capacity paper, 3.1).
+"""What strategies share that schedule a run of operators as one (Path Capacity paper, 3.1).
 
-A round takes tuples in at one operator of a unit and carries them up, operator after operator, to
-the end of the unit: the paper's internal scheduling strategy. Since priorities are static, the
-best unit with work is the best unit of the best ready operator, so a decision costs O(log n)
-however many units share an operator.
+A round takes tuples in at one operator of a run and carries them up, operator after operator, to
+the end of the run: the paper's internal scheduling strategy. Since priorities are static, the
+best run with work is the best run of the best ready operator, so a decision costs O(log n)
+however many runs share an operator.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class Unit:
+class RankedRun:
     """Operators from the leaf up that are scheduled as one; the highest priority goes first.
 
-    `remaining_seconds` is the work one tuple means for the unit, from each operator on, and
+    `remaining_seconds` is the work one tuple means for the run, from each operator on, and
     `remaining_step_seconds` what the steps of a round take beside it.
     """
 
@@ -45,25 +45,25 @@ class Unit:
 
 
 class Stop(NamedTuple):
-    """An operator of a unit."""
+    """An operator of a run."""
 
-    unit: Unit
+    run: RankedRun
     number: int
 
 
 class Round(NamedTuple):
-    """A unit at work: where it is and when its slice ends."""
+    """A run at work: where it is and when its slice ends."""
 
     stop: Stop
     end_seconds: float
 
 
-class ByUnit:
-    """Runs the unit of the highest priority that has work; ties go to the oldest waiting tuple.
+class ByRun:
+    """Takes the run of the highest priority that has work; ties go to the oldest waiting tuple.
 
     Exhaustive service takes in all that waits. With `max_tuples` a round takes in so many, with
-    `slice_seconds` as many as the unit's capacity serves in that time, and a round that lasts
-    longer is cut: what is left in its middle competes with the unit's priority again.
+    `slice_seconds` as many as the run's capacity serves in that time, and a round that lasts
+    longer is cut: what is left in its middle competes with the run's priority again.
     """
 
     def __init__(self, max_tuples: int | None = None, slice_seconds: float | None = None) -> None:
@@ -75,17 +75,17 @@ class ByUnit:
         self._rounds: dict[int, Round] = {}
         self._now_seconds = 0.0
 
-    def units(self, plan: PlanSnapshot) -> Sequence[Unit]:
-        """The units of a plan; every operator belongs to one at least."""
+    def runs(self, plan: PlanSnapshot) -> Sequence[RankedRun]:
+        """The runs of a plan; every operator belongs to one at least."""
         raise NotImplementedError
 
     def priority(self, operator: int) -> float:
-        """The priority of the best unit an operator belongs to."""
-        return self._best[operator].unit.priority
+        """The priority of the best run an operator belongs to."""
+        return self._best[operator].run.priority
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
-        """Form the units anew; rounds under way end."""
-        self._best = _best_stops(self.units(plan))
+        """Form the runs anew; rounds under way end."""
+        self._best = _best_stops(self.runs(plan))
         self._depth = plan.depth
         self._ready.clear()
         self._running.clear()
@@ -105,7 +105,7 @@ class ByUnit:
                 self._running.discard(state.operator)
 
     def decide(self) -> Decision | None:
-        """Carry a round on, or begin one with the best unit."""
+        """Carry a round on, or begin one with the best run."""
         step = self.carry_on()
         if step is not None:
             return step
@@ -113,7 +113,7 @@ class ByUnit:
         return None if best is None else self.begin(best)
 
     def begin(self, operator: int) -> Decision:
-        """Begin a round of the best unit of a ready operator, there."""
+        """Begin a round of the best run of a ready operator, there."""
         stop = self._best[operator]
         seconds = self.service.slice_seconds
         end = math.inf if seconds is None else self._now_seconds + seconds
@@ -122,7 +122,7 @@ class ByUnit:
             operator,
             self._tuples_of_a_round(stop),
             seconds,
-            breakeven_tuples=stop.unit.breakeven_tuples(stop.number),
+            breakeven_tuples=stop.run.breakeven_tuples(stop.number),
         )
 
     def carry_on(self) -> Decision | None:
@@ -134,19 +134,19 @@ class ByUnit:
         return None
 
     def _step_up(self, current: Round) -> Decision | None:
-        unit, number = current.stop.unit, current.stop.number + 1
+        run, number = current.stop.run, current.stop.number + 1
         left = current.end_seconds - self._now_seconds
-        if number == len(unit.operators) or left <= SLACK * (self.service.slice_seconds or 0.0):
+        if number == len(run.operators) or left <= SLACK * (self.service.slice_seconds or 0.0):
             return None
-        operator = unit.operators[number]
+        operator = run.operators[number]
         if operator not in self._ready:
             return None
-        self._rounds[operator] = Round(Stop(unit, number), current.end_seconds)
+        self._rounds[operator] = Round(Stop(run, number), current.end_seconds)
         return RunOperator(operator, None, None if left == math.inf else left)
 
     def _tuples_of_a_round(self, stop: Stop) -> int | None:
         limit, seconds = self.service.max_tuples, self.service.slice_seconds
-        work = stop.unit.remaining_seconds[stop.number]
+        work = stop.run.remaining_seconds[stop.number]
         if seconds is None or work <= 0:
             return limit
         tuples = max(1, int(seconds / work * (1 + SLACK)))
@@ -154,15 +154,15 @@ class ByUnit:
 
     def _key(self, state: OperatorState) -> Key:
         operator = state.operator
-        priority = self._best[operator].unit.priority
+        priority = self._best[operator].run.priority
         return -priority, state.oldest_arrival_seconds, -self._depth[operator]
 
 
-def _best_stops(units: Sequence[Unit]) -> dict[int, Stop]:
+def _best_stops(runs: Sequence[RankedRun]) -> dict[int, Stop]:
     best: dict[int, Stop] = {}
-    for unit in units:
-        for number, operator in enumerate(unit.operators):
+    for run in runs:
+        for number, operator in enumerate(run.operators):
             known = best.get(operator)
-            if known is None or unit.priority > known.unit.priority:
-                best[operator] = Stop(unit, number)
+            if known is None or run.priority > known.run.priority:
+                best[operator] = Stop(run, number)
     return best
