@@ -23,7 +23,7 @@ from millpond.planning.skeletons import Skeleton, skeleton, with_constants
 MOST_TEMPLATES = 1_000
 """So many skeletons are known, the latest."""
 
-Origin = Union[int, Literal]
+ConstantOrigin = Union[int, Literal]
 """Which of the constants of a plan one is, or one that is the same in all."""
 
 
@@ -48,13 +48,13 @@ class _Recipe:
     """A shape, and how its constants are made of those of a plan."""
 
     lifted: Lifted
-    origins: tuple[Origin | tuple[Origin, ...], ...]
+    origins: tuple[ConstantOrigin | tuple[ConstantOrigin, ...], ...]
 
     def filled(self, constants: tuple[Literal, ...]) -> Lifted:
         return replace(self.lifted, constants=tuple(self._made(constants)))
 
     def _made(self, constants: tuple[Literal, ...]) -> list[Constant]:
-        def at(origin: Origin) -> Literal:
+        def at(origin: ConstantOrigin) -> Literal:
             return constants[origin] if isinstance(origin, int) else origin
 
         made: list[Constant] = []
@@ -155,7 +155,7 @@ def _template(plan: Node, found: Shaped, constants: tuple[Literal, ...]) -> _Tem
 def _recipe(lifted: Lifted | None, origin: dict[Literal, int]) -> _Recipe | None:
     if lifted is None:
         return None
-    origins: list[Origin | tuple[Origin, ...]] = []
+    origins: list[ConstantOrigin | tuple[ConstantOrigin, ...]] = []
     for constant in lifted.constants:
         if isinstance(constant, InList):
             values = (Literal(value, constant.type) for value in constant.values)
