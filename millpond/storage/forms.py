@@ -16,6 +16,7 @@ from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.ordered import MemberIndex, merged_members
 from millpond.kernels.runs import RunIndex, merged_runs
 from millpond.schema import BEGINNING, FOREVER
+from millpond.storage.partitions import piece_numbers
 from millpond.storage.state import Delta
 from millpond.storage.synopses import GroupSynopsis
 
@@ -112,8 +113,7 @@ class Keyed:
         names, numbers = list(self.keys), list[npt.NDArray[np.uint16]]()
         for delta in deltas:
             for rows in delta():
-                hashes = hashes_of(rows.select(names).columns).view(np.uint64)
-                numbers.append((hashes % np.uint64(count)).astype(np.uint16))
+                numbers.append(piece_numbers(rows, names, count))
         for piece in range(count):
             read = (rows for delta in deltas for rows in delta())
             some = [

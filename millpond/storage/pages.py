@@ -20,6 +20,7 @@ from millpond.errors import StoreError
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
+from millpond.storage import partitions
 from millpond.storage.origins import Origins, mixed, part
 from millpond.storage.store import Store
 
@@ -138,8 +139,9 @@ class Page:
 
     @property
     def is_in_parts(self) -> bool:
-        """Whether the rows are in several files, as they are too many for memory."""
-        return self._table is None and len(self._names) > 1
+        """Whether the rows are in several files, and too many to be read at once."""
+        is_large = self.bytes > partitions.PIECE_BYTES
+        return is_large and self._table is None and len(self._names) > 1
 
     def parts(self) -> Iterator[pa.Table]:
         """The rows, of one file after another if they are in several."""

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.kernels.hash_index import hashes_of
@@ -22,6 +23,12 @@ MOST_PIECES = 128
 def pieces_of(size: int) -> int:
     """In how many pieces so many bytes are."""
     return min(size // PIECE_BYTES + 1, MOST_PIECES)
+
+
+def piece_numbers(rows: pa.Table, keys: list[str], count: int) -> npt.NDArray[np.uint16]:
+    """In which of so many pieces each row is: equal keys are in the same."""
+    hashes = hashes_of(rows.select(keys).columns).view(np.uint64)
+    return (hashes % np.uint64(count)).astype(np.uint16)
 
 
 def partitioned(
@@ -49,8 +56,7 @@ def _split(
         files = [stack.enter_context(pa.OSFile(str(path), "wb")) for path in paths]
         writers = [stack.enter_context(pa.ipc.new_stream(file, schema)) for file in files]
         for rows in parts:
-            hashes = hashes_of(rows.select(keys).columns).view(np.uint64)
-            numbers = (hashes % np.uint64(len(paths))).astype(np.uint16)
+            numbers = piece_numbers(rows, keys, len(paths))
             order = np.argsort(numbers, kind="stable")
             ends = np.searchsorted(numbers[order], np.arange(len(paths)), "right").tolist()
             ordered, first = rows.take(pa.array(order)).combine_chunks(), 0

@@ -52,7 +52,10 @@ def test_large_ones_are_in_many_pieces_but_not_too_many():
 
 
 @pytest.mark.parametrize("is_durable", [True, False])
-def test_a_page_of_parts_is_a_page(tmp_path: Path, is_durable: bool) -> None:
+def test_a_page_of_parts_is_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_durable: bool
+) -> None:
+    monkeypatch.setattr(partitions, "PIECE_BYTES", 10)
     store = Store(tmp_path / "store") if is_durable else Store()
     store.prepare()
     parts = [table([(3, "a", 1.0), (1, "b", 2.0)]), SCHEMA.empty_table(), table([(9, "c", 3.0)])]
@@ -71,6 +74,19 @@ def test_a_page_of_parts_is_a_page(tmp_path: Path, is_durable: bool) -> None:
     store.sweep()
     assert not any(path.exists() for path in paths)
     assert Page.written(store, iter([SCHEMA.empty_table()])) is None
+    store.close()
+
+
+def test_a_page_of_some_small_files_is_read_once() -> None:
+    """As the tasks of a step write it; who needs it next has it at hand."""
+    store = Store()
+    store.prepare()
+    parts = [table([(1, "a", 1.0)]), table([(2, "b", 2.0)])]
+    page = Page.written(store, iter(parts))
+    assert page is not None
+    assert not page.is_in_parts
+    assert [part.num_rows for part in page.parts()] == [2]
+    assert store.read_again_bytes > 0
     store.close()
 
 
