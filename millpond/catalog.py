@@ -197,10 +197,9 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A CREATE that was executed, or the DROP of a view."""
+    """A CREATE that was executed."""
 
     name: str
     kind: str
     text: str
     position: Position
-    is_dropped: bool = False

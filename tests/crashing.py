@@ -103,7 +103,8 @@ def differing(some, others):
 
 def recovered(engine):
     """All that an engine has found in its store, but for the number of the run."""
-    return [r | {"run": 0} if r["kind"] == "open" else r for r in checkpoint(engine.queries)]
+    records = [each.record() for each in checkpoint(engine.queries)]
+    return [r | {"run": 0} if r["kind"] == "open" else r for r in records]
 
 
 def validate(store) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import InputError
-from millpond.intake.inputs import Inputs, Report, SourceReading
+from millpond.intake.inputs import Inputs, Report
+from millpond.intake.source_reading import SourceReading
 from millpond.spark.operators.running import RunningOperator
 from tests.patience import PATIENCE_SECONDS, wait_until
 

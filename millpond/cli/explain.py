@@ -8,8 +8,10 @@ from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
 from millpond.cql.statements import Create, Explain, Statement
 from millpond.cql.text.parse import syntax_tree
+from millpond.planning.draft import add_query
+from millpond.planning.graph import Graph
 from millpond.planning.optimise import optimise
-from millpond.planning.physical import Graph, Operator
+from millpond.planning.physical import Operator
 
 STAGES = ("syntax", "logical", "physical")
 
@@ -62,5 +64,5 @@ def node_json(node: Node | Operator, known: dict[Node, int] | None = None) -> di
 
 def _graph(query: QueryEntry) -> Graph:
     graph = Graph()
-    graph.add_query(query.name, optimise(query.plan, query.on_error))
+    add_query(graph, query.name, optimise(query.plan, query.on_error))
     return graph

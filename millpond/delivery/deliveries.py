@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -18,7 +20,8 @@ from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.delivery.latency import Latencies
-from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, feed_sink
+from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, coming_in, feed_sink
+from millpond.delivery.transitions import Came, sink_fed
 from millpond.errors import StateError
 from millpond.failures import Failure
 from millpond.identities import aside_of, is_aside
@@ -52,6 +55,8 @@ class Deliveries:
         self._tell = tell
         """Called, with the lock held, when a sink has what was written beside the loop."""
         self._logs: dict[str, ResultLog] = {}
+        self._former: WeakValueDictionary[str, GroupLog] = WeakValueDictionary()
+        """The logs of groups that are gone, as long as a query has slices of their pages."""
         self._news: set[str] = set()
         """The queries that have put out what was not yet handed on."""
         self._writers = BackgroundThreads(1, "millpond-sinks")
@@ -68,13 +73,17 @@ class Deliveries:
         self._store, self._journal = store, journal
         self.keeper.use(store, journal)
 
+    @property
+    def store(self) -> Store:
+        """Where pages lie."""
+        return self._store
+
     # -- which there are -------------------------------------------------------------------
 
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
         log.write_elsewhere, log.books = self._write_elsewhere, self.keeper.books
         self._logs[log.entry.name.lower()] = log
-        self.note_sink(log)
 
     def remove(self, key: str) -> None:
         """A query is dropped: its pages go, and its sink is finished."""
@@ -116,6 +125,14 @@ class Deliveries:
             raise StateError(f'no query "{query}"{suggestion(query, known)}')
         return self._logs[key]
 
+    def group_log(self, name: str, like: ResultLog) -> GroupLog:
+        """The log of a group; of one that is gone those know who have slices of its pages."""
+        log = self._logs.get(name.lower()) or self._former.get(name)
+        if not isinstance(log, GroupLog):
+            entry = replace(like.entry, name=name)
+            log = self._former[name] = GroupLog(entry, like.tick_microseconds, like.in_timestamps)
+        return log
+
     def aside(self, query: str) -> ResultLog | None:
         """The log of what ON ERROR SKIP leaves out, if a query has that."""
         return self._logs.get(aside_of(query.lower()))
@@ -139,14 +156,21 @@ class Deliveries:
 
     # -- from steps to readers -------------------------------------------------------------
 
+    def publish(self, query: str, page: Page | None, until: int) -> None:
+        """A step has a query put out a page, or nothing; it is complete up to a time."""
+        log = self._logs[query.lower()]
+        if page is not None:
+            log.latency.add(page.origins, page.rows, time.monotonic())
+            if log.counts_coming:
+                came = Came(query.lower(), log.came + coming_in(page))
+                self._journal.note(came)
+                came.apply(self)
+        self.put_out(query, page, until)
+        self.tidy(log)
+
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
         log = self._logs[query.lower()]
-        if page is not None and not self._journal.is_replaying:
-            log.latency.add(page.origins, page.rows, time.monotonic())
-        if page is not None and log.counts_coming and not self._journal.is_replaying:
-            log.count_coming(page)
-            self._journal.note("came", query=query.lower(), elements=log.came)
         if page is not None and isinstance(log, GroupLog):
             log.hold(page)
             log.add(page, until)
@@ -156,7 +180,6 @@ class Deliveries:
         else:
             log.add(page, until)
             self._news |= set() if page is None else {query.lower()}
-        self.tidy(log)
 
     def tidy(self, log: ResultLog) -> None:
         """Lets old results go and merges small pages; of a group also what its queries had."""
@@ -171,7 +194,9 @@ class Deliveries:
     def keep_at_most(self, rows: int) -> None:
         """Lets go what is more than so many rows of a query, in a store that does not last."""
         for log in self:
-            log.keep_to(Keeping(rows))
+            over = log.over(Keeping(rows))
+            if over is not None:
+                log.pass_over(over)
             self.tidy(log)
 
     def has_news(self, key: str) -> None:
@@ -242,7 +267,7 @@ class Deliveries:
     def note_sink(self, log: ResultLog) -> None:
         """Notes how far a sink is."""
         if log.sink is not None:
-            self._journal.note(**log.sink_note())
+            self._journal.note(sink_fed(log))
 
     def _write_elsewhere(self, log: ResultLog, page: Page) -> bool:
         """Has an executor write a page to a Parquet sink, if that is where its rows are."""

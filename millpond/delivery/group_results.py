@@ -22,6 +22,7 @@ from millpond.settings import Keeping
 from millpond.storage.kept_pages import (
     MERGED_ROWS,
     PARTS_KEPT,
+    Over,
     Repaging,
     follow,
     in_order_of_time,
@@ -210,10 +211,6 @@ class GroupLog(ResultLog):
             self._tags[page] = Tags.of(page)
         return self._tags[page]
 
-    def know(self, page: Page, tags: Tags) -> None:
-        """Whose the rows of a page of an earlier run are."""
-        self._tags[page] = tags
-
     def passed_on(self, page: Page) -> Iterator[ResultLog]:
         """Hands a page on to the queries that are read as it comes; those that got something."""
         tags = self.tags_of(page)
@@ -225,18 +222,13 @@ class GroupLog(ResultLog):
 
     # -- what is kept ----------------------------------------------------------------------
 
-    def keep_to(self, keeping: Keeping) -> dict[str, Any] | None:
-        """Lets the oldest results go that are more than are to be kept of each query."""
-        if keeping.rows is not None:
-            return {"rows": keeping.rows} if self._pass_rows(keeping.rows) else None
-        return super().keep_to(keeping)
+    def over(self, keeping: Keeping) -> Over | None:
+        """What is more than is to be kept of each query."""
+        return super().over(keeping) if keeping.rows is None else Over(rows=keeping.rows)
 
-    def let_go_again(self, pages: int = 0, rows: int | None = None) -> None:
-        """Does what ``keep_to`` did in an earlier run."""
-        if rows is not None:
-            self._pass_rows(rows)
-        else:
-            self.pass_pages(pages)
+    def pass_over(self, over: Over) -> bool:
+        """Lets go what is more than is to be kept; whether anything was."""
+        return super().pass_over(over) if over.rows is None else self._pass_rows(over.rows)
 
     def pass_pages(self, pages: int) -> None:
         """Lets the first pages go, whosever their rows are."""
@@ -354,12 +346,14 @@ class GroupLog(ResultLog):
             self.content += self._entered(change.passed)
         super().repage(change)
 
-    def facts_of(self, change: Repaging) -> dict[str, Any]:
-        """Whose the rows of the new pages are."""
-        pages = {"tags": change.page, "passed_tags": change.passed}
-        return {
-            name: self.tags_of(page).to_json() for name, page in pages.items() if page is not None
-        }
+    def tags_in(self, page: Page | None) -> str | None:
+        """Whose the rows of a page are."""
+        return None if page is None else self.tags_of(page).to_json()
+
+    def know_tags(self, page: Page | None, tags: str | None) -> None:
+        """Is told it of a page of an earlier run."""
+        if page is not None and tags is not None:
+            self._tags[page] = Tags.from_json(tags)
 
     def slices(self, number: int) -> list[SliceOfPage]:
         """A query's slices of the pages that are kept."""
@@ -433,12 +427,14 @@ class GroupLog(ResultLog):
             "tags": [self.tags_of(page).to_json() for page in [*self.kept, *self.content]],
         }
 
-    def restore_facts(self, counts: list[int], gone: list[int], tags: list[str]) -> None:
+    def restore_facts(
+        self, counts: Sequence[int], gone: Sequence[int], tags: Sequence[str]
+    ) -> None:
         """Takes what ``facts`` gave."""
         self._counts, self._gone = np.array(counts, np.int64), np.array(gone, np.int64)
         self._there = np.zeros(len(counts), np.int64)
         for page, text in zip([*self.kept, *self.content], tags, strict=True):
-            self.know(page, Tags.from_json(text))
+            self.know_tags(page, text)
         for page in self.kept:
             self._count_there(page, 1)
 

@@ -128,6 +128,8 @@ class ResultLog(PageLog):
     """How many pages were put out so far."""
     sink_position: int = 0
     """How many of them the sink has taken."""
+    sink_mark: Any = None
+    """What the sink said that it contains, in an earlier run."""
     sink_failed: bool = False
     fed_by: int | None = None
     """The thread that is writing a page to the sink; it will look for the next one itself."""
@@ -241,11 +243,6 @@ class ResultLog(PageLog):
             self.content += own.passed_pages() if self.has_content else ()
             self.kept += own.pages()
 
-    def count_coming(self, page: Page) -> None:
-        """Counts the elements of a page that come, rather than go."""
-        weights = integers(page.table["_w"])
-        self.came += int(weights[weights > 0].sum())
-
     def restore(
         self,
         pages: list[Page],
@@ -283,12 +280,6 @@ class ResultLog(PageLog):
         self.subscribers.append(Subscriber(callback, self.position))
         if self.slice is not None:
             self.slice.read_by(self)
-
-    def sink_note(self) -> dict[str, Any]:
-        """How much of the results the sink has, as the log of a store says it."""
-        mark = None if self.sink is None else self.sink.mark()
-        key = self.entry.name.lower()
-        return {"kind": "sink", "query": key, "position": self.sink_position, "mark": mark}
 
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
@@ -554,3 +545,9 @@ def _call_subscriber(log: ResultLog, lock: AbstractContextManager[object]) -> bo
             log.called(subscriber, error)
             log.forget()
     return True
+
+
+def coming_in(page: Page) -> int:
+    """How many elements of a page come, rather than go."""
+    weights = integers(page.table["_w"])
+    return int(weights[weights > 0].sum())

@@ -1,4 +1,4 @@
-"""An engine as it is, in records: a log that begins with them needs nothing of what came before.
+"""An engine as it is, in transitions: a log that begins with them needs nothing from before.
 
 What is recovered from them is what would be recovered from the whole log, down to the numbers of
 operators: names in the log keep their meaning.
@@ -7,199 +7,140 @@ operators: names in the log keep their meaning.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict
 
-from millpond.catalog import Catalog, Declaration, QueryEntry, StreamEntry
-from millpond.cql.apply import apply
-from millpond.cql.check.statements import check_statement
+from millpond.catalog import Declaration, QueryEntry
 from millpond.cql.functions_in_use import functions_in_use
-from millpond.cql.statements import Create, Drop
-from millpond.delivery.group_results import GroupLog
-from millpond.errors import MillpondError
-from millpond.functions.user_function import UserFunction
+from millpond.delivery.transitions import results_kept, sink_fed
+from millpond.durability.transitions import CutMade, OperatorKept, QueuesPlaced
+from millpond.identities import aside_of
 from millpond.intake.inputs import is_one_row
+from millpond.intake.transitions import (
+    EpochsKept,
+    KeysPushed,
+    LateKept,
+    QueueKept,
+    RelationChanged,
+    SourceRead,
+    StreamCame,
+)
+from millpond.sharing.arrangement import Begun, Failed, GraphKept, GroupFounded, Membership, needs
+from millpond.sharing.containments import SELECTIONS
+from millpond.sharing.groups import Group
 from millpond.sharing.queries import Queries
-from millpond.storage.log import Record
-from millpond.storage.queues import Queue
+from millpond.sharing.shared_totals import TOTALS
+from millpond.sharing.statement import EntryKept, ExecutedKept, Said
+from millpond.storage.transitions import Transition
 
 
-def checkpoint(queries: Queries) -> list[Record] | None:
-    """The records; None if what is declared can not be told from the present texts alone."""
-    declared = list(queries.ground.memory.declarations)
-    if any(each.is_dropped for each in declared):
-        found = _tellable(declared, queries.ground.catalog)
-        if found is None:
-            return None
-        declared = found
-    return [
-        queries.ground.opened,
-        *_settings(queries),
-        *(_statement(each) for each in declared if each.kind in ("stream", "relation")),
-        {"kind": "epochs", **queries.ground.inputs.epochs()},
-        {"kind": "graph", **queries.graph.numbers()},
-        *needs(functions_in_use(queries.ground.catalog)),
-        *_views_and_queries(queries, declared),
-        *_inputs(queries),
-        *({"kind": "cut", **asdict(cut)} for cut in queries.runtime.cutting.history),
-        {"kind": "pushed", "keys": [list(pair) for pair in queries.ground.inputs.keys]},
-        *_queues(queries),
-        *_operators(queries),
-        {"kind": "queues", "by_hand": _by_hand(queries)},
-        *_results(queries),
-        *({"kind": "failed", "failures": [asdict(failure)]} for failure in list(queries.failures)),
-        {"kind": "restored", "executed": queries.ground.memory.to_json()},
-    ]
+def checkpoint(queries: Queries) -> Iterator[Transition]:
+    """What makes an empty engine this one."""
+    ground, graph = queries.ground, queries.graph
+    yield ground.opened
+    for text, position in ground.memory.settings.values():
+        yield Said(text, position.line, position.column)
+    yield from needs(functions_in_use(ground.catalog))
+    yield from _entries(queries)
+    yield _epochs(queries)
+    yield from _groups(queries)
+    known = graph.settled, graph.counting, graph.copied
+    yield GraphKept(graph.whole(), graph.next_number, *map(dict, known))
+    yield from (begun for group in queries.groups for begun in _members(group))
+    yield from _alone(queries)
+    yield from _inputs(queries)
+    yield from (CutMade(**asdict(cut)) for cut in queries.runtime.cutting.history)
+    yield from _queues(queries)
+    yield from _operators(queries)
+    yield QueuesPlaced(_by_hand(queries))
+    yield from _results(queries)
+    yield from (Failed((asdict(failure),)) for failure in list(queries.failures))
+    yield ExecutedKept(dict(ground.memory.executed))
 
 
-# -- what is declared ------------------------------------------------------------------------
+# -- what is declared, and runs --------------------------------------------------------------
 
 
-def _tellable(declared: list[Declaration], catalog: Catalog) -> list[Declaration] | None:
-    """The declarations without views that nobody needs any more, if that gives this catalog.
+def _entries(queries: Queries) -> Iterator[EntryKept]:
+    texts = {each.name.lower(): each for each in queries.ground.memory.living()}
+    for key, entry in queries.ground.catalog.entries.items():
+        said: Declaration = texts[key]
+        yield EntryKept(entry, said.text, said.position.line, said.position.column)
 
-    A query holds the plan of a view that was dropped since, and its text speaks of it.
-    """
-    for keeps_dropped in (False, True):
-        chosen = declared if keeps_dropped else _without_dropped(declared)
-        try:
-            told = _told(chosen, catalog)
-            if _unaltered(told) == _unaltered(catalog.entries):
-                return chosen
-        except MillpondError:
+
+def _epochs(queries: Queries) -> EpochsKept:
+    epochs = queries.ground.inputs.epochs
+    relations = queries.ground.inputs.relations.values()
+    copies = tuple(queue.name for relation in relations for queue in relation.queues[1:])
+    return EpochsKept(epochs.last, epochs.has_moved, tuple(epochs.since.items()), copies)
+
+
+def _groups(queries: Queries) -> Iterator[GroupFounded]:
+    for group in queries.groups:
+        facts = group.log.entry.plan, group.members.like, group.streams, group.outline
+        number = group.next_number
+        yield GroupFounded(group.name, group.epoch, group.output, *facts, next_number=number)
+
+
+def _members(group: Group) -> Iterator[Begun]:
+    constants = group.members.constants()
+    for number, name in group.queries.items():
+        member = Membership(group.name, number, constants[number], group.since.get(number, {}))
+        yield Begun(name.lower(), group.epoch, group.output, member=member)
+
+
+def _alone(queries: Queries) -> Iterator[Begun]:
+    for entry in queries.ground.catalog.of_kind(QueryEntry):
+        key = entry.name.lower()
+        output = queries.outputs.get(key)
+        if output is None or queries.groups.of(key) is not None:
             continue
-    return None
-
-
-def _without_dropped(declared: list[Declaration]) -> list[Declaration]:
-    kept: list[Declaration] = []
-    for each in declared:
-        if each.is_dropped:
-            last = max(i for i, other in enumerate(kept) if _same_name(other, each))
-            del kept[last]
-        else:
-            kept.append(each)
-    return kept
-
-
-def _same_name(one: Declaration, other: Declaration) -> bool:
-    return one.name.lower() == other.name.lower()
-
-
-def _told(declared: list[Declaration], like: Catalog) -> dict[str, Any]:
-    """What some declarations declare, one after the other."""
-    catalog = Catalog(like.tick_microseconds, functions=like.functions)
-    inputs = [each for each in declared if each.kind in ("stream", "relation")]
-    for each in inputs + [each for each in declared if each not in inputs]:
-        if each.is_dropped:
-            apply(Drop("view", each.name), catalog)
-            continue
-        action = check_statement(each.text, each.position, catalog).action
-        if isinstance(action, Create):
-            apply(Create(replace(action.entry, name=each.name)), catalog)
-    return catalog.entries
-
-
-def _unaltered(entries: dict[str, Any]) -> dict[str, Any]:
-    """Catalog entries without what ALTER changes."""
-    return {key: _unaltered_entry(entry) for key, entry in entries.items()}
-
-
-def _unaltered_entry(entry: Any) -> Any:
-    if isinstance(entry, QueryEntry):
-        return replace(entry, weight=1.0, active=True, on_error="stop")
-    return replace(entry, delay_ticks=0) if isinstance(entry, StreamEntry) else entry
-
-
-def _settings(queries: Queries) -> Iterator[Record]:
-    for text, position in queries.ground.memory.settings.values():
-        at = [position.line, position.column]
-        yield {"kind": "statement", "text": text, "at": at, "changes_rows": False}
-
-
-def needs(functions: list[UserFunction]) -> list[Record]:
-    """What says which functions of the user must be there before what follows."""
-    facts = [{"name": f.name, "signature": str(f), "digest": f.digest} for f in functions]
-    return [{"kind": "needs", "functions": facts}] if facts else []
-
-
-def _statement(declared: Declaration) -> Record:
-    if declared.is_dropped:
-        return {"kind": "drop", "name": declared.name}
-    at = [declared.position.line, declared.position.column]
-    return {"kind": "statement", "text": declared.text, "at": at, "changes_rows": False}
-
-
-def _views_and_queries(queries: Queries, declared: list[Declaration]) -> Iterator[Record]:
-    for each in declared:
-        if each.kind == "view":
-            yield _statement(each)
-        elif each.kind == "query":
-            entry = queries.ground.query_entry(each.name)
-            yield {
-                "kind": "query",
-                "name": each.name,
-                "text": each.text,
-                "at": [each.position.line, each.position.column],
-                "weight": entry.weight,
-                "active": entry.active,
-                "on_error": entry.on_error,
-                "epoch": queries.epoch_of(each.name),
-                "member": queries.groups.membership(each.name),
-                "is_late_alone": queries.groups.is_late_alone(each.name),
-                "contained": queries.containments.data(each.name.lower()),
-                "joined": queries.numbers_of(each.name),
-                "summed": queries.shared_totals.data(each.name.lower()),
-                "begins": queries.begins.get(each.name.lower()),
-            }
+        chosen = {
+            SELECTIONS: queries.containments.chosen(key),
+            TOTALS: queries.shared_totals.chosen(key),
+        }
+        yield Begun(
+            key,
+            queries.graph.epochs[output],
+            output,
+            aside=queries.outputs.get(aside_of(key)),
+            begins=queries.begins.get(key),
+            chosen={name: each for name, each in chosen.items() if each},
+            is_late=queries.groups.is_late_alone(key),
+        )
 
 
 # -- what has come in ------------------------------------------------------------------------
 
 
-def _inputs(queries: Queries) -> Iterator[Record]:
-    for key, intake in queries.ground.inputs.streams.items():
-        if intake.entry.has_other_delay:
-            yield {"kind": "delay", "name": intake.entry.name, "ticks": intake.entry.delay_ticks}
-        yield intake.noted(key)
-        yield {"kind": "late", "name": key, "pages": [p.reference() for p in intake.late_log.kept]}
-    for key, relation in queries.ground.inputs.relations.items():
-        yield relation.noted(key)
-    for key, rows in queries.ground.inputs.read_rows.items():
-        yield {"kind": "source", "name": key, "rows": rows}
+def _inputs(queries: Queries) -> Iterator[Transition]:
+    inputs = queries.ground.inputs
+    has_moved = inputs.epochs.has_moved
+    for key, stream in inputs.streams.items():
+        reached = stream.largest, stream.arrived, stream.late_count, stream.queue.heartbeat
+        yield StreamCame(key, *reached, moves=has_moved)
+        yield LateKept(key, tuple(stream.late_log.kept))
+    for key, relation in inputs.relations.items():
+        yield RelationChanged(key, relation.last_change, relation.changed_rows, has_moved)
+    for key, rows in inputs.read_rows.items():
+        yield SourceRead(key, rows)
+    yield KeysPushed(tuple(inputs.keys))
 
 
-def _queues(queries: Queries) -> Iterator[Record]:
+def _queues(queries: Queries) -> Iterator[QueueKept]:
     for name, queue in sorted(queries.ground.inputs.queues.items()):
         if not is_one_row(name):
-            yield _queue(queue)
-
-
-def _queue(queue: Queue) -> Record:
-    return {
-        "kind": "queue",
-        "name": queue.name,
-        "heartbeat": queue.heartbeat,
-        "freed_until": queue.freed_until,
-        "pages": [[page.reference(), floor] for page, floor in queue.placed_pages],
-        "base": None if queue.base is None else queue.base.reference(),
-        "base_time": queue.base_time,
-    }
+            reached = queue.heartbeat, queue.freed_until
+            placed = tuple(queue.placed_pages)
+            yield QueueKept(name, *reached, placed, queue.base, queue.base_time)
 
 
 # -- what was done ---------------------------------------------------------------------------
 
 
-def _operators(queries: Queries) -> Iterator[Record]:
+def _operators(queries: Queries) -> Iterator[OperatorKept]:
     for identity, running in sorted(queries.runtime.running.items()):
         state = None if running.state is None else running.state.present()
-        yield {
-            "kind": "operator",
-            "name": identity,
-            "cursor": running.cursor,
-            "state": state,
-            "since": running.reads_since,
-        }
+        yield OperatorKept(identity, running.cursor, state, dict(running.reads_since))
 
 
 def _by_hand(queries: Queries) -> dict[str, bool]:
@@ -210,29 +151,8 @@ def _by_hand(queries: Queries) -> dict[str, bool]:
     return {name: said[name] for name in kept}
 
 
-def _results(queries: Queries) -> Iterator[Record]:
+def _results(queries: Queries) -> Iterator[Transition]:
     for log in sorted(queries.ground.deliveries, key=lambda each: each.entry.name.lower()):
-        key = log.entry.name.lower()
-        yield {
-            "kind": "results",
-            "query": key,
-            "until": log.own_until,
-            "rows": log.own_rows,
-            "came": log.came,
-            "position": log.position,
-            "pages": [page.reference() for page in log.kept],
-            "waiting": [page.reference() for page in log.waiting],
-            "content": [page.reference() for page in log.content],
-            "complete": log.is_complete,
-            **(log.facts() if isinstance(log, GroupLog) else {}),
-        }
-        if log.sink is not None:
-            yield log.sink_note()
-
-
-def entry_again(catalog: Catalog, declared: Declaration, **altered: Any) -> QueryEntry:
-    """The entry of a query as it was, from its text and what ALTER has changed."""
-    action = check_statement(declared.text, declared.position, catalog).action
-    if not isinstance(action, Create) or not isinstance(action.entry, QueryEntry):
-        raise MillpondError(f"internal: {declared.text} declares no query")
-    return replace(action.entry, name=declared.name, **altered)
+        yield results_kept(log)
+        if log.sink is not None or log.sink_mark is not None:
+            yield sink_fed(log)

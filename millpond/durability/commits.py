@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from millpond.delivery.group_results import GroupLog
+from millpond.durability.transitions import (
+    Compacted,
+    CutMade,
+    Merged,
+    OperatorKept,
+    Stepped,
+)
 from millpond.failures import Failure
 from millpond.identities import asked_by
 from millpond.kernels.aggregate import last_keys_in
@@ -36,7 +42,7 @@ class Commits:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        self._ground.deliveries.put_out(query, page, until)
+        self._ground.deliveries.publish(query, page, until)
 
     def to_commit(self, identity: str, step: OperatorStep) -> None:
         """Reads whose the rows are that a step puts out, and which of them come."""
@@ -49,50 +55,37 @@ class Commits:
 
     def committed(self, identity: str, step: OperatorStep) -> None:
         """A step is about to be published."""
-        self._ground.inputs.moved()
+        self._ground.inputs.epochs.moved()
         journal = self._ground.journal
         if step.outcome is not None and journal.is_durable:
             page, state = step.published, step.running.state
+            kept = None if state is None else state.reference(step.outcome.state)
             log = self._queries.log_of_output(identity)
-            tagged = {}
-            if page is not None and isinstance(log, GroupLog):
-                tagged = {"tags": log.tags_of(page).to_json()}
-            journal.note(
-                "step",
-                operator=identity,
-                until=step.reached,
-                page=None if page is None else page.reference(),
-                state=None if state is None else state.reference(step.outcome.state),
-                **tagged,
-            )
+            tags = None if log is None else log.tags_in(page)
+            journal.note(Stepped(identity, step.reached, page, kept, tags))
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
-        self._ground.inputs.moved()
-        self._ground.journal.note("skip", operator=identity, until=until)
+        self._ground.inputs.epochs.moved()
+        self._ground.journal.note(Stepped(identity, until))
 
     def compacted(self, queue: str, change: Compaction) -> None:
         """Pages of a queue are about to be replaced by one."""
         if self._ground.journal.is_durable:
-            self._ground.journal.note(
-                "compact",
-                queue=queue,
-                page=None if change.page is None else change.page.reference(),
-                replaced=[name for page in change.replaced for name in page.names],
-                until=change.content_until,
-            )
+            names = tuple(name for page in change.replaced for name in page.names)
+            self._ground.journal.note(Compacted(queue, change.page, names, change.content_until))
 
     def purged(self, identity: str, cursor: int, state: Any) -> None:
         """An operator is about to forget what it keeps for queries that are gone."""
-        self._ground.journal.note("operator", name=identity, cursor=cursor, state=state)
+        self._ground.journal.note(OperatorKept(identity, cursor, state))
 
     def cut(self, cut: Cut) -> None:
         """A part of an operator is about to be one itself, or to be a part again."""
-        self._ground.journal.note("cut", **asdict(cut))
+        self._ground.journal.note(CutMade(cut.part, cut.is_cut, cut.at))
 
     def merged(self, merge: Merge) -> None:
         """Whoever has read one queue reads another one now."""
-        self._ground.journal.note("merge", **asdict(merge))
+        self._ground.journal.note(Merged(merge.queue, merge.into, merge.at))
         self._queries.merged(merge)
 
     def failed(self, identity: str, step: OperatorStep, error: Exception) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millpond.planning.physical import Graph
+from millpond.planning.graph import Graph
 from millpond.scheduling.strategy import Strategy
 from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries

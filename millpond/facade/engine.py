@@ -44,7 +44,7 @@ from millpond.intake.budget import Budget, cached_bytes, state_bytes
 from millpond.intake.inputs import Inputs, Report
 from millpond.intake.reading import Allowance, ReadLimits
 from millpond.interruption import WholeLock, uninterrupted
-from millpond.planning.physical import Graph
+from millpond.planning.graph import Graph
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
@@ -123,7 +123,7 @@ class Engine:
         ground.deliveries = Deliveries(self.lock, lambda: ground.spark, self._wake)
         self.queries = Queries(ground, keeps_results)
         self.queries.listener = Commits(self.queries, self._tidy, self._wake_loop)
-        self.statements = Statements(self.queries, self, self.show)
+        self.statements = self.queries.statements = Statements(self.queries, self, self.show)
         self._room = Room(self.queries, lambda: self.operation)
 
     def _open_store(self, location: str) -> None:
@@ -138,6 +138,7 @@ class Engine:
     def _use_store(self, store: Store, journal: Journal) -> None:
         ground = self.ground
         ground.store, ground.journal, ground.memory = store, journal, StatementMemory()
+        ground.given = ground.settings
         ground.deliveries.use(store, journal)
         ground.inputs = Inputs(
             self.catalog, store, journal, self._arrived, ground.deliveries.keeper
@@ -157,7 +158,7 @@ class Engine:
         if not self.journal.is_durable:
             return
         try:
-            recover(self.queries, self.statements)
+            recover(self.queries)
             self.shorten_log()
             self.validate_if_set()
         except BaseException:
@@ -173,7 +174,7 @@ class Engine:
         self.operation.arrivals = self.arrivals
         try:
             if self.journal.is_durable:
-                recover(self.queries, self.statements)
+                recover(self.queries)
                 self.shorten_log()
         except BaseException:
             self._leave_store()
@@ -252,7 +253,7 @@ class Engine:
 
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""
-        self.statements.drop_and_log(as_text(name, "a name"))
+        self.statements.drop(as_text(name, "a name"))
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -369,7 +370,7 @@ class Engine:
 
     def expect_spark(self) -> None:
         """Starts Spark in the background: steps are to come that need it."""
-        if self.queries.outputs and not self.journal.is_replaying:
+        if self.queries.outputs:
             self.ground.lazy_spark.start_ahead(self.settings, self.store)
 
     # -- running ---------------------------------------------------------------------------
@@ -493,7 +494,8 @@ class Engine:
         with self.lock:
             self.runtime.free()
             self.journal.flush()
-            self.journal.begin_anew(checkpoint(self.queries) if self.journal.is_durable else None)
+            if self.journal.is_durable:
+                self.journal.begin_anew(checkpoint(self.queries))
 
     def shorten_log(self) -> None:
         """Does so if the log is long; if there is no room for another one, the old one goes on."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from millpond.cql.user_functions import checked_types
 from millpond.durability.checkpoint import checkpoint
-from millpond.durability.recovery import Replay, file_names
+from millpond.durability.recovery import file_names, replay
 from millpond.errors import DamageError, StateError
 from millpond.facade.engine import Engine
 from millpond.failures import Failure
@@ -167,17 +167,22 @@ class _Repairing(Engine):
         super().__init__(settings, store=directory)
 
     def _recover(self) -> None:
-        replay = _AnyFunctions(self.queries, self.statements)
         try:
-            replay.act_on_all()
+            replay(self.queries, self._with_any_functions)
             damaged = set(self.store.faults(file_names(self.queries)))
             self._lose(damaged)
             self.runtime.free()
-            self._begin_log_anew(damaged, _sinks(replay))
+            self._begin_log_anew(damaged)
         except BaseException:
             self.journal.abandon()
             self.close()
             raise
+
+    def _with_any_functions(self, record: Record) -> None:
+        """Stands in for the user's functions: nothing is computed."""
+        for facts in record.get("needed", ()) if record["kind"] == "needs" else ():
+            stand_in = _stand_in(facts["name"], facts["signature"], facts["digest"])
+            self.catalog.functions[facts["name"]] = stand_in
 
     def _lose(self, damaged: set[str]) -> None:
         for log in self.deliveries:
@@ -231,29 +236,14 @@ class _Repairing(Engine):
         known = (name for name in sorted(files) if name in self._found.faults)
         return "; ".join(f"{name} {self._found.faults[name]}" for name in known)
 
-    def _begin_log_anew(self, damaged: set[str], sinks: list[Record]) -> None:
+    def _begin_log_anew(self, damaged: set[str]) -> None:
         """Has the log say what is left, and sets aside what it does not name any more."""
-        records = checkpoint(self.queries)
-        if records is None:
-            raise DamageError(
-                f"store {self.store.directory}: a query uses a view that is dropped, so that what "
-                "is left cannot be written down; restore a copy"
-            )
         unneeded = (damaged | self._found.sums.keys()) - file_names(self.queries)
         for name in sorted(unneeded):
             self._aside.move(name)
         self.store.remove(tuple(unneeded))
         self.journal.flush()
-        self.journal.begin_anew([*records, *sinks])
-
-
-class _AnyFunctions(Replay):
-    """Acts on a log without the user's functions: nothing is computed."""
-
-    def _needs(self, functions: list[dict[str, str]]) -> None:
-        for facts in functions:
-            stand_in = _stand_in(facts["name"], facts["signature"], facts["digest"])
-            self._ground.catalog.functions[facts["name"]] = stand_in
+        self.journal.begin_anew(checkpoint(self.queries))
 
 
 def _stand_in(name: str, signature: str, digest: str) -> UserFunction:
@@ -266,11 +256,3 @@ def _stand_in(name: str, signature: str, digest: str) -> UserFunction:
 
 def _names(pages: Iterable[Any]) -> set[str]:
     return {name for page in pages for name in page.names}
-
-
-def _sinks(replay: Replay) -> list[Record]:
-    """What the log said of sinks: they are not opened here."""
-    return [
-        {"kind": "sink", "query": query, "position": position, "mark": mark}
-        for query, (position, mark) in replay.sinks().items()
-    ]

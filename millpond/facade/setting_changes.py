@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from millpond.catalog import QueryEntry
@@ -35,39 +34,32 @@ class Whole(Protocol):
         ...
 
 
-def setting(queries: Queries, whole: Whole, action: SetOption) -> Callable[[], None]:
-    """What does what SET says, and what can be refused is; the lock is held."""
+def refuse_setting(queries: Queries, action: SetOption) -> None:
+    """Refuses what cannot be set, or comes too late; the lock is held."""
     ground = queries.ground
-    key, is_replaying = action.key.lower(), ground.journal.is_replaying
-    if is_replaying and key == "store":
-        return lambda: None  # the store is where it is found
-    settings = ground.settings.with_option(action.key, str(action.value))
-    moves = not is_replaying and settings.store != ground.settings.store
-    if not is_replaying:
-        _refuse(queries, action.key, settings)
-    strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
-    if key == "tick":
-        apply(action, ground.catalog.copy())
-
-    def set_it() -> None:
-        if moves:
-            whole.move_to(settings.store)
-        if key == "tick":
-            apply(action, ground.catalog)
-        whole.use(settings)
-        if key in ("strategy", "mode", "budget"):
-            whole.use_strategy(strategy)
-
-    return set_it
-
-
-def _refuse(queries: Queries, key: str, settings: Settings) -> None:
-    """Refuses what comes too late."""
-    ground = queries.ground
+    settings = _with(queries, action)
     has_queries = any(ground.catalog.of_kind(QueryEntry))
-    refuse_late_change(key, ground.lazy_spark.is_started, queries.has_runtime, has_queries)
+    refuse_late_change(action.key, ground.lazy_spark.is_started, queries.has_runtime, has_queries)
     moves = settings.store != ground.settings.store
     if moves and (ground.catalog.entries or queries.has_runtime):
         raise StateError(
             "SET store comes before everything that is kept there: make it the first statement"
         )
+    engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
+    apply(action, ground.catalog.copy())
+
+
+def use_setting(queries: Queries, whole: Whole, action: SetOption) -> None:
+    """Does what SET says."""
+    key, settings = action.key.lower(), _with(queries, action)
+    if key == "store":
+        return  # it is where it is found
+    apply(action, queries.ground.catalog)
+    whole.use(settings)
+    if key in ("strategy", "mode", "budget"):
+        strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
+        whole.use_strategy(strategy)
+
+
+def _with(queries: Queries, action: SetOption) -> Settings:
+    return queries.ground.settings.with_option(action.key, str(action.value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from millpond.intake.inputs import SourceReading
+from millpond.intake.source_reading import SourceReading
 from millpond.sharing.ground import Ground
 
 

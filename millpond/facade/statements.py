@@ -1,15 +1,22 @@
-"""Statements are executed: each is checked, done, and in the log when it is done; or nothing is."""
+"""Statements are executed: what they change is decided, then in the log, then done; or nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry, kind_of
+from millpond.catalog import (
+    Declaration,
+    Entry,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+    kind_of,
+)
 from millpond.connectors import Source
 from millpond.cql.apply import altered, apply
 from millpond.cql.check.statements import check_statement
@@ -30,36 +37,27 @@ from millpond.cql.statements import (
     Update,
 )
 from millpond.cql.text.parse import syntax_tree
-from millpond.durability.checkpoint import needs
-from millpond.durability.recovery import form_of
+from millpond.delivery.transitions import SinkFed
 from millpond.errors import CqlError, MillpondError, Position, StateError
-from millpond.facade.setting_changes import Whole, setting
+from millpond.facade.setting_changes import Whole, refuse_setting, use_setting
 from millpond.insight.display import Plan
 from millpond.insight.query_plans import plan_text
-from millpond.intake.inputs import Coming
+from millpond.intake.inputs import Coming, is_read_at_once
 from millpond.intake.relation_changes import changed_rows
+from millpond.sharing.arrangement import Stopped, needs
+from millpond.sharing.arranging import Arranging
 from millpond.sharing.attachments import open_sink_of, open_source_of
 from millpond.sharing.beginnings import refuse_what_is_gone
-from millpond.sharing.choices import Choices
 from millpond.sharing.planned import planned
 from millpond.sharing.policy_changes import succession
 from millpond.sharing.queries import Queries
+from millpond.sharing.statement import Dropped, counted, said
 from millpond.sharing.window_changes import refuse_unknown, renewal
-from millpond.storage.log import Record
-from millpond.storage.statement_memory import noted
-
-
-def _begins_anew(action: AlterQuery) -> bool:
-    """Whether a query is begun, by choices that the log is to tell."""
-    return action.plan is not None or action.on_error is not None or action.active is True
-
-
-def _nothing_more() -> None:
-    """What was to be done is done when what is coming has come."""
+from millpond.storage.transitions import Transition
 
 
 class Statements:
-    """Does what statements say to an engine."""
+    """Decides what statements change, and has it done."""
 
     def __init__(self, queries: Queries, whole: Whole, show: Callable[[str], pa.Table]) -> None:
         self._queries, self._ground = queries, queries.ground
@@ -87,44 +85,18 @@ class Statements:
         self._whole.validate_if_set()
         return answer
 
-    def execute_again(self, text: str, position: Position) -> None:
-        """Executes a statement of an earlier run: its files are opened later, if still needed."""
-        statement = check_statement(text, position, self._ground.catalog)
-        self._apply(statement.action)
-        self._ground.memory.done(statement)
-
     def declare(self, entry: StreamEntry | RelationEntry | QueryEntry) -> None:
         """Declares something that has no text; for engines whose store does not last."""
         with self._ground.lock:
-            self._create(Create(entry))
+            self._create(entry, lambda decided: self._declare(entry))
 
     def drop(self, name: str) -> None:
-        """Drops a query, view, stream or relation that nobody uses.
-
-        The lock is held, and if it is a query its sink is at rest.
-        """
-        ground = self._ground
-        entry = ground.catalog.get(name)
-        apply(self._drop_of(name), ground.catalog)
-        key = name.lower()
-        ground.memory.forget(key)
-        try:
-            if isinstance(entry, QueryEntry):
-                self._queries.remove(key)
-        finally:  # a sink may not come to its end well
-            self._queries.forget_queues(ground.inputs.drop(key))
-            ground.claims.release(key)
-
-    def drop_and_log(self, name: str) -> None:
-        """Drops something that nobody uses, and has that in the log."""
+        """Drops a query, view, stream or relation that nobody uses."""
         ground = self._ground
         with ground.lock, ground.deliveries.at_rest(name):
             ground.check_open()
             self.refuse_drop(name)
-            with ground.journal.ahead():
-                ground.journal.note("drop", name=name)
-            self.drop(name)
-            ground.journal.try_to_flush()
+            self._queries.change([Dropped(name)])
 
     def restart(self, name: str) -> None:
         """Runs a query that has failed again, from now on."""
@@ -135,33 +107,18 @@ class Statements:
             if queries.failures.of(name) is None:
                 raise StateError(f'query "{entry.name}" has not failed')
             refuse_unknown(queries, entry)
-            if not ground.journal.is_replaying:
-                queries.choices = Choices()
-            before, note = ground.journal.length, ground.journal.note("restart", name=entry.name)
-            try:
-                queries.restart(entry)
-            except BaseException:
-                ground.journal.take_back(before)
-                raise
-            note |= vars(queries.choices)
-            ground.journal.flush_what_is_done(f"RESTART of {entry.name}")
+            arranging = Arranging(queries)
+            arranging.activate(entry)
+            queries.change(arranging.decided())
 
     def refuse_drop(self, name: str) -> None:
         """Refuses what cannot be dropped."""
-        self._try(self._drop_of(name))
-
-    def _drop_of(self, name: str) -> Drop:
         entry = self._ground.catalog.get(name)
-        return Drop(kind_of(entry) if entry else "query", name)
+        self._try(Drop(kind_of(entry) if entry else "query", name))
 
     def _try(self, action: Action) -> None:
         """Refuses what the catalog would."""
         apply(action, self._ground.catalog.copy())
-
-    def withdraw(self, name: str, text: str) -> None:
-        """Takes a CREATE back of which it turned out that it cannot be done."""
-        self.drop(name)
-        self._ground.memory.discount(text)
 
     # -- kinds of statements ---------------------------------------------------------------
 
@@ -176,86 +133,123 @@ class Statements:
             case Delete() | Update():  # these may ask Spark, which must not hold the lock up
                 self._modify(action, statement)
             case _:
-                self._change(statement)
+                with self._ground.lock, self._at_rest(action):
+                    self._ground.check_open()
+                    self._change(statement)
         return None
 
     def _change(self, statement: Statement) -> None:
         """Does what a statement says, and has it in the log when this returns; or nothing."""
         ground, queries = self._ground, self._queries
-        with ground.lock, self._at_rest(statement.action):
-            ground.check_open()
-            queries.begun, queries.choices = [], Choices()
-            match statement.action:
-                case Create():
-                    self._create_and_log(statement, statement.action)
-                case AlterQuery() as action if _begins_anew(action):
-                    self._alter_and_log(statement, action)
-                case _:
-                    self._log_and_do(statement)
+        match statement.action:
+            case Create(entry) as action:
+                functions = needs(functions_called_by(action)) if ground.catalog.functions else []
+                first = [*functions, said(statement)]
+                self._create(entry, lambda decided: queries.change([*first, *decided]))
+            case Insert() as action:
+                coming = Coming()
+                ground.inputs.push(action.relation, list(action.rows), coming)
+                queries.change([counted(statement), *coming])
+            case SetOption() as action if action.key.lower() == "store":
+                refuse_setting(queries, action)
+                self._whole.move_to(str(action.value))
+                ground.memory.done(statement)
+            case action:
+                queries.change([said(statement), *self._decide(action)])
+                self._follow_up(action)
 
-    def _log_and_do(self, statement: Statement) -> None:
-        """First a statement is in the log; nothing goes wrong with it from then on."""
+    def _decide(self, action: Action) -> list[Transition]:
+        """What a statement changes beside names and settings; what it cannot do is refused."""
+        match action:
+            case Drop():
+                self.refuse_drop(action.name)
+            case AlterQuery():
+                return self._altering(action)
+            case AlterStream():
+                self._try(action)
+            case AlterPlan():
+                self._queries.refuse_placing(action.operator)
+            case SetOption():
+                refuse_setting(self._queries, action)
+        return []
+
+    def _follow_up(self, action: Action) -> None:
+        """What follows from a statement that is done, and may be decided later as well."""
+        match action:
+            case AlterStream():
+                self._ground.inputs.keep_promise(action.name.lower())
+            case AlterPlan():
+                self._queries.runtime.move_queues()
+        self._ground.journal.try_to_flush()
+
+    def _create(
+        self,
+        entry: Entry,
+        change: Callable[[list[Transition]], None],
+    ) -> None:
+        """Declares something, with its source or sink open; if that fails, these are let go."""
         ground = self._ground
-        with ground.inputs.ahead() as coming:
-            noted(statement, ground.journal)
-            do = self._checked(statement.action, coming)
+        self._try(Create(entry))
         try:
-            do()
-        finally:
-            ground.memory.done(statement)
-        ground.journal.try_to_flush()
-
-    def _create_and_log(self, statement: Statement, action: Create) -> None:
-        """What the log says of a query follows from how it was begun: if the log cannot say it, or
-        it could not be begun, it is dropped again, and the log says both."""
-        ground, before = self._ground, self._ground.journal.length
-        if ground.catalog.functions:
-            for record in needs(functions_called_by(action)):
-                ground.journal.note(**record)
-        note = noted(statement, ground.journal)
-        try:
-            self._create(action)
-            self._complete(note)
-            ground.journal.flush()
+            match entry:
+                case StreamEntry() | RelationEntry():
+                    self._create_input(entry, open_source_of(ground, entry), change)
+                case QueryEntry():
+                    self._create_query(entry, change)
+                case ViewEntry():
+                    change([])
         except BaseException:
-            self._undo(statement, action, note, before)
+            if ground.catalog.get(entry.name) is None:
+                ground.claims.release(entry.name)
             raise
-        ground.memory.done(statement)
 
-    def _undo(self, statement: Statement, action: Create, note: Record, before: int) -> None:
-        ground, name = self._ground, action.entry.name
-        found = ground.catalog.get(name)
-        if found is not action.entry:  # it was refused before anything was done
-            ground.journal.take_back(before)
-            if found is None:
-                ground.claims.release(name)
-            return
-        if ground.journal.is_durable:
-            note |= vars(self._queries.choices)
-        self.drop(name)
-        ground.journal.note("undone", name=name, text=statement.text)
-        ground.journal.try_to_flush()
+    def _create_input(
+        self,
+        entry: StreamEntry | RelationEntry,
+        source: Source,
+        change: Callable[[list[Transition]], None],
+    ) -> None:
+        inputs, decided = self._ground.inputs, list[Transition]()
+        if isinstance(entry, RelationEntry) and is_read_at_once(entry):
+            decided = inputs.content_of(entry, source)
+        change(decided)
+        inputs.read_from(entry, source)
 
-    def _alter_and_log(self, statement: Statement, action: AlterQuery) -> None:
-        """A query that begins anew is no longer what it was: it stays so if the log cannot be
-        written, and is there as soon as it can."""
-        ground, before = self._ground, self._ground.journal.length
-        note = noted(statement, ground.journal)
+    def _create_query(self, entry: QueryEntry, change: Callable[[list[Transition]], None]) -> None:
+        queries, key = self._queries, entry.name.lower()
+        plans = planned(entry, queries.templates)
+        if entry.begins is not None:
+            refuse_what_is_gone(queries, entry, plans.optimised)
+        sink = open_sink_of(self._ground, entry)
         try:
-            self._alter(action)
+            arranging = Arranging(queries)
+            arranging.create(entry, plans)
+            fed = [] if sink is None else [SinkFed(key, 0, sink.mark())]
+            change([*fed, *arranging.decided()])
         except BaseException:
-            ground.journal.take_back(before)
+            if sink is not None:
+                sink.close()
             raise
-        self._complete(note)
-        ground.memory.done(statement)
-        ground.journal.flush_what_is_done(f"ALTER QUERY {action.name}")
+        self._ground.deliveries.of(key).sink = sink
 
-    def _complete(self, note: Record) -> None:
-        """Adds what was chosen for the queries that a statement has begun."""
-        ground, queries = self._ground, self._queries
-        if ground.journal.is_durable:
-            note["form"] = form_of(queries.graph, queries.begun)
-            note |= vars(queries.choices)
+    def _altering(self, action: AlterQuery) -> list[Transition]:
+        """How a query goes on that ALTER changes."""
+        ground, queries, arranging = self._ground, self._queries, Arranging(self._queries)
+        entry, changed = ground.query_entry(action.name), altered(action, ground.catalog)
+        has_failed = queries.failures.of(entry.name) is not None
+        if action.plan is not None:
+            anew = renewal(queries, entry, changed)
+            if anew is not None:
+                arranging.begin_anew(changed, anew)
+            return arranging.decided()
+        if entry.active and not changed.active:
+            return [Stopped(entry.name.lower())]
+        if action.active is True and (has_failed or not entry.active):
+            refuse_unknown(queries, entry)
+            arranging.activate(changed)
+        elif entry.on_error != changed.on_error:
+            arranging.succeed(changed, succession(queries, entry, changed))
+        return arranging.decided()
 
     def _at_rest(self, action: Action) -> AbstractContextManager[None]:
         """Before anything is changed: whoever writes to a sink that is to be closed has done so."""
@@ -263,84 +257,69 @@ class Statements:
             return self._ground.deliveries.at_rest(action.name)
         return nullcontext()
 
-    def _apply(self, action: Action) -> None:
-        """Does what a statement of an earlier run says."""
-        match action:
-            case Create():
-                self._create(action)
-            case AlterQuery():
-                self._alter(action)
-            case _:
-                self._checked(action, [])()
+    # -- what is in the log happens --------------------------------------------------------
 
-    def _checked(self, action: Action, coming: Coming) -> Callable[[], None]:
-        """What does what a statement says, and cannot fail; what could is found out now."""
-        ground = self._ground
-        match action:
-            case Drop():
-                self.refuse_drop(action.name)
-                return partial(self.drop, action.name)
-            case Insert():
-                ground.inputs.push(action.relation, list(action.rows), coming)
-            case AlterQuery():
-                self._try(action)
-                return partial(self._alter, action)
-            case AlterStream():
-                self._try(action)
-                return partial(self._delay, action)
-            case AlterPlan():
-                return self._queries.placing(action.operator, action.has_queue)
-            case SetOption():
-                return setting(self._queries, self._whole, action)
-        return _nothing_more
-
-    def _delay(self, action: AlterStream) -> None:
-        apply(action, self._ground.catalog)
-        self._ground.inputs.use_delay(action.name.lower())
-
-    def _alter(self, action: AlterQuery) -> None:
+    def say(self, statement: Statement) -> None:
+        """Has names and settings be as a statement says, which can be done."""
         ground, queries = self._ground, self._queries
-        catalog = ground.catalog
-        entry, changed = ground.query_entry(action.name), altered(action, catalog)
-        if action.plan is not None:
-            anew = renewal(queries, entry, changed)
-            apply(action, catalog)
-            queries.alter(entry, changed, restarts=False)
-            if anew is not None:
-                queries.begin_anew(changed, anew)
-            return
-        has_failed = queries.failures.of(entry.name) is not None
-        if action.active is True and (has_failed or not entry.active):
-            refuse_unknown(queries, entry)
-        way = succession(queries, entry, changed) if entry.on_error != changed.on_error else None
-        apply(action, catalog)
-        queries.alter(entry, changed, restarts=action.active is True)
-        if way is not None:
-            queries.succeed(changed, way)
+        match statement.action:
+            case Create(entry):
+                self._declare(entry)
+            case Drop(_, name):
+                self.forget(name)
+            case AlterQuery() as action:
+                changed = altered(action, ground.catalog)
+                apply(action, ground.catalog)
+                queries.alter(changed)
+            case AlterStream() as action:
+                apply(action, ground.catalog)
+                ground.inputs.use_delay(action.name.lower())
+            case AlterPlan() as action:
+                queries.place_queue(action.operator, action.has_queue)
+            case SetOption() as action:
+                use_setting(queries, self._whole, action)
+        ground.memory.done(statement)
 
-    def _create(self, action: Create) -> None:
-        ground, entry = self._ground, action.entry
+    def _declare(self, entry: Entry) -> None:
+        ground = self._ground
+        ground.catalog.add(entry)
         match entry:
             case StreamEntry():
-                source = self._source_of(entry)
-                apply(action, ground.catalog)
-                ground.inputs.add_stream(entry, source)
+                ground.inputs.add_stream(entry)
             case RelationEntry():
-                source = self._source_of(entry)
-                apply(action, ground.catalog)
-                ground.inputs.add_relation(entry, source)
+                ground.inputs.add_relation(entry)
             case QueryEntry():
-                plans = planned(entry, self._queries.templates)
-                if entry.begins is not None and not ground.journal.is_replaying:
-                    refuse_what_is_gone(self._queries, entry, plans.optimised)
-                sink = None if ground.journal.is_replaying else open_sink_of(ground, entry)
-                apply(action, ground.catalog)
-                self._queries.add(entry, plans, sink)
-            case ViewEntry():
-                apply(action, ground.catalog)
+                self._queries.declare(entry)
 
-    def _source_of(self, entry: StreamEntry | RelationEntry) -> Source | None:
-        return None if self._ground.journal.is_replaying else open_source_of(self._ground, entry)
+    def checked(self, text: str, position: Position) -> Statement:
+        """What a text says."""
+        return check_statement(text, position, self._ground.catalog)
+
+    def count(self, digest: str) -> None:
+        """A statement was executed, which changes rows."""
+        self._ground.memory.executed[digest] += 1
+
+    def declare_again(self, entry: Entry, text: str, position: Position) -> None:
+        """Something is declared, as a statement has said it."""
+        self._declare(entry)
+        self._ground.memory.declare(Declaration(entry.name, kind_of(entry), text, position))
+
+    def forget(self, name: str) -> None:
+        """Something is declared no more; the sink of a query is at rest."""
+        ground, key = self._ground, name.lower()
+        entry = ground.catalog.get(name)
+        ground.catalog.remove(name)
+        ground.memory.forget(key)
+        try:
+            if isinstance(entry, QueryEntry):
+                self._queries.remove(key)
+        finally:  # a sink may not come to its end well
+            self._queries.forget_queues(ground.inputs.drop(key))
+            ground.claims.release(key)
+
+    def restore(self, executed: dict[str, int]) -> None:
+        """Statements were executed so often."""
+        self._ground.memory.restore(executed)
 
     def _modify(self, action: Delete | Update, statement: Statement) -> None:
         """DELETE, and UPDATE as removal and insertion, decided on the present content."""
@@ -357,10 +336,9 @@ class Statements:
                     continue  # somebody else was quicker: look again
                 at = ground.inputs.change_time(intake)
                 parts = [(old, -1), *([] if new is None else [(new, 1)])]
-                with ground.inputs.ahead() as coming:
-                    noted(statement, ground.journal)
-                    ground.inputs.change(intake, parts, at, coming)
-                ground.memory.done(statement)
+                coming = Coming()
+                ground.inputs.change(intake, parts, at, coming)
+                self._queries.change([counted(statement), *coming])
                 return
 
     def _explain(self, action: Explain, text: str) -> Plan:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from millpond.identities import is_relation, number_of
-from millpond.planning.physical import Graph
+from millpond.planning.graph import Graph
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:

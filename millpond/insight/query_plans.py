@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
-from millpond.identities import number_of, relation_queue
+from millpond.errors import MillpondError
+from millpond.identities import relation_queue
 from millpond.insight.analysis import analysed
 from millpond.insight.estimates import Measured
 from millpond.planning.convergence import foreseen, settle
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
+from millpond.sharing.arrangement import Begun, Membership
+from millpond.sharing.arranging import Arranging
 from millpond.sharing.beginnings import refuse_what_is_gone, told_merge, told_start
-from millpond.sharing.containments import what_is_read
-from millpond.sharing.planned import QueryPlans
+from millpond.sharing.planned import planned
 from millpond.sharing.queries import Queries
 
 
@@ -45,72 +48,59 @@ def plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
 
 def _before_registering(queries: Queries, entry: QueryEntry, plan: Node) -> str:
     """What a query would run, and what of that runs already."""
-    groups, epoch = queries.groups, queries.ground.inputs.next_epoch
     if entry.begins is not None:
         refuse_what_is_gone(queries, entry, plan)
+    arranging, key = Arranging(queries), entry.name.lower()
+    arranging.create(replace(entry, active=True), planned(entry))
+    begun = arranging.begun[key]
+    if not isinstance(begun, Begun):
+        raise MillpondError(f"internal: {entry.name} is the name of a group")
+    lines = [_described(queries, arranging, begun), *arranging.told.get(key, ())]
+    if entry.begins is not None:
         start = told_start(queries, plan, entry.begins)
-        streams = dict.fromkeys(queries.ground.inputs.since_of(epoch), entry.begins - 1)
-        told = f"begins {start}, with what its streams still hold; it runs by itself at first"
-        return f"{_explained_alone(queries, entry, plan, epoch + 1, streams)}\n{told}"
-    if entry.on_error == "skip":
-        return _explained_alone(queries, entry, plan, epoch)
-    shapes = groups.shapes(QueryPlans(entry), epoch, queries.ground.inputs)
-    name = groups.choose(shapes, queries.ground.settings.sharing)
-    if name is None:
-        return _explained_alone(queries, entry, plan, epoch)
-    lifted, group = shapes.lifted(name), groups.get(name)
-    constants = ", ".join(map(str, lifted.constants))
+        lines.append(
+            f"begins {start}, with what its streams still hold; it runs by itself at first"
+        )
+    if begun.member is not None:
+        lines += _told_member(queries, begun.member, begun.epoch)
+    return "\n".join(lines)
+
+
+def _told_member(queries: Queries, member: Membership, epoch: int) -> Iterator[str]:
+    """To which group a query would come."""
+    constants, group = ", ".join(map(str, member.constants)), queries.groups.get(member.group)
     if group is None:
         which = "of its shape" + (", of those that came while data flowed" if epoch else "")
-        told = f"the second query {which}: a group is founded, with the constants {constants}"
-        return f"{_explained(queries, name, lifted.plan, epoch)}\n{told}"
-    there = queries.graph.upstream(group.output)
-    told = (
+        yield f"the second query {which}: a group is founded, with the constants {constants}"
+        return
+    yield (
         f"adds no operator: {len(group.queries):,} queries of this shape run already, as "
         f"{group.name}; it is one row of constants more: {constants}"
     )
+    there = queries.graph.upstream(group.output)
     cost = Measured(queries).cost_of_row(there, len(group.queries))
-    return "\n".join([queries.graph.describe(there, there), told, *([cost] if cost else [])])
+    if cost:
+        yield cost
 
 
-def _explained_alone(
-    queries: Queries,
-    entry: QueryEntry,
-    plan: Node,
-    epoch: int,
-    streams: dict[str, int] | None = None,
-) -> str:
-    """The same of one that stands alone; what its selections could read, and do, and why joins that
-    run are not shared. Totals that it reads are operators."""
-    findings = queries.contained(entry, plan)
-    made = queries.arranged(entry, plan, what_is_read(findings))
-    told = _explained(
-        queries, entry.name, made.plan, epoch, streams, made.apart, made.joins.numbers
-    )
-    return "\n".join([told, *(each.told for each in findings), *made.joins.reasons])
-
-
-def _explained(
-    queries: Queries,
-    name: str,
-    plan: Node,
-    epoch: int,
-    streams: dict[str, int] | None = None,
-    apart: frozenset[Node] = frozenset(),
-    numbers: dict[Node, int] | None = None,
-) -> str:
+def _described(queries: Queries, arranging: Arranging, begun: Begun) -> str:
     """What adding a query would run, which parts of it run already, and which will be shared."""
     trial, running = queries.graph.copy(), set(queries.graph.operators)
-    output = trial.add_query(name, plan, epoch, apart=apart, numbers=numbers)
-    lines = [trial.describe(trial.upstream(output), running)]
-    new = sorted(trial.operators.keys() - running, key=number_of)
+    founded = None if begun.member is None else arranging.begun.get(begun.member.group)
+    added = begun.adds if founded is None else founded.adds
+    trial.add(added)
+    wanted = trial.upstream(begun.output)
+    lines = [trial.describe(wanted, running)]
+    new = [each.identity for each in added.operators if each.identity in wanted]
+    if not new:
+        return "\n".join(lines)
     cost = Measured(queries).cost_of_new(trial, new)
     lines += [cost] if cost else []
     if queries.ground.settings.sharing == "off":
         return "\n".join(lines)
-    since = queries.ground.inputs.since_of(epoch) if streams is None else streams
-    copies = {relation_queue(key, epoch): r for key, r in queries.ground.inputs.relations.items()}
-    since = since | {copy: each.queue.heartbeat for copy, each in copies.items()}
+    epoch, relations = begun.epoch, queries.ground.inputs.relations
+    copies = {relation_queue(key, epoch): each for key, each in relations.items()}
+    since = arranging.since(epoch) | {copy: r.queue.heartbeat for copy, r in copies.items()}
     for each in new:
         settle(trial, each, since)
     lines += [

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 
 from millpond.connectors.sources import is_live
 from millpond.errors import InputError, StoreError
-from millpond.intake.inputs import Inputs, Report, SourceReading
+from millpond.intake.inputs import Inputs, Report
 from millpond.intake.reading import Allowance, ReadLimits
+from millpond.intake.source_reading import SourceReading
 from millpond.interruption import WholeLock
-from millpond.planning.physical import Graph
+from millpond.planning.graph import Graph
 from millpond.schema import BEGINNING
 
 MOST_AT_ONCE = 2

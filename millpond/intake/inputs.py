@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,8 @@ from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.sources import OpenPages, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
-from millpond.identities import epoch_of, input_of, input_queue, relation_queue, stream_queue
+from millpond.identities import epoch_of, input_of, relation_queue, stream_queue
+from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import (
     END,
     RelationIntake,
@@ -31,10 +30,20 @@ from millpond.intake.intake import (
     relation_page_schema,
 )
 from millpond.intake.reading import is_read, refuse_endless_content
+from millpond.intake.source_reading import SourceReading
+from millpond.intake.transitions import (
+    HeartbeatCame,
+    KeysPushed,
+    PageCame,
+    RelationChanged,
+    RelationCopied,
+    SourceRead,
+    StreamCame,
+)
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
+from millpond.planning.graph import Graph
 from millpond.planning.nodes import ONE_ROW
-from millpond.planning.physical import Graph
 from millpond.schema import BEGINNING, FOREVER
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
@@ -43,6 +52,7 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 from millpond.storage.store import Store
+from millpond.storage.transitions import Transition
 
 
 def is_one_row(queue: str) -> bool:
@@ -50,85 +60,11 @@ def is_one_row(queue: str) -> bool:
     return input_of(queue) == ONE_ROW.name.lower()
 
 
-MOST_KEYS = 10_000
-"""So many keys of pushes are remembered."""
-
-ROW_BYTES = 64
-"""A row of a text file has about so many bytes, as long as none was read."""
-
 Report = Callable[[str, Progress], None]
 """Called while sources are read: the name of the input and how far it is."""
 
 
-@dataclass(eq=False)
-class SourceReading:
-    """One page of a source about to be read, and what has come of it."""
-
-    name: str
-    source: Source
-    pages: OpenPages
-    taken: int
-    """So many rows were taken of the source."""
-    is_limited: bool
-    """Whether not all of a page may be taken."""
-    admission: Admission | None = None
-    """How far the stream was when a page was read elsewhere, where its rows were admitted."""
-    page: pa.Table | None = None
-    """The page; None at the source's end."""
-    line: dict[str, Any] | None = None
-    """What is known of a page that was read elsewhere."""
-    error: BaseException | None = None
-    is_over: bool = False
-    """Whether it was read, with or without success."""
-
-    @property
-    def can_be_elsewhere(self) -> bool:
-        """Whether it reads files that every host sees, and a page is taken whole."""
-        return getattr(self.source, "reads_files", False) and not self.is_limited
-
-    def read(self) -> None:
-        """Reads the page here."""
-        self.page = self.pages.behind(self.taken)
-
-    @property
-    def rows(self) -> int:
-        """How many rows were read; none at the end."""
-        if self.line is not None:
-            return max(0, int(self.line["taken"]) - self.taken)
-        return 0 if self.page is None else self.page.num_rows
-
-    def cut(self, rows: int) -> SourceReading:
-        """Cuts the first rows of the page off: a reading of those."""
-        if self.page is None:
-            raise StateError("internal: a page is cut that is not here")
-        first, self.page = self.page.slice(0, rows), self.page.slice(rows)
-        return replace(self, page=first)
-
-    @property
-    def rows_left(self) -> float:
-        """About how many rows are to come, judged by those taken; 0 if that cannot be told."""
-        progress = self.source.progress()
-        if progress.total is None:
-            return 0
-        if not progress.done:
-            return progress.total / (1 if progress.unit == "rows" else ROW_BYTES)
-        return self.taken * (progress.total - progress.done) / progress.done
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """Something that is noted and about to come; nothing can go wrong any more when it does."""
-
-    pages: list[Page]
-    come: Callable[[], None]
-
-    def give_up(self) -> None:
-        """Gives the arrival up: it does not come after all."""
-        for page in self.pages:
-            page.free()
-
-
-Coming = list[Arrival]
+Coming = list[Transition]
 """What comes together, in order."""
 
 
@@ -148,9 +84,8 @@ class Inputs:
         self.streams: dict[str, StreamIntake] = {}
         self.relations: dict[str, RelationIntake] = {}
         self.sources: dict[str, tuple[Source, OpenPages]] = {}
-        self.since: dict[int, dict[str, int]] = {}
-        """For each epoch the times after which its queries read the streams, and see relations
-        change."""
+        self.epochs = Epochs(self._heartbeats)
+        """From when on queries see them."""
         self._catalog = catalog
         self._store = store
         self._journal = journal
@@ -164,13 +99,11 @@ class Inputs:
         """The sources that are held back, as there is no room for what they have."""
         self.keys: dict[tuple[str, str], None] = {}
         """The last pushes that had a key: the name of the input and the key, oldest first."""
-        self._epoch = 0
-        self._moved = False
 
     # -- which there are -------------------------------------------------------------------
 
-    def add_stream(self, entry: StreamEntry, source: Source | None) -> None:
-        """A new stream; without a source yet, if it is one of an earlier run."""
+    def add_stream(self, entry: StreamEntry) -> None:
+        """A new stream, without a source yet."""
         key = entry.name.lower()
         schema = stream_page_schema(entry.schema)
         queue = Queue(stream_queue(key), schema, self._store, is_stream=True)
@@ -178,33 +111,40 @@ class Inputs:
         intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
         intake.late_log.books = self._keeper.books
         self.streams[key] = intake
-        if entry.source.name != "push" and source is not None:
-            self.sources[key] = (source, OpenPages(source.pages()))
 
-    def add_relation(self, entry: RelationEntry, source: Source | None) -> None:
-        """A new relation; without timestamps its content is there from the beginning.
+    def add_relation(self, entry: RelationEntry) -> None:
+        """A new relation, with no content yet."""
+        intake = self._new_relation(entry)
+        self.relations[entry.name.lower()] = intake
+        self.queues[intake.queue.name] = intake.queue
 
-        Of an earlier run it has no source yet, and its content follows from the log.
-        """
-        key = entry.name.lower()
+    def _new_relation(self, entry: RelationEntry) -> RelationIntake:
         queue = self._relation_queue(entry)
         reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True, works=False))
-        intake = self.relations[key] = RelationIntake(entry, [queue], reader)
-        if source is None or entry.source.name == "push":
-            return
-        if entry.has_changes:
-            self.sources[key] = (source, OpenPages(source.pages()))
-        else:
-            refuse_endless_content(entry, source)
+        return RelationIntake(entry, [queue], reader)
+
+    def content_of(self, entry: RelationEntry, source: Source) -> Coming:
+        """What the source of a relation without timestamps holds: there from the beginning, or
+        from now on. The relation need not be there yet."""
+        refuse_endless_content(entry, source)
+        trial, coming = self._new_relation(entry), Coming()
+        try:
             for page in source.pages():
-                with self.ahead(flushes=False) as coming:
-                    self.change(intake, [(page, 1)], self.change_time(intake), coming)
+                change = self.change(trial, [(page, 1)], self.change_time(trial), coming)
+                trial.has_changed(change.last_change, change.changed_rows, change.counts)
+        except BaseException:
+            give_up(coming)
+            raise
+        return coming
+
+    def read_from(self, entry: StreamEntry | RelationEntry, source: Source) -> None:
+        """An input has a source from now on, unless it has given all it has."""
+        if entry.source.name != "push" and not is_read_at_once(entry):
+            self.sources[entry.name.lower()] = (source, OpenPages(source.pages()))
 
     def _relation_queue(self, entry: RelationEntry, epoch: int = 0) -> Queue:
         name = relation_queue(entry.name, epoch)
-        queue = Queue(name, relation_page_schema(entry.schema), self._store, is_stream=False)
-        self.queues[name] = queue
-        return queue
+        return Queue(name, relation_page_schema(entry.schema), self._store, is_stream=False)
 
     def drop(self, key: str) -> list[str]:
         """Forgets a stream or relation, if there is one of this name; its queues."""
@@ -238,62 +178,14 @@ class Inputs:
 
     # -- epochs ----------------------------------------------------------------------------
 
-    @property
-    def next_epoch(self) -> int:
-        """The epoch a query registered now would belong to."""
-        return self._epoch + self._moved
-
-    def epoch(self) -> int:
-        """The epoch of a query that is registered now: it sees what comes from now on."""
-        if self._moved:
-            self._moved = False
-            self._epoch += 1
-            self.since[self._epoch] = self.since_of(self._epoch)
-        return self._epoch
-
-    def epoch_after(self, since: dict[str, int]) -> int:
-        """An epoch of its own for a query that reads streams, by their queues, after times."""
-        self.moved()  # who registers next sees what comes from now on
-        self._epoch += 1
-        self.since[self._epoch] = since
-        return self._epoch
-
-    @contextmanager
-    def holding(self, since: dict[str, int]) -> Iterator[None]:
-        """Keeps queues from freeing what came after these times, meanwhile."""
-        held = [
-            (queue, queue.subscribe(Reader(time, works=False)))
-            for queue, time in ((self.queues[name], time) for name, time in since.items())
-        ]
-        try:
-            yield
-        finally:
-            for queue, reader in held:
-                queue.unsubscribe(reader)
-
-    def epoch_from(self, time: int) -> int:
-        """An epoch of its own for a query that sees the streams from a time on."""
-        return self.epoch_after({queue.name: time - 1 for queue in self._stream_queues()})
-
-    def _stream_queues(self) -> list[Queue]:
-        return [intake.queue for intake in self.streams.values()]
-
-    def since_of(self, epoch: int) -> dict[str, int]:
-        """After which times the queries of an epoch read the streams, of one to come too."""
-        if epoch == 0 or epoch in self.since:
-            return self.since.get(epoch, {})
-        return {queue.name: queue.heartbeat for queue in self._stream_queues()}
+    def _heartbeats(self) -> Times:
+        return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
 
     def provide(self, queues: Iterable[str]) -> None:
-        """Has queues of relations that operators of the present epoch read."""
+        """Has the relation of one row for operators that read it."""
         for name in queues:
-            found = input_queue(name)
-            if is_one_row(name):
-                if name not in self.queues or not self.queues[name].rows:
-                    self._add_one_row(name)  # those that have read it before need it no more
-            elif found is not None and found.is_copy and name not in self.queues:
-                intake = self.relations[found.name]
-                intake.queues.append(self._from_now_on(intake, found.epoch))
+            if is_one_row(name) and (name not in self.queues or not self.queues[name].rows):
+                self._add_one_row(name)  # those that have read it before need it no more
 
     def _add_one_row(self, name: str) -> None:
         schema = relation_page_schema(ONE_ROW.schema)
@@ -302,70 +194,26 @@ class Inputs:
         queue.append(pa.table(row, schema=schema))
         queue.advance(END)
 
-    def moved(self) -> None:
-        """Something has come or was read: who registers from now on belongs to another epoch."""
-        self._note_moved()
-        self._moved = True
+    def add_copy(self, relation: str, epoch: int) -> Queue:
+        """A queue of a relation for queries of a later epoch."""
+        intake = self.relations[relation]
+        queue = self._relation_queue(intake.entry, epoch)
+        self.queues[queue.name] = queue
+        intake.queues.append(queue)
+        return queue
 
-    def _note_moved(self) -> None:
-        if not self._moved:
-            self._journal.note("moved")
-
-    def epochs(self) -> dict[str, Any]:
-        """The epochs, as plain data."""
-        return {
-            "epoch": self._epoch,
-            "moved": self._moved,
-            "since": {str(epoch): times for epoch, times in self.since.items()},
-            "queues": {
-                key: [queue.name for queue in intake.queues[1:]]
-                for key, intake in self.relations.items()
-            },
-        }
-
-    def restore_epochs(
-        self,
-        epoch: int,
-        moved: bool,
-        since: dict[str, dict[str, int]],
-        queues: dict[str, list[str]],
-    ) -> None:
-        """Takes what ``epochs`` gave."""
-        self._epoch, self._moved = epoch, moved
-        self.since.update({int(number): times for number, times in since.items()})
-        for key, names in queues.items():
-            intake = self.relations[key]
-            copies = [self._relation_queue(intake.entry, epoch_of(name)) for name in names]
-            intake.queues += copies
-
-    def _from_now_on(self, intake: RelationIntake, epoch: int) -> Queue:
+    def copied(self, name: str) -> RelationCopied:
         """A queue of a relation in which what has happened so far holds from the beginning."""
-        if self._journal.is_replaying:  # its pages and its promise follow from the log
-            return self._copy(intake, epoch)
+        intake = self.relations[input_of(name)]
         promised, changes = intake.queue.heartbeat, intake.changes()
         past = _from_the_beginning(intake.content(promised))
         coming = changes.filter(pa.array(integers(changes["_ts"]) > promised))
-        queue = self._copy(intake, epoch)  # from here on nothing can go wrong
-        for page in (queue.append(past), queue.append(coming)):
-            if page is not None and self._journal.is_durable:
-                self._journal.note("page", queue=queue.name, page=page)
-        self._beat(queue, promised)
-        return queue
-
-    def _copy(self, intake: RelationIntake, epoch: int) -> Queue:
-        queue = self._relation_queue(intake.entry, epoch)
-        self.since.setdefault(epoch, {})[queue.name] = intake.queue.heartbeat
-        return queue
-
-    def _note_page(self, queue: Queue, page: Page) -> None:
-        if self._journal.is_durable:
-            self._journal.note("page", queue=queue.name, page=page.reference())
+        pages = (Page.of(self._store, table) for table in (past, coming) if table.num_rows)
+        return RelationCopied(name, tuple(pages), promised)
 
     def forget_epochs(self, in_use: set[int]) -> list[str]:
         """Closes the relations' queues of past epochs to which no operator belongs any more."""
-        over = self.since.keys() - in_use - {self._epoch}
-        for epoch in over:
-            del self.since[epoch]
+        over = self.epochs.forget(in_use)
         closed = []
         for intake in self.relations.values() if over else ():
             for queue in [q for q in intake.queues[1:] if epoch_of(q.name) in over]:
@@ -389,24 +237,36 @@ class Inputs:
 
     @contextmanager
     def ahead(self, flushes: bool = True) -> Iterator[Coming]:
-        """What is put into the list inside is noted there, and in the log at the end; then it
-        comes. Or nothing does: neither notes nor files stay.
+        """What is put into the list inside is in the log at the end; then it comes. Or nothing
+        does: neither notes nor files stay.
 
         Without ``flushes`` the notes wait for those that follow.
         """
         coming: Coming = []
-        before = self._journal.length
         try:
             yield coming
-            if flushes:
-                self._journal.flush()
+            with self._journal.ahead(flushes):
+                for each in coming:
+                    self._journal.note(each)
         except BaseException:
-            self._journal.take_back(before)
-            for each in coming:
-                each.give_up()
+            give_up(coming)
             raise
         for each in coming:
-            each.come()
+            each.apply(self)
+        self.tell(coming)
+
+    def tell(self, come: Iterable[Transition]) -> None:
+        """Tells whoever reads them what has come to inputs."""
+        for each in come:
+            match each:
+                case StreamCame(name):
+                    self._tidy_late(name, self.streams[name])
+                    self._tell(self.streams[name].queue)
+                case RelationChanged(name):
+                    for queue in self.relations[name].queues:
+                        self._tell(queue)
+                case HeartbeatCame(queue=queue):
+                    self._tell(self.queues[queue])
 
     def push(self, name: str, rows: Any, coming: Coming) -> None:
         """Adds tuples to a stream, or rows to a relation at the current time."""
@@ -428,34 +288,24 @@ class Inputs:
 
     def remember(self, name: str, key: str, coming: Coming) -> None:
         """Something is pushed with a key: in the log that is together with the rows."""
-        pair = name.lower(), key
-        self._journal.note("pushed", keys=[list(pair)])
-        coming.append(Arrival([], lambda: self.restore_keys([pair])))
-
-    def restore_keys(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Takes keys; the oldest are forgotten when there are too many."""
-        self.keys.update(dict.fromkeys(keys))
-        for key in list(islice(self.keys, max(0, len(self.keys) - MOST_KEYS))):
-            del self.keys[key]
+        coming.append(KeysPushed(((name.lower(), key),)))
 
     def _accept(self, key: str, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
         admitted = intake.admit(table)
         page, late = intake.page_of(admitted), intake.late_page_of(admitted)
-
-        def come() -> None:
-            intake.take(admitted, page, late)
-            self._tidy_late(key, intake)
-            self._arrived([intake.queue])
-
-        coming.append(Arrival([each for each in (page, late) if each is not None], come))
         if page is not None:
-            self._note_page(intake.queue, page)
-        self._journal.note(**intake.noted_after(key, admitted), late=self._referring(late))
-        self._note_moved()
-
-    def _referring(self, page: Page | None) -> dict[str, Any] | None:
-        is_told = page is not None and self._journal.is_durable
-        return page.reference() if page is not None and is_told else None
+            coming.append(PageCame(intake.queue.name, page))
+        if page is not None or late is not None:
+            coming.append(
+                StreamCame(
+                    key,
+                    admitted.largest,
+                    admitted.arrived,
+                    intake.late_count + (0 if late is None else late.rows),
+                    max(intake.queue.heartbeat, admitted.heartbeat),
+                    late,
+                )
+            )
 
     def _tidy_late(self, key: str, intake: StreamIntake) -> None:
         self._keeper.tidy(intake.late_log, late=key)
@@ -487,52 +337,33 @@ class Inputs:
         rows: pa.Table,
         times: Ints,
         weights: Ints,
-        moved: bool,
+        moves: bool,
         coming: Coming,
-    ) -> None:
+    ) -> RelationChanged:
         change = intake.changing(rows, times, weights)
-
-        def come() -> None:
-            intake.take(change)
-            self._arrived(intake.queues, moved)
-
-        coming.append(Arrival([page for _, page in change.pages], come))
-        for queue, page in change.pages:
-            self._note_page(queue, page)
-        self._journal.note(**intake.noted_after(intake.entry.name.lower(), change))
-        if moved:
-            self._note_moved()
+        coming += [PageCame(queue.name, page) for queue, page in change.pages]
+        name = intake.entry.name.lower()
+        counted = change.last_change, change.changed_rows, moves, change.counts
+        changed = RelationChanged(name, *counted)
+        coming.append(changed)
+        return changed
 
     def _promise(self, queues: list[Queue], heartbeat: int, coming: Coming) -> None:
         """A promise for some queues is about to come."""
-        later = [queue for queue in queues if heartbeat > queue.heartbeat]
-        for queue in later:
-            self._journal.note("heartbeat", queue=queue.name, time=heartbeat)
-
-        def come() -> None:
-            for queue in later:
-                queue.advance(heartbeat)
-            self._arrived(queues)
-
-        coming.append(Arrival([], come))
-        self._note_moved()
-
-    def _beat(self, queue: Queue, heartbeat: int) -> None:
-        if heartbeat > queue.heartbeat:
-            queue.advance(heartbeat)
-            self._journal.note("heartbeat", queue=queue.name, time=heartbeat)
+        later = (queue.name for queue in queues if heartbeat > queue.heartbeat)
+        coming += [HeartbeatCame(name, heartbeat) for name in later]
 
     def change(
         self, intake: RelationIntake, parts: list[tuple[pa.Table, int]], at: int, coming: Coming
-    ) -> None:
+    ) -> RelationChanged:
         """Adds (weight 1) or removes (-1) rows of a relation at a time."""
         schema = arrow_schema(intake.entry.schema)
         tables = [pa.Table.from_arrays(rows.columns, schema=schema) for rows, _ in parts]
         weights = [np.full(rows.num_rows, weight, dtype=np.int64) for rows, weight in parts]
         rows = pa.concat_tables(tables)
         times = np.full(rows.num_rows, at, dtype=np.int64)
-        moved = at > BEGINNING  # what is there from the start, all see
-        self._change(intake, rows, times, np.concatenate(weights), moved, coming)
+        moves = at > BEGINNING  # what is there from the start, all see
+        return self._change(intake, rows, times, np.concatenate(weights), moves, coming)
 
     def change_time(self, intake: RelationIntake) -> int:
         """The current time: the largest any input has reached, and after every promise."""
@@ -542,11 +373,6 @@ class Inputs:
         after = max(promised, default=BEGINNING - 1) + 1
         now = max([*reached, after, intake.last_change])
         return max(now, 0) if now > BEGINNING else BEGINNING
-
-    def _arrived(self, queues: Iterable[Queue], moved: bool = True) -> None:
-        self._moved = self._moved or moved  # noted before it came
-        for queue in queues:
-            self._tell(queue)
 
     # -- sources ---------------------------------------------------------------------------
 
@@ -604,11 +430,8 @@ class Inputs:
         self.report(name, report, reading.source.progress())
         taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
         with self.ahead(flushes=False) as coming:
-            self._journal.note("source", name=name, rows=taken)
+            coming.append(SourceRead(name, taken))
             self._read(name, page, coming)
-        self.read_rows[name] = taken
-        if page is None:
-            del self.sources[name]
 
     def _read(self, name: str, page: pa.Table | None, coming: Coming) -> None:
         """A page of a source comes, or its end."""
@@ -625,28 +448,25 @@ class Inputs:
     def _take_line(self, name: str, line: dict[str, Any], report: Report | None) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""
         self.report(name, report, Progress(*line["progress"]))
-        self.read_rows[name] = line["taken"]
-        self._journal.note("source", name=name, rows=line["taken"])
-        if line["taken"] < 0:
-            del self.sources[name]
-            self._advance(name, END)
-            return
+        with self.ahead(flushes=False) as coming:
+            coming.append(SourceRead(name, line["taken"]))
+            if line["taken"] < 0:
+                self._promise(self.queues_of(name), END, coming)
+            else:
+                self._read_line(name, line, coming)
+
+    def _read_line(self, name: str, line: dict[str, Any], coming: Coming) -> None:
         intake = self.streams[name]
         intake.is_admitted_elsewhere = False
         self._store.note_line(line, "name", "sum")
         self._store.note_line(line, "late", "late_sum")
         if "name" in line:
             page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
-            intake.queue.add(page)
-            self._note_page(intake.queue, page)
+            coming.append(PageCame(intake.queue.name, page))
         late = self._late_page(intake, line) if "late" in line else None
-        if late is not None:
-            intake.add_late(late)
-        intake.has_come(line["largest"], line["arrived"], line["heartbeat"])
-        self._journal.note(**intake.noted(name), late=self._referring(late))
-        self._note_moved()
-        self._tidy_late(name, intake)
-        self._arrived([intake.queue])
+        count = intake.late_count + (0 if late is None else late.rows)
+        reached = line["largest"], line["arrived"], count, line["heartbeat"]
+        coming.append(StreamCame(name, *reached, late))
 
     def _late_page(self, intake: StreamIntake, line: dict[str, Any]) -> Page:
         name, rows = line["late"], line["late_rows"]
@@ -684,15 +504,16 @@ class Inputs:
             self._promise(self.queues_of(name), ticks, coming)
 
     def use_delay(self, key: str) -> None:
-        """The delay of a stream is another one: with a smaller one time may be over at once.
-
-        What was promised with the one of before stays promised.
-        """
-        intake, entry = self.streams[key], self._catalog.get(key)
+        """The delay of a stream is another one; what was promised before stays promised."""
+        entry = self._catalog.get(key)
         if isinstance(entry, StreamEntry):
-            intake.entry = entry
-        if intake.promise > intake.queue.heartbeat and not self._journal.is_replaying:
-            self._advance(key, intake.promise)  # else it follows from the log
+            self.streams[key].entry = entry
+
+    def keep_promise(self, key: str) -> None:
+        """A stream has another delay: with a smaller one time may be over at once."""
+        intake = self.streams[key]
+        if intake.promise > intake.queue.heartbeat:
+            self._advance(key, intake.promise)
 
     def end(self, graph: Graph) -> None:
         """Promises that nothing will follow, except in sources that nobody reads."""
@@ -700,10 +521,10 @@ class Inputs:
             if name in self.sources and not self._is_read(graph, name):
                 continue
             self.held.discard(name)
-            if self.sources.pop(name, None) is not None:  # read up to its limit
-                self.read_rows[name] = -1
-                self._journal.note("source", name=name, rows=-1)
-            self._advance(name, END)
+            with self.ahead(flushes=False) as coming:
+                if name in self.sources:  # read up to its limit
+                    coming.append(SourceRead(name, -1))
+                self._promise(self.queues_of(name), END, coming)
 
     def _ticks(self, time: Any, place: str) -> int:
         return as_ticks(time, self._catalog.tick_microseconds, place)
@@ -737,10 +558,10 @@ class Inputs:
         return name in self.sources and not is_live(self.sources[name][0])
 
     def _raise(self, queues: list[Queue], heartbeat: int) -> None:
-        for queue in queues:
-            if heartbeat > queue.heartbeat:
-                self._beat(queue, heartbeat)
-                self._tell(queue)
+        later = [queue.name for queue in queues if heartbeat > queue.heartbeat]
+        if later:
+            with self.ahead(flushes=False) as coming:
+                coming += [HeartbeatCame(name, heartbeat, moves=False) for name in later]
 
     # -- after a restart -------------------------------------------------------------------
 
@@ -762,3 +583,17 @@ def _from_the_beginning(content: pa.Table) -> pa.Table:
     """The same rows, there from the beginning."""
     times = pa.array(np.full(content.num_rows, BEGINNING))
     return content.set_column(content.schema.get_field_index("_ts"), "_ts", times)
+
+
+def is_read_at_once(entry: StreamEntry | RelationEntry) -> bool:
+    """Whether an input has all that its source holds when it is declared: a relation without
+    timestamps has."""
+    has_content = isinstance(entry, RelationEntry) and not entry.has_changes
+    return has_content and entry.source.name != "push"
+
+
+def give_up(coming: Coming) -> None:
+    """What was decided does not come after all."""
+    for each in coming:
+        for page in each.carried:
+            page.free()

@@ -60,11 +60,6 @@ class StreamIntake:
     is_admitted_elsewhere: bool = False
     """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
 
-    def accept(self, table: pa.Table) -> None:
-        """Takes tuples in order of arrival; the table has the declared columns."""
-        admitted = self.admit(table)
-        self.take(admitted, self.page_of(admitted))
-
     def admit(self, table: pa.Table) -> Admitted:
         """What becomes of tuples that come now; nothing has happened yet."""
         if table.num_rows == 0:
@@ -76,15 +71,6 @@ class StreamIntake:
         if admitted.page is None:
             return None
         return Page.of(self.queue.store, admitted.page, is_sorted=True)
-
-    def take(self, admitted: Admitted, page: Page | None, late: Page | None = None) -> None:
-        """Tuples have come; ``late`` is the page of those that came too late, if there is one."""
-        if admitted.late is not None:
-            self.add_late(late or self._late_page(admitted.late))
-        if page is not None:
-            self.queue.add(page)
-        if page is not None or admitted.late is not None:
-            self.has_come(admitted.largest, admitted.arrived, admitted.heartbeat)
 
     def late_page_of(self, admitted: Admitted) -> Page | None:
         """The page of those that came too late."""
@@ -103,11 +89,6 @@ class StreamIntake:
         """What stands for the times of so many more late tuples: how many came before."""
         first, last = self.late_count, self.late_count + rows - 1
         return {"first": first, "last": last, "last_end": None, "is_sorted": True}
-
-    def add_late(self, page: Page) -> None:
-        """Tuples came too late."""
-        self.late_log.append(page)
-        self.late_count += page.rows
 
     @property
     def admission(self) -> Admission:
@@ -130,27 +111,6 @@ class StreamIntake:
     def now_ticks(self) -> int:
         """The wall clock in ticks."""
         return time.time_ns() // 1000 // self.tick_microseconds
-
-    def noted_after(self, key: str, admitted: Admitted) -> dict[str, Any]:
-        """What the log says of it once these tuples have come."""
-        late = 0 if admitted.late is None else admitted.late.num_rows
-        return self.noted(key) | {
-            "largest": admitted.largest,
-            "arrived": admitted.arrived,
-            "late_count": self.late_count + late,
-            "heartbeat": max(self.queue.heartbeat, admitted.heartbeat),
-        }
-
-    def noted(self, key: str) -> dict[str, Any]:
-        """What the log says of what has come so far."""
-        return {
-            "kind": "stream",
-            "name": key,
-            "largest": self.largest,
-            "arrived": self.arrived,
-            "late_count": self.late_count,
-            "heartbeat": self.queue.heartbeat,
-        }
 
     @property
     def late(self) -> pa.Table:
@@ -210,27 +170,13 @@ class RelationIntake:
         last = max(self.last_change, int(times.max()))
         return Changing(pages, last, self.changed_rows + rows.num_rows, counts)
 
-    def take(self, change: Changing) -> None:
+    def has_changed(
+        self, last_change: int, changed_rows: int, counts: Counter[Hashable] | None
+    ) -> None:
         """Rows have come or gone."""
-        self.last_change, self.changed_rows = change.last_change, change.changed_rows
+        self.last_change, self.changed_rows = last_change, changed_rows
         if self._held is not None:
-            self._held.update(change.counts or {})
-        for queue, page in change.pages:
-            queue.add(page)
-
-    def noted_after(self, key: str, change: Changing) -> dict[str, Any]:
-        """What the log says of it after a change."""
-        after = {"last_change": change.last_change, "changed_rows": change.changed_rows}
-        return self.noted(key) | after
-
-    def noted(self, key: str) -> dict[str, Any]:
-        """What the log says of what has changed so far."""
-        return {
-            "kind": "relation",
-            "name": key,
-            "last_change": self.last_change,
-            "changed_rows": self.changed_rows,
-        }
+            self._held.update(counts or {})
 
     def _checked(self, rows: pa.Table, times: Ints, weights: Ints) -> Counter[Hashable] | None:
         """How many of each row come or go, if that is looked at; what cannot be is refused."""

@@ -16,7 +16,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source
 from millpond.cql.apply import scanned
 from millpond.errors import InputError
-from millpond.planning.physical import Graph
+from millpond.planning.graph import Graph
 
 
 def is_read(graph: Graph, queues: Iterable[str]) -> bool:

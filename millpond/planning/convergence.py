@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from millpond.cql.algebra import RangeWindow, Sample
 from millpond.cql.node import Node, inputs_first
 from millpond.identities import is_copy, number_of, original
+from millpond.planning.graph import Graph
 from millpond.planning.physical import (
-    Graph,
     MatchOperator,
     Operator,
     OutputOperator,

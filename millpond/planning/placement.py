@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.identities import is_relation
+from millpond.planning.graph import Graph
 from millpond.planning.keys import stays_divided
-from millpond.planning.physical import Graph, LinearOperator, MatchOperator, OutputOperator
+from millpond.planning.physical import LinearOperator, MatchOperator, OutputOperator
 
 Edge = tuple[str, str]
 """An operator and one that reads it."""

@@ -12,6 +12,7 @@ after a time that is one of its constants, so every stream is tagged as it is re
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -100,7 +101,7 @@ def lift(
 @follows_from_inputs
 def outline(node: Node) -> int:
     """What plans of one shape have in common and others seldom have, found without lifting."""
-    return hash((type(node).__name__, *map(outline, node.inputs)))
+    return zlib.crc32(f"{type(node).__name__}{[*map(outline, node.inputs)]}".encode())
 
 
 class _NotLiftedError(Exception):

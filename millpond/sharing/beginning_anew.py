@@ -72,7 +72,7 @@ def begins_again(ground: Ground, entry: QueryEntry) -> int:
     return max([BEGINNING, *put_out, *(time for time in seen if time is not None)])
 
 
-def taken_back(log: ResultLog, at: int) -> pa.Table | None:
+def changes_back(log: ResultLog, at: int) -> pa.Table | None:
     """The changes that take out at a time what the answer of a query holds."""
     whole = log.net([*log.content, *log.kept])
     times, weights = pa.repeat(at, whole.num_rows), pa.array(-integers(whole["_w"]))

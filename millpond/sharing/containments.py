@@ -8,20 +8,22 @@ a query begins stays; the log says what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
 from millpond.cql.algebra import Filter, StreamScan
-from millpond.cql.expression_data import from_data, to_data
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.identities import stream_queue
-from millpond.planning.containment import selections
+from millpond.planning.containment import contain, selections
+from millpond.planning.graph import Graph
 from millpond.planning.implication import implies
-from millpond.planning.physical import Graph, LinearOperator, Operator, OutputOperator, QueueRead
+from millpond.planning.physical import LinearOperator, Operator, OutputOperator, QueueRead
 from millpond.planning.predicates import columns_used, conjuncts
+from millpond.sharing.planned import QueryPlans
+from millpond.sharing.sketch import Chosen, Sketch
 
 MOST_TRIED = 50
 """So many selections are compared with one of a new query."""
@@ -44,11 +46,9 @@ LARGE_STEP = 20_000
 LEAST_ROWS = 1_000
 """What was seen of fewer rows is not known."""
 
-Chosen = dict[Filter, Expression]
-"""By which predicates the operators select that selections of a plan read."""
-
-Data = list[list[Any]]
-"""The same as plain data: by the digests of the selections."""
+SELECTIONS = "selections"
+"""Under which name it is kept what was chosen: by which predicates the operators select that
+selections of a plan read, by the digests of the selections."""
 
 
 class Seen(NamedTuple):
@@ -87,7 +87,7 @@ class _Use:
     """The selections of a query's plan, what reads them, and what was chosen."""
 
     readers: Mapping[Filter, tuple[Node, ...]]
-    chosen: Chosen
+    chosen: Mapping[Filter, Expression]
 
 
 class Containments:
@@ -106,6 +106,22 @@ class Containments:
         """What those have chosen whose plans have a reader of selections, for each of these."""
 
     # -- what is chosen --------------------------------------------------------------------
+
+    def arrange(self, sketch: Sketch) -> Sketch:
+        """Decides which selections of a query read what others let through.
+
+        What ON ERROR SKIP leaves out is told of the rows that a query reads: such a one reads all.
+        """
+        if sketch.group is not None:
+            return sketch
+        if SELECTIONS in sketch.chosen:
+            return contained(sketch)
+        if sketch.is_anew or sketch.entry.on_error == "skip":
+            return sketch
+        findings = self.find(sketch.plan, sketch.sharing)
+        read = {each.selection.digest: each.by.predicate for each in findings if each.is_read}
+        told = (*sketch.told, *(each.told for each in findings))
+        return contained(sketch.with_choice(SELECTIONS, read, told=told))
 
     def find(self, plan: Node, sharing: str) -> list[Finding]:
         """What of a plan is implied by selections that run, the best one for each selection."""
@@ -176,16 +192,19 @@ class Containments:
 
     # -- who has what ----------------------------------------------------------------------
 
-    def add(self, query: str, plan: Node, chosen: Chosen) -> None:
+    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on."""
-        use = self._uses[query] = _Use(selections(plan), chosen)
+        read = chosen.get(SELECTIONS, {})
+        readers = selections(plans.optimised)
+        known = {node: read[node.digest] for node in readers if node.digest in read}
+        use = self._uses[query] = _Use(readers, known)
         for node in _held(use):
             of_input = self._holders.setdefault(node.input, {})
             of_input.setdefault(_columns(node), {}).setdefault(node, {})[query] = None
         for node, above in use.readers.items():
             for reader in above:
                 of_reader = self._read.setdefault(reader, {}).setdefault(query, {})
-                of_reader[node] = chosen.get(node)
+                of_reader[node] = known.get(node)
 
     def leave(self, query: str) -> None:
         """A query stands alone no more, or not at all."""
@@ -212,25 +231,25 @@ class Containments:
             for node, weaker in chosen.items()
         ]
 
-    # -- in the log ------------------------------------------------------------------------
-
-    def data(self, query: str) -> Data:
-        """What was chosen for a query, as plain data."""
+    def chosen(self, query: str) -> dict[str, Expression]:
+        """What was chosen for a query."""
         use = self._uses.get(query)
-        chosen = {} if use is None else use.chosen
-        return [[node.digest, to_data(weaker)] for node, weaker in chosen.items()]
+        return {} if use is None else {node.digest: by for node, by in use.chosen.items()}
 
 
-def what_is_read(findings: Iterable[Finding]) -> Chosen:
-    """Which of the selections found are read, by the predicates of those that they are read
-    from."""
-    return {each.selection: each.by.predicate for each in findings if each.is_read}
+def contained(sketch: Sketch) -> Sketch:
+    """The plan with selections that read what others let through."""
+    plan, apart = unsummed(sketch.plans, sketch.chosen)
+    return replace(sketch, changed=plan, apart=apart)
 
 
-def chosen_again(plan: Node, data: Data) -> Chosen:
-    """What was chosen for the selections of a plan, from plain data."""
-    weaker = {digest: from_data(each) for digest, each in data}
-    return {node: weaker[node.digest] for node in selections(plan) if node.digest in weaker}
+def unsummed(plans: QueryPlans, chosen: Chosen) -> tuple[Node, frozenset[Node]]:
+    """The plan of a query with what was chosen for its selections; those that it reads."""
+    read = chosen.get(SELECTIONS)
+    if not read:
+        return plans.optimised, frozenset()
+    found = (node for node in selections(plans.optimised) if node.digest in read)
+    return contain(plans.optimised, {node: read[node.digest] for node in found})
 
 
 def _rank(finding: Finding) -> tuple[bool, bool, float, int, str]:

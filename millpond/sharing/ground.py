@@ -20,9 +20,10 @@ from millpond.interruption import WholeLock
 from millpond.settings import Settings
 from millpond.spark.lazy import LazySpark
 from millpond.storage.journal import Journal
-from millpond.storage.log import Record
+from millpond.storage.kept_pages import PageLog
 from millpond.storage.statement_memory import StatementMemory
 from millpond.storage.store import Store
+from millpond.storage.transitions import Transition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,8 +41,10 @@ class Ground:
     budget: Budget
     claims: Claims = field(default_factory=Claims)
     """The files that sources read and sinks write."""
-    opened: Record = field(default_factory=dict)
+    opened: Transition = field(init=False)
     """What the log of the store says of this run."""
+    given: Settings = field(init=False)
+    """The settings with which the store was opened."""
     is_closed: bool = False
     store: Store = field(init=False)
     journal: Journal = field(init=False)
@@ -66,6 +69,12 @@ class Ground:
         if not isinstance(entry, QueryEntry):
             return self.deliveries.of(name).entry
         return entry
+
+    def page_log(self, query: str | None, late: str | None) -> PageLog:
+        """The log of what a query puts out, or of a stream's late tuples."""
+        if late is not None:
+            return self.inputs.streams[late].late_log
+        return self.deliveries.of(query or "")
 
     def check_open(self) -> None:
         """Refuses to do anything once the engine is closed."""

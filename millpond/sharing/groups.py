@@ -11,23 +11,17 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 
 from millpond.catalog import QueryEntry
-from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.delivery.group_results import GroupLog, GroupSlice
-from millpond.errors import StateError
 from millpond.identities import stream_queue
-from millpond.intake.inputs import Inputs
-from millpond.kernels.expressions import can_lower
 from millpond.kernels.living import Living
-from millpond.planning.shapes import Lifted, lift, outline
-from millpond.schema import BEGINNING
-from millpond.sharing.planned import QueryPlans
+from millpond.sharing.arrangement import GroupFounded, Membership
+from millpond.sharing.shapes import Shapes, is_of_late
+from millpond.sharing.sketch import Sketch
 from millpond.storage.members import Members
 
 MOST_TOLD = 3
@@ -36,12 +30,6 @@ MOST_TOLD = 3
 LEAST_SHARE = 4
 """One query for so many of a group may be gone before what it kept is freed: looking for that takes
 time for all that the group keeps."""
-
-AddOperators = Callable[[], str]
-"""Adds the operators of a group to the graph; the one that puts it out."""
-
-LATE = "late"
-"""What a group is called whose queries began at different times."""
 
 
 @dataclass(eq=False)
@@ -56,6 +44,8 @@ class Group:
     members: Members
     log: GroupLog
     output: str
+    streams: tuple[str, ...]
+    """The streams that the queries of a late group see after times of their own."""
     queries: dict[int, str] = field(default_factory=dict)
     """The names of the queries, by their numbers."""
     since: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -82,98 +72,6 @@ class Group:
         return next(n for n, name in self.queries.items() if name.lower() == query.lower())
 
 
-class Membership(TypedDict):
-    """Which of a group's queries one is, as plain data."""
-
-    group: str
-    number: int
-    next: int
-    since: dict[str, int]
-
-
-@dataclass(eq=False)
-class Shapes:
-    """The shapes of a query that begins at a time, if it has any; found when they are asked for."""
-
-    plans: QueryPlans | None
-    """What may be shared of it: nothing if there is none."""
-    epoch: int
-    is_late: bool = False
-    """Whether it may belong to a group whose queries began at different times."""
-
-    @cached_property
-    def outline(self) -> int:
-        """The outline of the query's plan, which few other plans have."""
-        if self.plans is None:
-            return 0
-        known = self.plans.shaped
-        return outline(self.plans.optimised) if known is None else known.outline
-
-    @cached_property
-    def usual(self) -> Lifted | None:
-        """The query's shape among queries that begin when it does."""
-        if self.plans is None:
-            return None
-        known = self.plans.shaped
-        return lift(self.plans.optimised, can_lower) if known is None else known.usual
-
-    @cached_property
-    def late(self) -> Lifted | None:
-        """The query's shape among late-comers, which begin at any time."""
-        if self.plans is None or not self.is_late:
-            return None
-        known = self.plans.shaped
-        if known is None:
-            return lift(self.plans.optimised, can_lower, is_late=True)
-        return known.late
-
-    @property
-    def whole(self) -> tuple[Node | None, int]:
-        """What runs once however many queries have it, where queries stand alone.
-
-        Those that begin later have operators of their own until they hold the same.
-        """
-        plan = None if self.plans is None else self.plans.optimised
-        return plan, 0 if plan is None or _passes(plan) else self.epoch
-
-    @property
-    def is_of_windows(self) -> bool:
-        """Whether the query differs from others of its shape in windows and samples only."""
-        return self.usual is not None and self.usual.is_of_windows
-
-    @property
-    def usual_name(self) -> str | None:
-        """The name of the query's group among queries that begin when it does."""
-        return None if self.usual is None else f"~{self.usual.shape[:12]}@{self.epoch}"
-
-    @property
-    def late_name(self) -> str | None:
-        """The name of the query's group among late-comers."""
-        return None if self.late is None else f"~{self.late.shape[:12]}@{LATE}"
-
-    @property
-    def names(self) -> list[str]:
-        """The groups the query may belong to, that of late-comers first."""
-        return [name for name in (self.late_name, self.usual_name) if name is not None]
-
-    def lifted(self, name: str) -> Lifted:
-        """The shape by which the query belongs to a group."""
-        found = self.late if name == self.late_name else self.usual
-        if found is None or name not in self.names:
-            raise StateError(f"internal: a query does not belong to {name}")
-        return found
-
-
-def _passes(plan: Node) -> bool:
-    """Whether what was in a plan's windows leaves them sometime, whatever comes."""
-    for node in plan.walk():
-        if isinstance(node, RowsWindow) and (node.partition or node.slide_rows is not None):
-            return False
-        if isinstance(node, RangeWindow) and node.length_ticks is None:
-            return False
-    return True
-
-
 class Groups:
     """All groups, and the queries of shapes that stand alone."""
 
@@ -197,11 +95,11 @@ class Groups:
 
     # -- where a query belongs -------------------------------------------------------------
 
-    def shapes(self, plans: QueryPlans, epoch: int, inputs: Inputs) -> Shapes:
-        """The shapes of a plan for a query that begins now."""
-        plan = plans.optimised if plans.shaped is None else plans.shaped.plan
-        is_late = epoch > 0 and _has_relations_behind(plan, inputs.since_of(epoch), inputs)
-        return Shapes(plans, epoch, is_late)
+    def arrange(self, sketch: Sketch) -> Sketch:
+        """Decides which group a query belongs to, if any."""
+        if sketch.is_anew:
+            return sketch
+        return replace(sketch, group=self.choose(sketch.shapes, sketch.sharing))
 
     def choose(self, shapes: Shapes, sharing: str) -> str | None:
         """The group for a query, there already or to be founded; None: it stands alone.
@@ -226,10 +124,10 @@ class Groups:
     def stands_alone(self, query: str, shapes: Shapes) -> None:
         """A query runs by itself; another one of its shape founds a group."""
         if shapes.plans is not None:
-            self._alone[query.lower()] = shapes
+            self._alone[query] = shapes
             self._plans[shapes.whole] += 1
             self._outlines[shapes.outline] += 1
-            self._unlifted.setdefault(shapes.outline, {})[query.lower()] = shapes
+            self._unlifted.setdefault(shapes.outline, {})[query] = shapes
 
     def how_alone(self, query: str) -> Shapes | None:
         """The shapes of a query that runs by itself, if others of its shape may join it."""
@@ -254,33 +152,23 @@ class Groups:
         found = self._of.get(query.lower())
         return None if found is None else found[0]
 
-    def found(
-        self, name: str, plan: Node, lifted: Lifted, epoch: int, log: GroupLog, add: AddOperators
-    ) -> Group:
-        """A new group of queries like one with this plan; its operators are told of its members."""
-        is_late = is_of_late(name)
-        self.members[name] = Members(lifted.constants, lifted.streams if is_late else ())
-        group = Group(name, outline(plan), epoch, is_late, self.members[name], log, add())
+    def found(self, founded: GroupFounded, log: GroupLog) -> None:
+        """A new group; its operators are told of its members."""
+        name, streams = founded.name, founded.streams
+        members = self.members[name] = Members(founded.like, streams)
+        facts = founded.outline, founded.epoch, is_of_late(name), members, log, founded.output
+        group = Group(name, *facts, streams, next_number=founded.next_number)
         self._groups[name] = group
         self._outlines[group.outline] += 1
-        return group
 
-    def join(
-        self,
-        group: Group,
-        entry: QueryEntry,
-        lifted: Lifted,
-        since: dict[str, int],
-        number: int | None = None,
-    ) -> GroupSlice:
+    def join(self, entry: QueryEntry, member: Membership) -> GroupSlice:
         """A query belongs to a group from now on; what it has of the group's results."""
-        if number is None:
-            number, group.next_number = group.next_number, group.next_number + 1
+        group, number = self._groups[member.group], member.number
+        group.next_number = max(group.next_number, number + 1)
         if group.is_late:
-            queues = {stream: stream_queue(stream) for stream in lifted.streams}
-            group.since[number] = {q: since.get(q, BEGINNING - 1) for q in queues.values()}
-            since = {stream: group.since[number][queue] for stream, queue in queues.items()}
-        group.members.add(number, lifted.constants, since)
+            group.since[number] = dict(member.since)
+        seen = {each: member.since[stream_queue(each)] for each in group.streams}
+        group.members.add(number, member.constants, seen)
         group.queries[number], group.weights[number] = entry.name, entry.weight
         group.weight += entry.weight
         group.log.living.add(number)
@@ -346,7 +234,10 @@ class Groups:
         group = self._groups.get(name)
         return name if group is None else some_of(group.queries.values())
 
-    # -- after a restart -------------------------------------------------------------------
+    def since_of(self, query: str) -> dict[str, int]:
+        """After which times a query of a late group sees its streams, by their queues."""
+        found = self._of.get(query.lower())
+        return {} if found is None else found[0].since.get(found[1], {})
 
     def is_late_alone(self, query: str) -> bool | None:
         """Whether a query that stands alone may belong to a group whose queries began at different
@@ -354,53 +245,9 @@ class Groups:
         alone = self._alone.get(query.lower())
         return None if alone is None else alone.is_late
 
-    def lifted_for(self, name: str, plans: QueryPlans) -> Lifted:
-        """The shape of a plan by which a query belongs to a group, with its own words."""
-        lifted = lift(plans.optimised, can_lower, is_late=is_of_late(name))
-        if lifted is None:
-            raise StateError(f"internal: a query does not belong to {name}")
-        return lifted
-
-    def membership(self, query: str) -> Membership | None:
-        """Which of a group's queries one is, as plain data."""
-        found = self._of.get(query.lower())
-        if found is None:
-            return None
-        group, number = found
-        return {
-            "group": group.name,
-            "number": number,
-            "next": group.next_number,
-            "since": group.since.get(number, {}),
-        }
-
-
-def is_of_late(group: str) -> bool:
-    """Whether the queries of a group began at different times, by its name."""
-    return group.endswith(LATE)
-
 
 def some_of(queries: Collection[str]) -> str:
     """The names of the first of some queries, and how many there are beside them."""
     some = list(itertools.islice(queries, MOST_TOLD))
     rest = len(queries) - len(some)
     return f"{', '.join(some)}{f' and {rest:,} more' if rest else ''}"
-
-
-def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> bool:
-    """Whether a plan begins to read its streams behind all that has happened to its relations.
-
-    Then rows that were there before are the same to it as rows that were there from the beginning.
-    """
-    nodes = list(plan.walk())
-    streams = [
-        since.get(stream_queue(node.name), BEGINNING - 1)
-        for node in nodes
-        if isinstance(node, StreamScan)
-    ]
-    relations = [
-        inputs.relations[node.name.lower()].queue.heartbeat
-        for node in nodes
-        if isinstance(node, RelationScan)
-    ]
-    return bool(streams) and max(relations, default=BEGINNING - 1) <= min(streams)

@@ -40,9 +40,15 @@ def planned(entry: QueryEntry, templates: Templates | None = None) -> QueryPlans
     """
     is_alike = templates is not None and entry.on_error == "stop" and entry.begins is None
     plans = QueryPlans(entry, templates.shaped(entry.plan) if templates and is_alike else None)
-    left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
-    if left is not None:
-        plans.aside = replace(entry, name=aside_of(entry.name), plan=left, sink=None)
+    plans.aside = left_aside(entry)
     if plans.shaped is None:
         _ = plans.optimised, plans.optimised_aside
     return plans
+
+
+def left_aside(entry: QueryEntry) -> QueryEntry | None:
+    """The query of what a query leaves out, if it can leave anything out."""
+    left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
+    if left is None:
+        return None
+    return replace(entry, name=aside_of(entry.name), plan=left, sink=None)

@@ -30,7 +30,7 @@ def succession(queries: Queries, entry: QueryEntry, changed: QueryEntry) -> Succ
         return Succession(plans)  # it stands still
     if plans.optimised == before.optimised and plans.aside is None and before.aside is None:
         return Succession(plans)  # nothing in it can fail
-    if epoch == queries.ground.inputs.next_epoch and not has_answered(queries, entry.name):
+    if epoch == queries.ground.inputs.epochs.next and not has_answered(queries, entry.name):
         return Succession(plans, has_others=True)  # nothing has come since it began
     for plan in (before.optimised, plans.optimised):
         node = what_remembers(plan)
@@ -78,8 +78,7 @@ def read_until(
         upstream = (running[each] for each in queries.graph.upstream(output))
         if any(each.cursor != answered for each in upstream if _reads_stream(each.inputs)):
             return None, answered
-    member = queries.groups.membership(entry.name)
-    since = queries.ground.inputs.since_of(epoch) | (member["since"] if member else {})
+    since = queries.ground.inputs.epochs.since_of(epoch) | queries.groups.since_of(entry.name)
     scans = sorted(_streams(entry))
     read = {queue: max(answered, since.get(queue, answered)) for queue in scans}
     return read, answered

@@ -12,12 +12,16 @@ with the other either. What is chosen when a query begins stays; the log says wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.cql.node import Node, inputs_first
+from millpond.planning.graph import Graph
 from millpond.planning.joins import join_under, parents_of
 from millpond.planning.nodes import Arrivals, Moments
-from millpond.planning.physical import Graph, JoinOperator
+from millpond.planning.physical import JoinOperator
+from millpond.sharing.planned import QueryPlans
+from millpond.sharing.sketch import Chosen, Sketch
 
 if TYPE_CHECKING:
     from millpond.spark.statistics import Tally
@@ -36,26 +40,13 @@ LEAST_ROWS = 1_000
 LEAST_STEPS = 10
 """Nor is what was seen of fewer steps: the first ones take longer than others."""
 
-Numbers = dict[str, int]
-"""The numbers of joins that are not 0, by the digests of their nodes."""
-
 
 class Choice(NamedTuple):
-    """The joins of a plan: their numbers, and of those that are not shared the reasons."""
+    """The joins of a plan: their numbers, by the digests of their nodes, and of those that are not
+    shared the reasons."""
 
-    numbers: dict[Node, int]
+    numbers: dict[str, int]
     reasons: list[str]
-
-    @property
-    def data(self) -> Numbers:
-        """The numbers as plain data."""
-        return {node.digest: number for node, number in self.numbers.items() if number}
-
-
-def joins_again(plan: Node, data: Numbers) -> Choice:
-    """What was chosen for a plan, from plain data."""
-    nodes = plan.walk() if data else ()
-    return Choice({node: data[node.digest] for node in nodes if node.digest in data}, [])
 
 
 class SharedJoins:
@@ -66,12 +57,25 @@ class SharedJoins:
         self._measured = measured
         """What was seen of an operator."""
 
+    def arrange(self, sketch: Sketch) -> Sketch:
+        """Decides which joins a query shares with others."""
+        if sketch.group is not None:
+            return sketch
+        found = self.choose(sketch.plan, sketch.sharing)
+        return replace(sketch, numbers=found.numbers, told=(*sketch.told, *found.reasons))
+
+    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
+        """A query stands alone from now on; the graph knows its joins."""
+
+    def leave(self, query: str) -> None:
+        """A query stands alone no more."""
+
     def choose(self, plan: Node, sharing: str) -> Choice:
         """Which joins a plan shares: where something above them runs already, those of that."""
         top = plan.input if isinstance(plan, Arrivals | Moments) else plan
         parents, needed, found = parents_of(plan), {top}, Choice({}, [])
         for node in reversed(list(inputs_first(plan))):
-            if node not in needed or node in found.numbers:
+            if node not in needed or node.digest in found.numbers:
                 continue
             join = join_under(node, parents)
             running = self._graph.made_of(node)
@@ -83,7 +87,7 @@ class SharedJoins:
                 found.numbers.update(self._graph.joins_in(shared))
                 continue
             if join is not None:
-                found.numbers[node] = _unused(self._by_number(running))
+                found.numbers[node.digest] = _unused(self._by_number(running))
             needed.update(node.inputs if join is None else join.inputs)
         return found
 

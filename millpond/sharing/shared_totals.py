@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 
 from millpond.cql.algebra import Aggregate
 from millpond.cql.node import Node
+from millpond.planning.graph import Graph
 from millpond.planning.nodes import Totals
-from millpond.planning.physical import Graph
-from millpond.planning.totals import summable
+from millpond.planning.totals import sum_up, summable
+from millpond.sharing.containments import unsummed
+from millpond.sharing.planned import QueryPlans
+from millpond.sharing.sketch import Chosen, Sketch
 
 if TYPE_CHECKING:
     from millpond.spark.statistics import Tally
@@ -32,14 +35,8 @@ DENSE = 2.0
 LEAST_ROWS = 1_000
 """What was seen of fewer rows is not known."""
 
-Summed = list[str]
-"""The aggregates of a query that read totals, as plain data: their digests."""
-
-
-def summed_again(plan: Node, data: Summed) -> dict[Aggregate, Totals]:
-    """What was chosen for a plan, from plain data."""
-    known = summable(plan) if data else {}
-    return {each: over for each, over in known.items() if each.digest in data}
+TOTALS = "totals"
+"""Under which name it is kept what was chosen: the digests of the aggregates that read totals."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,16 @@ class SharedTotals:
         self._of_tuples: dict[Totals, dict[Aggregate, dict[str, None]]] = {}
         """The aggregates that read tuples, by the totals they could read instead, and whose they
         are."""
+
+    def arrange(self, sketch: Sketch) -> Sketch:
+        """Decides which counts and sums of a query read totals."""
+        if sketch.group is not None or sketch.entry.on_error == "skip":
+            return sketch
+        sums = self.choose(sketch.plan, sketch.sharing, sketch.totals)
+        digests = tuple(each.digest for each in sums)
+        return sketch.with_choice(
+            TOTALS, digests, changed=sum_up(sketch.plan, sums), sums=frozenset(sums.values())
+        )
 
     def choose(
         self, plan: Node, sharing: str, totals: frozenset[Totals] = frozenset()
@@ -99,9 +106,11 @@ class SharedTotals:
 
     # -- who reads what --------------------------------------------------------------------
 
-    def add(self, query: str, plan: Node, chosen: dict[Aggregate, Totals]) -> None:
+    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on."""
-        use = self._uses[query] = _Use(summable(plan), chosen)
+        known = summable(unsummed(plans, chosen)[0])
+        read = {k: over for k, over in known.items() if k.digest in chosen.get(TOTALS, ())}
+        use = self._uses[query] = _Use(known, read)
         for each, over in use.of_tuples:
             self._of_tuples.setdefault(over, {}).setdefault(each, {})[query] = None
 
@@ -127,7 +136,7 @@ class SharedTotals:
                     found.update(queries)
         return sorted(found)
 
-    def data(self, query: str) -> Summed:
-        """What was chosen for a query, as plain data."""
+    def chosen(self, query: str) -> tuple[str, ...]:
+        """What was chosen for a query."""
         use = self._uses.get(query)
-        return [] if use is None else [each.digest for each in use.chosen]
+        return () if use is None else tuple(each.digest for each in use.chosen)

@@ -22,7 +22,7 @@ def renewal(queries: Queries, entry: QueryEntry, changed: QueryEntry) -> Renewal
     epoch = queries.epoch_of(entry.name)
     if epoch is None:
         return None
-    if epoch == queries.ground.inputs.next_epoch and not has_answered(queries, entry.name):
+    if epoch == queries.ground.inputs.epochs.next and not has_answered(queries, entry.name):
         return Renewal(plans, epoch, {}, BEGINNING - 1)
     since, answered = read_until(queries, entry, epoch)
     if since is None:
@@ -40,8 +40,7 @@ def _refusal(entry: QueryEntry, reason: str) -> StateError:
 
 def is_known(queries: Queries, entry: QueryEntry) -> bool:
     """Whether it is known what the answer of a query holds, or nobody needs to know."""
-    is_needed = not (entry.plan.is_stream or queries.ground.journal.is_replaying)
-    return not is_needed or queries.ground.deliveries.of(entry.name).is_whole
+    return entry.plan.is_stream or queries.ground.deliveries.of(entry.name).is_whole
 
 
 def refuse_unknown(queries: Queries, entry: QueryEntry) -> None:

@@ -18,7 +18,8 @@ import pyarrow as pa
 from millpond.identities import number_of, original, owner_of
 from millpond.kernels.columns import integers
 from millpond.planning.convergence import Merge, begins_empty, is_sampled
-from millpond.planning.physical import Graph, RowsWindowOperator
+from millpond.planning.graph import Graph
+from millpond.planning.physical import RowsWindowOperator
 from millpond.schema import BEGINNING, FOREVER
 from millpond.spark.operators.running import RunningOperator
 from millpond.spark.picture import Picture

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from millpond.identities import owner_of
+from millpond.planning.graph import Graph
 from millpond.planning.parts import Cut, Cuts
-from millpond.planning.physical import Graph, LinearOperator
+from millpond.planning.physical import LinearOperator
 from millpond.spark.operators import start
 from millpond.spark.picture import Picture
 from millpond.spark.statistics import Statistics

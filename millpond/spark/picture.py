@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from millpond.identities import asked_by, number_of
-from millpond.planning.physical import Graph, LinearOperator, OutputOperator
+from millpond.planning.graph import Graph
+from millpond.planning.physical import LinearOperator, OutputOperator
 from millpond.scheduling.snapshot import (
     InputSnapshot,
     OperatorSnapshot,

@@ -22,8 +22,9 @@ from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
 from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
+from millpond.planning.graph import Graph
 from millpond.planning.parts import Cut
-from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.physical import OutputOperator
 from millpond.planning.placement import OpenUnits, QueuePlacement
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
@@ -855,9 +856,7 @@ class SparkRuntime:
     def replay(self, identity: str, until: int, page: Page | None, state: Any) -> None:
         """Publishes a step of an earlier run again, or a time in which nothing happened."""
         running, queue = self.running[identity], self.queues[identity]
-        if isinstance(running.operator, OutputOperator):
-            self._listener.put_out(running.operator.query, page, until)
-        elif page is not None:
+        if page is not None and not isinstance(running.operator, OutputOperator):
             queue.add(page)
         if state is not None and running.state is not None:
             running.state.restore(state)

@@ -7,17 +7,16 @@ memory has no log: its notes go nowhere, and files are deleted at once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from millpond.errors import DamageError, StoreError
 from millpond.storage.faults import naming
 from millpond.storage.log import CommitLog, LogEnd, Record
 from millpond.storage.mark import LOG, way_out
-from millpond.storage.pages import Page
 from millpond.storage.store import END, Store
+from millpond.storage.transitions import Transition
 
 LOG_BYTES = 4 * 2**20
 """A shorter log is never begun anew."""
@@ -38,8 +37,6 @@ class Journal:
         self._records: list[Record] = []
         self._most_bytes = LOG_BYTES
         self._notes: list[Record] = []
-        self.is_replaying = False
-        """Whether the notes of an earlier run are being acted on: they are not taken again."""
         if store.is_durable:
             try:
                 with naming(store.directory):
@@ -88,15 +85,11 @@ class Journal:
         """Whether notes survive the process."""
         return self._log is not None
 
-    def note(self, kind: str, **facts: Any) -> Record:
-        """Adds a note; it counts from the next ``flush`` on, and may be completed until then.
-
-        A page in it is written by then: whoever takes the note need not fear for the disk.
-        """
-        record: Record = {"kind": kind, **facts}
-        if self._log is not None and not self.is_replaying:
-            self._notes.append(record)
-        return record
+    def note(self, transition: Transition) -> None:
+        """Adds what is about to happen, with its pages written; it counts from the next ``flush``
+        on."""
+        if self._log is not None:
+            self._notes.append(transition.record())
 
     @property
     def length(self) -> int:
@@ -108,15 +101,16 @@ class Journal:
         del self._notes[length:]
 
     @contextmanager
-    def ahead(self) -> Iterator[None]:
+    def ahead(self, flushes: bool = True) -> Iterator[None]:
         """The notes taken inside are in the log at the end; else they are taken back.
 
-        So what they say can be decided inside, and is done behind it.
+        So what they say is done behind it. Without ``flushes`` they wait for those that follow.
         """
         before = self.length
         try:
             yield
-            self.flush()
+            if flushes:
+                self.flush()
         except BaseException:
             self.take_back(before)
             raise
@@ -126,12 +120,8 @@ class Journal:
 
         If that fails they wait for the next time, in order: the log is behind, never wrong.
         """
-        if self._log is None or self.is_replaying:
+        if self._log is None:
             return
-        for note in self._notes:
-            page = note.get("page")
-            if isinstance(page, Page):
-                note["page"] = page.reference()
         news = self._store.news()
         records = news.records + self._notes
         if records:
@@ -163,15 +153,15 @@ class Journal:
         """Whether the log has grown so much that it should begin anew."""
         return self._log is not None and self._log.bytes > self._most_bytes
 
-    def begin_anew(self, records: list[Record] | None) -> None:
-        """Replaces the log by records that say the same; None: that can not be said shortly."""
+    def begin_anew(self, whole: Iterable[Transition]) -> None:
+        """Replaces the log by what makes the same of nothing."""
         if self._log is None:
             return
-        if records is not None:
-            news = self._store.everything()
-            self._log.rewrite(news.records + records)
-            self._has_grown()
-            self._store.noted(news)
+        records = [each.record() for each in whole]
+        news = self._store.everything()
+        self._log.rewrite(news.records + records)
+        self._has_grown()
+        self._store.noted(news)
         self._most_bytes = max(LOG_BYTES, GROWTH * self._log.bytes)
 
     def goes_on(self) -> None:
@@ -186,7 +176,7 @@ class Journal:
 
     def abandon(self) -> None:
         """Writes nothing more: the store is to stay as it was found."""
-        self._notes, self.is_replaying = [], False
+        self._notes = []
         log, self._log = self._log, None
         end, self._end = self._end, None
         for file in (log, end):

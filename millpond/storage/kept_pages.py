@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from millpond.settings import Keeping
 from millpond.storage.journal import Journal
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
+from millpond.storage.transitions import Transition
 
 FEW_PAGES = 16
 """So many pages of a log may be small."""
@@ -73,6 +74,13 @@ class KeptPages:
                 self.remove(page)
 
 
+class Over(NamedTuple):
+    """What is more than is to be kept: the first pages, or all but so many rows of each query."""
+
+    pages: int = 0
+    rows: int | None = None
+
+
 @dataclass(frozen=True)
 class Repaging:
     """Pages of a log, so many from a place on, in whose stead there is one."""
@@ -109,9 +117,12 @@ class PageLog:
         """The pages that somebody needs as they are, also when they are no longer kept."""
         return ()
 
-    def facts_of(self, change: Repaging) -> dict[str, Any]:
-        """What the log of a store says of a change of pages, beside the pages."""
-        return {}
+    def tags_in(self, page: Page | None) -> str | None:
+        """Whose the rows of a page are, where several have rows there."""
+        return None
+
+    def know_tags(self, page: Page | None, tags: str | None) -> None:
+        """Is told it of a page of an earlier run."""
 
     def append(self, page: Page) -> None:
         """One page more."""
@@ -123,17 +134,15 @@ class PageLog:
         self.books.remove(page)
         page.free()
 
-    def keep_to(self, keeping: Keeping) -> dict[str, Any] | None:
-        """Lets the oldest pages go that are more than are to be kept; what that was, if any."""
-        over = pages_over(self.kept, keeping, self.later_rows)
-        if not over:
-            return None
-        self.pass_pages(over)
-        return {"pages": over}
+    def over(self, keeping: Keeping) -> Over | None:
+        """How many of the oldest pages are more than are to be kept, if any are."""
+        pages = pages_over(self.kept, keeping, self.later_rows)
+        return Over(pages=pages) if pages else None
 
-    def let_go_again(self, pages: int) -> None:
-        """Does what ``keep_to`` did in an earlier run."""
-        self.pass_pages(pages)
+    def pass_over(self, over: Over) -> bool:
+        """Lets go what is more than is to be kept; whether anything was."""
+        self.pass_pages(over.pages)
+        return True
 
     def pass_pages(self, pages: int) -> None:
         """Lets the first pages go."""
@@ -270,36 +279,69 @@ class Keeper:
         """Where pages lie and what happened is noted."""
         self._store, self._journal, self.books = store, journal, KeptPages()
 
-    def tidy(self, log: PageLog, **name: str) -> None:
-        """Looks after a log; ``name`` is how the log of the store calls it."""
-        if self._journal.is_replaying:
-            return  # the log says what was done
-        gone = log.keep_to(self.keeping)
-        if gone is not None:
-            self._journal.note("let_go", **name, **gone)
+    def tidy(self, log: PageLog, query: str | None = None, late: str | None = None) -> None:
+        """Looks after the log of what a query puts out, or of a stream's late tuples."""
+        over = log.over(self.keeping)
+        if over is not None and log.pass_over(over):
+            self._journal.note(LetGo(over.pages, over.rows, query, late))
         with suppress(StoreError, DamageError):  # where they can't be read or written small ones do
             while (change := log.repaging(self.keeping, self._store)) is not None:
-                self._note(change, log, name)
+                self._note(change, log, query, late)
                 log.repage(change)
 
-    def _note(self, change: Repaging, log: PageLog, name: dict[str, str]) -> None:
-        if self._journal.is_durable:
-            try:
-                facts = _noted(change)
-            except StoreError:
-                for page in (change.page, change.passed):
-                    if page is not None:
-                        page.free()
-                raise
-            self._journal.note("repaged", **name, **facts, **log.facts_of(change))
+    def _note(self, change: Repaging, log: PageLog, query: str | None, late: str | None) -> None:
+        if not self._journal.is_durable:
+            return
+        facts = change.place, change.count, change.page, change.is_content, change.passed
+        tags, passed_tags = log.tags_in(change.page), log.tags_in(change.passed)
+        try:
+            self._journal.note(Repaged(*facts, tags, passed_tags, query, late))
+        except StoreError:
+            for page in (change.page, change.passed):
+                if page is not None:
+                    page.free()
+            raise
 
 
-def _noted(change: Repaging) -> dict[str, Any]:
-    """What the log of a store says of a change of pages."""
-    return {
-        "place": change.place,
-        "count": change.count,
-        "page": None if change.page is None else change.page.reference(),
-        "is_content": change.is_content,
-        "passed": None if change.passed is None else change.passed.reference(),
-    }
+class PageLogs(Protocol):
+    """Knows all logs of pages."""
+
+    def page_log(self, query: str | None, late: str | None) -> PageLog:
+        """The log of what a query puts out, or of a stream's late tuples."""
+        ...
+
+
+@dataclass(frozen=True)
+class LetGo(Transition, kind="let_go", to="logs"):
+    """Pages of a log are kept no more."""
+
+    over_pages: int
+    over_rows: int | None
+    query: str | None = None
+    late: str | None = None
+
+    def apply(self, part: PageLogs) -> None:
+        """Lets them go."""
+        part.page_log(self.query, self.late).pass_over(Over(self.over_pages, self.over_rows))
+
+
+@dataclass(frozen=True)
+class Repaged(Transition, kind="repaged", to="logs"):
+    """In a log one page stands for some that it had."""
+
+    place: int
+    count: int
+    page: Page | None
+    is_content: bool
+    passed: Page | None
+    tags: str | None = None
+    passed_tags: str | None = None
+    query: str | None = None
+    late: str | None = None
+
+    def apply(self, part: PageLogs) -> None:
+        """Puts it in their place."""
+        log = part.page_log(self.query, self.late)
+        log.know_tags(self.page, self.tags)
+        log.know_tags(self.passed, self.passed_tags)
+        log.repage(Repaging(self.place, self.count, self.page, self.is_content, self.passed))

@@ -24,9 +24,9 @@ from millpond.errors import DamageError, StateError
 from millpond.storage.faults import naming
 from millpond.storage.mark import way_out
 
-FORMAT = 4
+FORMAT = 5
 """Grows whenever records are written that an older reader would misread, or states lie in other
-buckets: since 4 files have checksums, and keys of more than 256 bytes another hash."""
+buckets: since 5 the log says what runs, and not only what was said."""
 
 GROUP = 1_000
 """So many records are appended at once where a file begins anew."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Literal
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column
 from millpond.planning.nodes import Constant, InList
@@ -34,6 +36,7 @@ class Members:
         fields += [pa.field(since_column(stream), pa.int64()) for stream in streams]
         self._schema = pa.schema(fields)
         self._streams = tuple(streams)
+        self.like = tuple(like)
         self._table = self._schema.empty_table()
         self._coming: list[dict[str, object]] = []
         self._going: list[int] = []
@@ -66,6 +69,23 @@ class Members:
         columns += [f"{stream} after" for stream in self._streams]
         pairs = zip(columns, row.values(), strict=True)
         return ", ".join(f"{name} {_told(value)}" for name, value in pairs)
+
+    def constants(self) -> dict[int, tuple[Constant, ...]]:
+        """The constants of each query."""
+        with self._guard:
+            table = self._now().table
+        columns = [table[f"k{place}"].to_pylist() for place in range(len(self.like))]
+        rows = zip(*columns, strict=True) if columns else ((),) * table.num_rows
+        numbers = table[QUERY].to_pylist()
+        return {n: self._row(values) for n, values in zip(numbers, rows, strict=True)}
+
+    def _row(self, values: Sequence[Any]) -> tuple[Constant, ...]:
+        return tuple(
+            InList(tuple(value), like.type)
+            if isinstance(like, InList)
+            else Literal(value, like.type)
+            for value, like in zip(values, self.like, strict=True)
+        )
 
     def matcher(self, matching: Matching) -> Matcher:
         """A matching with the constants of this moment."""

@@ -13,38 +13,17 @@ from typing import Any
 
 from millpond.catalog import Declaration, kind_of
 from millpond.cql.statements import (
-    Action,
     AlterQuery,
     Create,
-    Delete,
-    Insert,
     SetOption,
     Statement,
-    Update,
 )
 from millpond.cql.text.places import offset_at
 from millpond.errors import Position, StateError
-from millpond.storage.journal import Journal
-from millpond.storage.log import Record
 
 _CREATE = re.compile(
     r"\s*CREATE\s+(?:STREAM|RELATION|VIEW|QUERY)\s+(?:\"((?:[^\"]|\"\")+)\"|(\w+))", re.IGNORECASE
 )
-
-
-def changes_rows(action: Action) -> bool:
-    """Whether a statement changes rows, which are in the log beside it, and nothing else."""
-    return isinstance(action, Insert | Delete | Update)
-
-
-def noted(statement: Statement, journal: Journal) -> Record:
-    """The note of a statement about to be executed."""
-    return journal.note(
-        "statement",
-        text=statement.text,
-        at=[statement.position.line, statement.position.column],
-        changes_rows=changes_rows(statement.action),
-    )
 
 
 class StatementMemory:
@@ -53,19 +32,12 @@ class StatementMemory:
     def __init__(self) -> None:
         self.executed: Counter[str] = Counter()
         """How often each statement was executed, by its digest."""
-        self._declared: dict[int, Declaration] = {}
-        self._in_force: dict[str, int] = {}
-        """The numbers of the declarations in force, by their names in lower case."""
-        self._next = 0
+        self._declared: dict[str, Declaration] = {}
+        """The declarations in force, by their names in lower case."""
         self.settings: dict[str, tuple[str, Position]] = {}
         """The SETs in force."""
         self._met: Counter[str] = Counter()
         self._before: dict[str, str] = {}
-
-    @property
-    def declarations(self) -> list[Declaration]:
-        """What is there, in order, with all views there ever were: queries hold their plans."""
-        return list(self._declared.values())
 
     # -- what happens ----------------------------------------------------------------------
 
@@ -83,45 +55,28 @@ class StatementMemory:
 
     def count(self, text: str) -> None:
         """A statement was executed, which changes rows."""
-        self.executed[_digest(text)] += 1
-
-    def discount(self, text: str) -> None:
-        """A statement was not executed after all."""
-        self.executed[_digest(text)] -= 1
+        self.executed[digest_of(text)] += 1
 
     def declare(self, declaration: Declaration) -> None:
         """A name is declared."""
-        self._in_force[declaration.name.lower()] = self._next
-        self._append(declaration)
-
-    def _append(self, declaration: Declaration) -> None:
-        self._declared[self._next] = declaration
-        self._next += 1
+        self._declared[declaration.name.lower()] = declaration
 
     def _say(self, action: AlterQuery) -> None:
         """A query says something else from now on."""
-        number = self._in_force.get(action.name.lower())
-        if number is not None:
-            declared = self._declared[number]
+        declared = self._declared.get(action.name.lower())
+        if declared is not None:
             first = offset_at(declared.text, declared.position, action.position)
             before, behind = declared.text[:first], declared.text[first + len(action.old_text) :]
-            self._declared[number] = replace(declared, text=before + action.text + behind)
+            self.declare(replace(declared, text=before + action.text + behind))
 
     def forget(self, name: str) -> None:
         """A name was dropped: it may be declared anew."""
         self._before.pop(name.lower(), None)
-        number = self._in_force.pop(name.lower(), None)
-        if number is None:
-            return
-        found = self._declared[number]
-        if found.kind == "view":
-            self._append(Declaration(name, "view", "", found.position, is_dropped=True))
-        else:
-            del self._declared[number]
+        self._declared.pop(name.lower(), None)
 
     def living(self) -> list[Declaration]:
         """The declarations in force, in order."""
-        return [self._declared[number] for number in self._in_force.values()]
+        return list(self._declared.values())
 
     # -- a script that is started again ----------------------------------------------------
 
@@ -136,7 +91,7 @@ class StatementMemory:
 
     def passes_over(self, text: str) -> bool:
         """Whether a statement of a script was executed by an earlier run already."""
-        key = _digest(text)
+        key = digest_of(text)
         self._met[key] += 1
         if self._met[key] <= self.executed[key]:
             return True
@@ -165,5 +120,6 @@ class StatementMemory:
         self.executed = Counter(executed)
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """What tells a statement from others."""
     return hashlib.sha256(text.encode()).hexdigest()[:24]

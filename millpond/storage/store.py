@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -358,7 +358,7 @@ class Store:
 
     # -- after a restart -------------------------------------------------------------------
 
-    def replay(self, made: list[list[Any]], gone: list[str]) -> None:
+    def replay(self, made: Iterable[Sequence[Any]], gone: Iterable[str]) -> None:
         """Takes what the log says of files."""
         self._sums |= {name: Sum(*sum_) for name, *sum_ in made}
         for name in gone:

@@ -15,9 +15,11 @@ from millpond.cql.algebra import Aggregate, Distinct, Filter, Join
 from millpond.cql.apply import apply, scanned
 from millpond.cql.check.statements import check_script
 from millpond.errors import MillpondError
+from millpond.planning.draft import add_query
+from millpond.planning.graph import Graph
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
-from millpond.planning.physical import AggregateOperator, Graph, JoinOperator
+from millpond.planning.physical import AggregateOperator, JoinOperator
 from tests.drawn_examples import examples
 from tests.planning.bags import content
 from tests.planning.test_rewrites import checked
@@ -136,7 +138,7 @@ def test_a_plan_may_be_as_high_as_it_likes():
         plan = Distinct(plan)
     for policy in ("stop", "skip"):
         graph = Graph()
-        output = graph.add_query("q", optimise(plan, policy))
+        output = add_query(graph, "q", optimise(plan, policy))
         assert len(graph.upstream(output)) == 2001
         assert len(graph.remove(output)) == 2001
     assert guard(plan).faults == []

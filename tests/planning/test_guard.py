@@ -10,9 +10,10 @@ from millpond.cql.check.statements import check_script
 from millpond.cql.expressions import OuterColumn, walk
 from millpond.errors import MillpondError
 from millpond.planning.attempts import may_fail
+from millpond.planning.draft import add_query
+from millpond.planning.graph import Graph
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
-from millpond.planning.physical import Graph
 from millpond.planning.predicates import expressions_of
 from millpond.schema import Type
 from tests.planning.test_rewrites import ALL
@@ -199,19 +200,19 @@ def test_what_a_correlated_subquery_leaves_out_names_no_outer_column(query):
     for fault in found:
         expressions = [part for e in every_expression(fault.plan) for part in walk(e)]
         assert not any(isinstance(part, OuterColumn) for part in expressions)
-        Graph().add_query("faults", optimise(fault.plan))
+        add_query(Graph(), "faults", optimise(fault.plan))
 
 
 def test_the_policy_is_part_of_what_an_operator_is():
     query = "SELECT a + 1 AS c, count(*) AS n FROM S GROUP BY a + 1"
     graph = Graph()
     for number, policy in enumerate(("stop", "skip", "stop", "skip")):
-        graph.add_query(f"q{number}", optimise(checked(query), policy))
+        add_query(graph, f"q{number}", optimise(checked(query), policy))
     assert len(graph.operators) == 2 + 4
     harmless_too = Graph()
     for number, policy in enumerate(("stop", "skip")):
-        harmless_too.add_query(
-            f"q{number}", optimise(checked(query.replace("a + 1", "b + 1")), policy)
+        add_query(
+            harmless_too, f"q{number}", optimise(checked(query.replace("a + 1", "b + 1")), policy)
         )
     assert len(harmless_too.operators) == 1 + 2
 

@@ -9,7 +9,7 @@ from millpond.identities import input_of, is_copy, stream_queue
 from millpond.insight.validation.complaints import different, strangers
 from millpond.intake.inputs import Inputs
 from millpond.intake.intake import RelationIntake, StreamIntake
-from millpond.planning.physical import Graph
+from millpond.planning.graph import Graph
 
 
 def declarations(
@@ -86,10 +86,10 @@ def late_tuples(streams: Mapping[str, StreamIntake]) -> Iterator[str]:
 
 def epochs(inputs: Inputs, graph: Graph) -> Iterator[str]:
     """Of every operator it is known when it began: after which times it reads the streams."""
-    known = {0, *inputs.since}
+    known = {0, *inputs.epochs.since}
     for identity, epoch in graph.epochs.items():
         if epoch not in known:
             yield f"operator {identity} began in epoch {epoch}, of which nothing is known"
     for epoch in known:
-        if epoch > inputs.next_epoch:
-            yield f"epoch {epoch} is known, and {inputs.next_epoch} is still to come"
+        if epoch > inputs.epochs.next:
+            yield f"epoch {epoch} is known, and {inputs.epochs.next} is still to come"

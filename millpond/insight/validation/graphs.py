@@ -6,7 +6,8 @@ from collections.abc import Container, Iterator
 
 from millpond.identities import is_copy, number_of, owner_of
 from millpond.insight.validation.complaints import different, recounted, strangers
-from millpond.planning.physical import Graph, Operator, OutputOperator
+from millpond.planning.graph import Graph
+from millpond.planning.physical import Operator, OutputOperator
 
 
 def inputs(graph: Graph, queues: Container[str]) -> Iterator[str]:
@@ -51,8 +52,6 @@ def what_is_known(graph: Graph) -> Iterator[str]:
     yield from strangers("operators that settle", graph.settled, there)
     yield from strangers("operators that count", graph.counting, there)
     yield from strangers("operators made of nodes", graph._nodes, there)
-    if graph._added or graph._numbers is not None:
-        yield "operators were added that nobody has started"
 
 
 def forms(graph: Graph) -> Iterator[str]:
@@ -85,10 +84,7 @@ def nodes(graph: Graph) -> Iterator[str]:
 
 
 def copies(graph: Graph) -> Iterator[str]:
-    """A copy of a relation that is to settle is read, and one that was given up is not."""
+    """A copy of a relation that is to settle is read."""
     for queue in graph.copied:
         if not is_copy(queue) or not graph.readers(queue):
             yield f"{queue} is to become one with its relation, and nobody reads it"
-    for queue in graph.renamed:
-        if graph.readers(queue):
-            yield f"{queue} is read, and was given up for {graph.renamed[queue]}"

@@ -11,7 +11,8 @@ from millpond.delivery.deliveries import Deliveries
 from millpond.identities import owner_of
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.intake.inputs import Inputs, is_one_row
-from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.graph import Graph
+from millpond.planning.physical import OutputOperator
 from millpond.sharing.groups import Groups
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue

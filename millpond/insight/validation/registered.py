@@ -10,7 +10,8 @@ from millpond.delivery.group_results import GroupLog
 from millpond.failures import Failures
 from millpond.identities import asked_by, is_aside
 from millpond.insight.validation.complaints import different, strangers
-from millpond.planning.physical import Graph, OutputOperator
+from millpond.planning.graph import Graph
+from millpond.planning.physical import OutputOperator
 from millpond.sharing.groups import Groups
 
 

@@ -12,8 +12,9 @@ from millpond.identities import is_aside
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY
+from millpond.planning.graph import Graph
 from millpond.planning.implication import implies
-from millpond.planning.physical import Graph, MatchOperator
+from millpond.planning.physical import MatchOperator
 from millpond.sharing.containments import Containments
 from millpond.sharing.groups import Group, Groups
 from millpond.sharing.shared_totals import SharedTotals

@@ -1,0 +1,220 @@
+"""What happens to inputs: pages, changes, promises, and epochs that begin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from millpond.connectors import Source
+from millpond.connectors.sources import OpenPages
+from millpond.identities import epoch_of, input_of
+from millpond.intake.epochs import Epochs, Times
+from millpond.intake.intake import RelationIntake, StreamIntake
+from millpond.storage.pages import Page
+from millpond.storage.queues import Queue
+from millpond.storage.transitions import UNLOGGED, Transition
+
+MOST_KEYS = 10_000
+"""So many keys of pushes are remembered."""
+
+
+class Filled(Protocol):
+    """The inputs that something comes to."""
+
+    queues: dict[str, Queue]
+    streams: dict[str, StreamIntake]
+    relations: dict[str, RelationIntake]
+    sources: dict[str, tuple[Source, OpenPages]]
+    read_rows: dict[str, int]
+    keys: dict[tuple[str, str], None]
+    epochs: Epochs
+
+    def add_copy(self, relation: str, epoch: int) -> Queue:
+        """A queue of a relation for queries of a later epoch."""
+        ...
+
+
+@dataclass(frozen=True)
+class PageCame(Transition, kind="page", to="inputs"):
+    """A queue of an input has a page more."""
+
+    queue: str
+    page: Page
+
+    def apply(self, part: Filled) -> None:
+        """Adds the page."""
+        part.queues[self.queue].add(self.page)
+
+
+@dataclass(frozen=True)
+class StreamCame(Transition, kind="stream", to="inputs"):
+    """Tuples of a stream have come, and it is this far; some may have come too late."""
+
+    name: str
+    largest: int | None
+    arrived: int
+    late_count: int
+    heartbeat: int
+    late: Page | None = None
+    moves: bool = True
+
+    def apply(self, part: Filled) -> None:
+        """Has the stream be this far."""
+        intake = part.streams[self.name]
+        if self.late is not None:
+            intake.late_log.append(self.late)
+        intake.late_count = self.late_count
+        intake.has_come(self.largest, self.arrived, self.heartbeat)
+        part.epochs.has_moved |= self.moves
+
+
+@dataclass(frozen=True)
+class RelationChanged(Transition, kind="relation", to="inputs"):
+    """Rows of a relation have come or gone; ``moves``: not all see them as there from the start."""
+
+    name: str
+    last_change: int
+    changed_rows: int
+    moves: bool
+    counts: Counter[Hashable] | None = field(default=None, compare=False, metadata=UNLOGGED)
+    """How many of each row come or go, where that was looked at."""
+
+    def apply(self, part: Filled) -> None:
+        """Counts the change."""
+        part.relations[self.name].has_changed(self.last_change, self.changed_rows, self.counts)
+        part.epochs.has_moved |= self.moves
+
+
+@dataclass(frozen=True)
+class HeartbeatCame(Transition, kind="heartbeat", to="inputs"):
+    """Nothing at or before a time will follow in a queue."""
+
+    queue: str
+    time: int
+    moves: bool = True
+
+    def apply(self, part: Filled) -> None:
+        """Advances the queue."""
+        part.queues[self.queue].advance(self.time)
+        relation = part.relations.get(input_of(self.queue))
+        if relation is not None:
+            relation.reader.cursor = relation.queue.heartbeat
+        part.epochs.has_moved |= self.moves
+
+
+@dataclass(frozen=True)
+class SourceRead(Transition, kind="source", to="inputs"):
+    """So many rows of a source were taken in all; -1: it has ended."""
+
+    name: str
+    rows: int
+
+    def apply(self, part: Filled) -> None:
+        """Counts them."""
+        part.read_rows[self.name] = self.rows
+        if self.rows < 0:
+            part.sources.pop(self.name, None)
+
+
+@dataclass(frozen=True)
+class KeysPushed(Transition, kind="pushed", to="inputs"):
+    """Something was pushed to inputs with keys; of too many the oldest are forgotten."""
+
+    keys: tuple[tuple[str, str], ...]
+
+    def apply(self, part: Filled) -> None:
+        """Remembers the keys."""
+        part.keys.update(dict.fromkeys(self.keys))
+        for key in list(islice(part.keys, max(0, len(part.keys) - MOST_KEYS))):
+            del part.keys[key]
+
+
+@dataclass(frozen=True)
+class EpochBegan(Transition, kind="epoch", to="inputs"):
+    """An epoch begins, whose queries read the streams after these times; one that ``is_of_now`` is
+    that of all who register before anything else comes."""
+
+    number: int
+    since: Times
+    is_of_now: bool
+
+    def apply(self, part: Filled) -> None:
+        """Begins it."""
+        part.epochs.begin(self.number, self.since, self.is_of_now)
+
+
+@dataclass(frozen=True)
+class RelationCopied(Transition, kind="copy", to="inputs"):
+    """A relation has a queue for an epoch, in which what has happened so far holds from the
+    beginning."""
+
+    queue: str
+    pages: tuple[Page, ...]
+    heartbeat: int
+
+    def apply(self, part: Filled) -> None:
+        """Adds and fills the queue."""
+        epoch = epoch_of(self.queue)
+        queue = part.add_copy(input_of(self.queue), epoch)
+        part.epochs.since.setdefault(epoch, {})[queue.name] = self.heartbeat
+        for page in self.pages:
+            queue.add(page)
+        queue.advance(self.heartbeat)
+
+
+# -- as it is in a checkpoint ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EpochsKept(Transition, kind="epochs", to="inputs"):
+    """All epochs, and the copies of relations."""
+
+    last: int
+    has_moved: bool
+    since: tuple[tuple[int, Times], ...]
+    copies: tuple[str, ...]
+
+    def apply(self, part: Filled) -> None:
+        """Has them back; what copies hold is said later."""
+        part.epochs.last, part.epochs.has_moved = self.last, self.has_moved
+        part.epochs.since.update(self.since)
+        for queue in self.copies:
+            part.add_copy(input_of(queue), epoch_of(queue))
+
+
+@dataclass(frozen=True)
+class LateKept(Transition, kind="late", to="inputs"):
+    """The tuples of a stream that came too late and are kept."""
+
+    name: str
+    kept: tuple[Page, ...]
+
+    def apply(self, part: Filled) -> None:
+        """Has them back."""
+        for page in self.kept:
+            part.streams[self.name].late_log.append(page)
+
+
+@dataclass(frozen=True)
+class QueueKept(Transition, kind="queue", to="inputs"):
+    """What a queue holds, with the time from which on each page counts."""
+
+    name: str
+    heartbeat: int
+    freed_until: int
+    placed: tuple[tuple[Page, int], ...]
+    base: Page | None
+    base_time: int
+
+    def apply(self, part: Filled) -> None:
+        """Has it hold that."""
+        queue = part.queues[self.name]
+        queue.restore(
+            self.heartbeat, self.freed_until, list(self.placed), self.base, self.base_time
+        )
+        relation = part.relations.get(input_of(self.name))
+        if relation is not None:
+            relation.reader.cursor = relation.queue.heartbeat
