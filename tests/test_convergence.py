@@ -149,13 +149,13 @@ def test_they_go_on_after_a_crash(tmp_path, shortens, drops):
             if drops and ts == 15:
                 for number in range(len(TEXTS)):
                     engine.drop(f"q{number}")
-            before = engine.graph.numbers()
+            before = engine.graph.whole()
             if shortens:
                 engine.compact_log()
             die(engine)
             engine = Engine(store=tmp_path)
             validate_open(engine)
-            again = engine.graph.numbers()
+            again = engine.graph.whole()
             assert again["operators"] == before["operators"]
             assert again["began"] == before["began"]
     assert len(shared(engine)) == 7

@@ -170,7 +170,7 @@ def test_failures_survive_and_their_queries_can_be_restarted(reopened):
     for _ in range(2):
         engine = reopened()
         assert not engine.failures()
-        assert engine.graph.numbers()["operators"]
+        assert engine.graph.whole().operators
         engine.compact_log()
     engine.finish()
     assert engine.results("bad", "rows")[-1]["b"] == BIG - 5

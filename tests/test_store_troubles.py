@@ -348,16 +348,6 @@ def test_keys_are_known_after_a_restart_as_long_as_their_input_is_there(two, tmp
         assert arrived(engine) == {"s": 1, "t": 1}
 
 
-def test_keys_of_logs_that_do_not_say_of_which_input_count_for_all(two, tmp_path):
-    two.journal.note("pushed", keys=["old"])
-    two.journal.flush()
-    die(two)
-    with Engine(store=tmp_path / "store") as engine:
-        engine.push("S", [(1,)], key="old")
-        engine.push("T", [(1,)], key="old")
-        assert arrived(engine) == {"s": 0, "t": 0}
-
-
 def test_a_push_that_is_refused_does_not_use_its_key(two):
     with pytest.raises(StateError):
         two.push("nowhere", [(1,)], key="k")

@@ -17,19 +17,17 @@ from millpond.storage.transitions import Transition
 
 @dataclass(frozen=True)
 class Opened(Transition, kind="open", to="queries"):
-    """A run of the engine with these settings, on which times, samples and plans depend."""
+    """A run of the engine with these settings, on which times and samples depend."""
 
     run: int
     keeps: bool
     tick: int
     seed: int
-    linear: str
-    sharing: str
 
     def apply(self, part: Queries) -> None:
         """Refuses to go on with other settings."""
         now = opened(part, self.run, self.keeps)
-        for name in ("tick", "seed", "linear", "sharing"):
+        for name in ("tick", "seed"):
             was, is_ = getattr(self, name), getattr(now, name)
             if was != is_:
                 raise StateError(
@@ -43,7 +41,7 @@ class Opened(Transition, kind="open", to="queries"):
 def opened(queries: Queries, run: int, keeps: bool) -> Opened:
     """A run of the engine with the settings of now."""
     given = queries.ground.given
-    return Opened(run, keeps, given.tick_microseconds, given.seed, given.linear, given.sharing)
+    return Opened(run, keeps, given.tick_microseconds, given.seed)
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,8 @@ def _files_repaired(directory: Path, aside: SetAside) -> list[str]:
     if found.is_sound:
         return []
     opened = next(record for record in found.records if record["kind"] == "open")
-    given = {name: opened[name] for name in ("seed", "linear", "sharing")}
-    settings = Settings().with_options({**given, "tick": f"{opened['tick']} microseconds"})
+    given = {"seed": opened["seed"], "tick": f"{opened['tick']} microseconds"}
+    settings = Settings().with_options(given)
     engine = _Repairing(settings, found, directory, aside)
     engine.close()
     return engine.lost

@@ -153,6 +153,7 @@ class Statements:
             case SetOption() as action if action.key.lower() == "store":
                 refuse_setting(queries, action)
                 self._whole.move_to(str(action.value))
+                self._whole.use(ground.settings.with_option("store", str(action.value)))
                 ground.memory.done(statement)
             case action:
                 queries.change([said(statement), *self._decide(action)])

@@ -284,7 +284,7 @@ class Inputs:
 
     def is_new(self, name: str, key: str) -> bool:
         """Whether nothing was pushed to an input with a key, as far as that is remembered."""
-        return (name.lower(), key) not in self.keys and ("", key) not in self.keys
+        return (name.lower(), key) not in self.keys
 
     def remember(self, name: str, key: str, coming: Coming) -> None:
         """Something is pushed with a key: in the log that is together with the rows."""
