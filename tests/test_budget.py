@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from millpond import Engine
 from millpond.connectors import Progress
 from millpond.errors import MillpondError, StateError
+from millpond.execution.executor import Executors
 from millpond.scheduling.strategy_text import driving_spark
-from millpond.spark.operators.running import RunningOperator
 from millpond.storage.pages import Page
 from millpond.storage.store import SPILLED, Store
 from tests.drawn_examples import examples
@@ -39,13 +39,13 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """No step is executed before this is set."""
-    may_go, execute = threading.Event(), RunningOperator.execute
+    may_go, execute = threading.Event(), Executors.execute
 
-    def waits(running: RunningOperator, step: Any) -> Any:
+    def waits(executors: Executors, step: Any) -> Any:
         assert may_go.wait(PATIENCE_SECONDS)
-        return execute(running, step)
+        return execute(executors, step)
 
-    monkeypatch.setattr(RunningOperator, "execute", waits)
+    monkeypatch.setattr(Executors, "execute", waits)
     yield may_go
     may_go.set()
 

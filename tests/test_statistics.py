@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millpond import Engine
-from millpond.spark.statistics import Statistics
-from millpond.spark.steps import Outcome
+from millpond.execution.statistics import Statistics
+from millpond.execution.steps import Outcome
 
 QUERIES = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;

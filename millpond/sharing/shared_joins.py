@@ -20,7 +20,7 @@ from millpond.planning.nodes import Arrivals, Moments
 from millpond.planning.physical import Graph, JoinOperator
 
 if TYPE_CHECKING:
-    from millpond.spark.statistics import Tally
+    from millpond.execution.statistics import Tally
 
 UNSELECTIVE = 2.0
 """A join that puts out fewer bytes for each that it reads is shared: what waits behind it is hardly

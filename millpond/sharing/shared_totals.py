@@ -20,7 +20,7 @@ from millpond.planning.physical import Graph
 from millpond.planning.totals import summable
 
 if TYPE_CHECKING:
-    from millpond.spark.statistics import Tally
+    from millpond.execution.statistics import Tally
 
 ENOUGH = 4
 """With so many different windows totals pay, where nothing is known of the tuples: at worst, if no

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond import Engine
+from millpond.execution.batches import FIRST_ROWS, FIXED_SHARE, Experience, batch_rows
+from millpond.execution.costs import Line
 from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.strategy_text import driving_spark
-from millpond.spark.batches import FIRST_ROWS, FIXED_SHARE, Experience, batch_rows
-from millpond.spark.costs import Line
 
 SECONDS = st.floats(1e-6, 10)
 

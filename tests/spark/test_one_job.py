@@ -6,7 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import InputError
-from millpond.spark import runtime as runtimes
+from millpond.execution import runtime as runtimes
 
 pytestmark = pytest.mark.spark
 

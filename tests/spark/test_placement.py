@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from millpond.spark.costs import Costs, Line
-from millpond.spark.placement import EXPECTED_WEIGHT, Placement
-from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
-from millpond.spark.surroundings import Limits
+from millpond.execution.costs import Costs, Line
+from millpond.execution.placement import EXPECTED_WEIGHT, Placement
+from millpond.execution.steps import DRIVER, EXECUTORS, Outcome
+from millpond.execution.surroundings import Limits
 
 
 def placement(driver: Line | None = None, executors: Line | None = None, **limits) -> Placement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millpond.spark.turns import Turns
+from millpond.execution.turns import Turns
 
 
 def test_a_turn_costs_what_is_between_two_ends_beside_the_step() -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.units import Unit, Units
+from millpond.execution.operators.running import RunningOperator
+from millpond.execution.units import Unit, Units
 
 
 @dataclass(eq=False)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from millpond.execution.operators import start
+from millpond.execution.picture import Picture
+from millpond.execution.statistics import Statistics
+from millpond.execution.units import Unit
 from millpond.identities import owner_of
 from millpond.planning.parts import Cut, Cuts
 from millpond.planning.physical import Graph, LinearOperator
-from millpond.spark.operators import start
-from millpond.spark.picture import Picture
-from millpond.spark.statistics import Statistics
-from millpond.spark.units import Unit
 from millpond.storage.backlog import Backlog
 from millpond.storage.queues import Queue
 from millpond.storage.store import Store

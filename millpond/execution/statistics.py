@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millpond.spark.costs import Costs
-from millpond.spark.steps import EXECUTORS, Outcome
+from millpond.execution.costs import Costs
+from millpond.execution.steps import EXECUTORS, Outcome
 from millpond.storage.rates import Rate
 
 LASTING = 0.98

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from millpond.spark.fragments import ENDED, STARTED, Reading
+from millpond.execution.fragments import ENDED, STARTED, Reading
 from millpond.storage.origins import Origins
 from millpond.storage.pages import Page
 from millpond.storage.readers import Remains

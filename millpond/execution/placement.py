@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from millpond.spark.costs import MEMORY, Costs, Line
-from millpond.spark.steps import DRIVER, EXECUTORS, Outcome
-from millpond.spark.surroundings import Limits
+from millpond.execution.costs import MEMORY, Costs, Line
+from millpond.execution.steps import DRIVER, EXECUTORS, Outcome
+from millpond.execution.surroundings import Limits
 
 IN_DRIVER = Line(0.002, 1.5e-6)
 """What a step in the driver is expected to cost."""

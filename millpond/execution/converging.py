@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
+from millpond.execution.operators.running import RunningOperator
+from millpond.execution.picture import Picture
+from millpond.execution.units import Unit
 from millpond.identities import number_of, original, owner_of
 from millpond.kernels.columns import integers
 from millpond.planning.convergence import Merge, begins_empty, is_sampled
 from millpond.planning.physical import Graph, RowsWindowOperator
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.picture import Picture
-from millpond.spark.units import Unit
 from millpond.storage.bucketed import PairedState
 from millpond.storage.queues import Queue
 

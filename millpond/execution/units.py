@@ -14,21 +14,16 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
-from millpond.errors import InputError, MillpondError, StateError
+from millpond.errors import StateError
+from millpond.execution.batches import Experience
+from millpond.execution.costs import Line
+from millpond.execution.executor import Executors, Together
+from millpond.execution.fragments import STARTED
+from millpond.execution.operators.running import OperatorStep, RunningOperator
+from millpond.execution.statistics import Statistics
+from millpond.execution.steps import EXECUTORS, Outcome, is_due
 from millpond.planning.physical import OutputOperator
 from millpond.schema import FOREVER
-from millpond.spark.batches import Experience
-from millpond.spark.costs import Line
-from millpond.spark.failures import has_ended_its_process
-from millpond.spark.fragments import STARTED
-from millpond.spark.operators.running import OperatorStep, RunningOperator
-from millpond.spark.rides import SharedJob, shared_job
-from millpond.spark.statistics import Statistics
-from millpond.spark.steps import EXECUTORS, Outcome, is_due
 from millpond.storage.origins import Origins, mixed
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
@@ -270,19 +265,21 @@ class UnitStep:
     steps: list[OperatorStep]
     error: BaseException | None = None
     """Why it was not executed to its end."""
-    lost: SparkSession | None = None
-    """The session that died while it was executed, if one did."""
+    lost: object | None = None
+    """What has died while it was executed with it, if anything has."""
     repetitions: int = 0
-    pool: str | None = None
-    """The pool of Spark's that its jobs go to; None: that of the thread that executes it."""
+    thread: int = 0
+    """The thread of the strategy that it belongs to; 0: none in particular."""
+    weight: float = 1.0
+    """How much that thread counts."""
     tag: str | None = None
-    """What Spark knows its jobs by."""
+    """What its work is known by, to be cancelled."""
     is_executed: bool = False
     is_over: bool = False
     """Whether it was committed or thrown away."""
     _done: dict[str, OperatorStep] = field(default_factory=dict)
     _is_apart: bool = False
-    """Whether one that failed in a job with others is looked for."""
+    """Whether one that failed together with others is looked for."""
 
     @property
     def is_finished(self) -> bool:
@@ -306,36 +303,35 @@ class UnitStep:
 
     # -- execution -------------------------------------------------------------------------
 
-    def execute(self, is_own: Callable[[BaseException], bool]) -> None:
+    def execute(self, executors: Executors) -> None:
         """Does the work of all members; one that fails holds up those that read it, and no others.
 
-        ``is_own`` tells the failure of a step from the end of Spark or of the execution, which is
-        raised.
+        Raises what is not the failure of a step: the end of Spark, or of the execution.
         """
         self._done, self._is_apart = {}, False
         waiting = list(self.steps)
         while waiting:
             step = waiting.pop(0)
             try:
-                ridden = self._execute(step, waiting, is_own)
+                ridden = self._execute(step, waiting, executors)
             except BaseException as error:
                 step.error = error
-                if not is_own(error):
+                if not executors.is_own(error):
                     raise
-                step.offenders = _offenders(self._now(step), error)
+                step.offenders = executors.offenders(self._now(step), error)
                 waiting = _without_readers(step, waiting)
             else:
                 waiting = [each for each in waiting if each not in ridden]
         self._find_published()
 
-    def execute_at_once(self) -> None:
+    def execute_at_once(self, executors: Executors) -> None:
         """Does the same in a thread that may not ask Spark; raises whatever goes wrong."""
         self._done = {}
         for step in self.steps:
             now = self._now(step)
             if now.place == EXECUTORS:
                 raise StateError("internal: more rows came than were expected")
-            self._take(step, now, now.running.execute(now) if is_due(step, now) else None)
+            self._take(step, now, executors.execute(now) if is_due(step, now) else None)
         self._find_published()
 
     def _now(self, step: OperatorStep) -> OperatorStep:
@@ -346,41 +342,36 @@ class UnitStep:
         return now
 
     def _execute(
-        self,
-        step: OperatorStep,
-        others: list[OperatorStep],
-        is_own: Callable[[BaseException], bool],
+        self, step: OperatorStep, others: list[OperatorStep], executors: Executors
     ) -> list[OperatorStep]:
-        """Executes a member's step; the steps of others that were executed in the same job."""
+        """Executes a member's step; the steps of others that were executed with it."""
         now = self._now(step)
         if not is_due(step, now):
             self._take(step, now, None)
             return []
-        can_share = now.place == EXECUTORS and not self._is_apart
-        shared = shared_job(now, others, self._done) if can_share else None
-        if shared is not None:
-            riding = {each.number for each in shared.riders}
+        executor = executors.of(now)
+        together = None if self._is_apart else executor.together(now, others, self._done)
+        if together is not None:
+            riding = {each.number for each in together.riders}
             ridden = [each for each in others if each.number in riding]
-            if self._is_shared([step, *ridden], shared, is_own):
+            if self._is_done([step, *ridden], together, executors):
                 return ridden
-        self._take(step, now, now.running.execute(now))
+        self._take(step, now, executors.execute(now))
         return []
 
-    def _is_shared(
-        self, steps: list[OperatorStep], shared: SharedJob, is_own: Callable[[BaseException], bool]
-    ) -> bool:
-        """Whether one job did it all; if one failed in it, which one is found out one by one."""
+    def _is_done(self, steps: list[OperatorStep], together: Together, executors: Executors) -> bool:
+        """Whether all was done in one go; if one failed, which one is found out one by one."""
         try:
-            outcomes = shared.run()
+            outcomes = together.run()
         except Exception as error:
-            if not is_own(error):
+            if not executors.is_own(error):
                 raise
             self._is_apart = True
             return False
-        done = zip(steps, [shared.first, *shared.riders], outcomes, strict=True)
-        together = {step.running.identity for step in steps}
+        done = zip(steps, [together.first, *together.riders], outcomes, strict=True)
+        names = {step.running.identity for step in steps}
         for step, now, outcome in done:
-            self._take(step, now, outcome, together)
+            self._take(step, now, outcome, names)
         return True
 
     def _take(
@@ -390,7 +381,7 @@ class UnitStep:
         outcome: Outcome | None,
         together: Container[str] = (),
     ) -> None:
-        """Takes the outcome of a step; those ``together`` with it were executed in one job."""
+        """Takes the outcome of a step; those ``together`` with it were executed in one go."""
         step.is_idle = outcome is None
         if outcome is not None and outcome.until is not None and outcome.until < now.until:
             now = now.shortened(outcome.until)
@@ -423,7 +414,7 @@ class UnitStep:
             is_read = all(each.reached >= step.reached for each in readers)
             remains = step.remains if is_read else Remains.ALL
             step.published = _remaining(step.outcome.output, remains, step)
-            if step.published is not None and step.running.around.frames.store.is_durable:
+            if step.published is not None and step.running.around.store.is_durable:
                 _ = step.published.names
 
     # -- the end ---------------------------------------------------------------------------
@@ -488,15 +479,6 @@ def _remaining(page: Page, remains: Remains, step: OperatorStep) -> Page | None:
         return None
     if not page.is_in_driver:
         return page
-    rest = Page.of(step.running.around.frames.store, remains.of(page.table, step.reached))
+    rest = Page.of(step.running.around.store, remains.of(page.table, step.reached))
     rest.origins = page.origins
     return rest
-
-
-def _offenders(step: OperatorStep, error: BaseException) -> tuple[str, ...]:
-    if not isinstance(error, InputError | PySparkException) or has_ended_its_process(error):
-        return ()  # it would do so again
-    try:
-        return step.running.offenders(step)
-    except (MillpondError, PySparkException, Py4JError, OSError):
-        return ()  # the failure itself is what matters

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from millpond.spark.frames import Frames
 from millpond.storage.members import Members
 from millpond.storage.queues import Queue
 from millpond.storage.state_cache import StateCache
+from millpond.storage.store import Store
 
 
 @dataclass
@@ -32,16 +33,35 @@ class Limits:
     """Whether Spark evaluates the expressions of small steps too."""
 
 
+class Cluster(Protocol):
+    """What operators must know of the executors."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether they can be asked at once."""
+        ...
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether asking them would mean to wait until they have started."""
+        ...
+
+    def let_go(self, operator: object) -> None:
+        """Gives up what was prepared for the steps of an operator that is gone."""
+        ...
+
+
 @dataclass(frozen=True)
 class Surroundings:
-    """The queues, Spark, and the settings."""
+    """The queues, the store, the executors, and the settings."""
 
     queues: dict[str, Queue]
-    frames: Frames
-    since: dict[str, int]
-    """Streams are read after these times: a query sees what comes after its registration."""
+    store: Store
     limits: Limits
     states: StateCache
     """What the driver holds of the operators' states."""
+    cluster: Cluster
     groups: Mapping[str, Members] = field(default_factory=dict)
     """The queries of each shape, by the name of their group."""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """Streams are read after these times: a query sees what comes after its registration."""

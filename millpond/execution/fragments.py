@@ -9,25 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
 
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
+from millpond.execution.surroundings import Surroundings
 from millpond.kernels.branches import ArrowBranch, can_evaluate
 from millpond.kernels.offenders import Offenders, can_find
-from millpond.planning.attempts import may_fail, success
+from millpond.planning.attempts import may_fail
 from millpond.planning.branches import Branch, Outputs, branches
 from millpond.planning.predicates import substitute
 from millpond.planning.window_times import WindowTimes
 from millpond.schema import BEGINNING, FOREVER
-from millpond.spark.branch_columns import BranchColumns
-from millpond.spark.expressions import lower
-from millpond.spark.frames import Frame, Selection, leaf, union
-from millpond.spark.surroundings import Surroundings
 from millpond.storage.pages import Page, Span, concatenated, total_rows
 from millpond.storage.portions import FileSpan, Portion
 from millpond.storage.queues import Queue
@@ -43,8 +37,8 @@ class Fragment:
         self.node = node
         self._around = around
         self._outputs = outputs
-        self._open = [_ReadBranch(branch, around, outputs) for branch in branches(node)]
-        self._past: list[tuple[_ReadBranch, Reader]] = []
+        self._open = [ReadBranch(branch, around, outputs) for branch in branches(node)]
+        self._past: list[tuple[ReadBranch, Reader]] = []
         """Queues that are read up to a time, for what windows still need of before."""
         self._branches = list(self._open)
         self.subscriptions: list[tuple[Queue, Reader]] = []
@@ -89,7 +83,7 @@ class Fragment:
         """Reads another fragment of the same meaning, for what is later than a time; its operator
         has come just there."""
         gone, new = self._changed(node)
-        added = [_ReadBranch(branch, self._around, self._outputs, at) for branch in new]
+        added = [ReadBranch(branch, self._around, self._outputs, at) for branch in new]
         subscribed = [branch.subscribe(at, needs) for branch in added]
         for index in gone:
             (queue, reader), branch = self.subscriptions[index], self._open[index]
@@ -137,7 +131,7 @@ class Fragment:
 class Reading:
     """What one step reads of a fragment: parts of pages, for each mode and branch."""
 
-    branches: list[_ReadBranch]
+    branches: list[ReadBranch]
     spans: dict[str, list[list[Span]]]
 
     @property
@@ -180,15 +174,6 @@ class Reading:
             for portion in branch.fresh_portion(after, until)
         ]
 
-    def frame(self, mode: str) -> Frame | None:
-        """The elements of a mode; those that ended come as their own minus."""
-        pairs = zip(self.branches, self.spans[mode], strict=True)
-        return union(*(branch.frame(mode, spans) for branch, spans in pairs))
-
-    def changes(self) -> Frame | None:
-        """Started elements, and a minus for each earlier element that ended."""
-        return union(self.frame(STARTED), self.frame(ENDED))
-
     def evaluated(self, modes: Sequence[str]) -> pa.Table | None:
         """The rows of these modes without Spark; None if an expression needs Spark."""
         tables = [
@@ -211,13 +196,9 @@ class Reading:
         known = [portion for portion in found if portion is not None]
         return known if len(known) == len(found) else None
 
-    def offending(self) -> Frame | None:
-        """The rows that start on which an expression fails, as they are in their queues."""
-        pairs = zip(self.branches, self.spans[STARTED], strict=True)
-        return union(*(branch.offending(spans) for branch, spans in pairs))
-
     def offending_here(self, most: int) -> list[str] | None:
-        """Some of them as text, without Spark; None if an expression needs Spark."""
+        """Some of the rows that start on which an expression fails, as text; None if an expression
+        needs Spark."""
         found: list[str] = []
         for branch, spans in zip(self.branches, self.spans[STARTED], strict=True):
             rows = branch.offending_here(spans, most)
@@ -227,7 +208,7 @@ class Reading:
         return found[:most]
 
 
-class _ReadBranch:
+class ReadBranch:
     """A branch bound to its queue, with its selections prepared; it reads what is later than
     ``since`` and not later than ``through``."""
 
@@ -241,16 +222,15 @@ class _ReadBranch:
         began = around.since.get(self.queue.name) if self.queue.is_stream else None
         known = [time for time in (since, began) if time is not None]
         self._since = max(known, default=None)
-        self._outputs = outputs
-        self._seed = around.limits.seed
-        columns = BranchColumns(branch, outputs, self._seed)
-        self._selections = {ended: Selection(partial(columns.of, ended)) for ended in (False, True)}
+        self.outputs = outputs
+        self.seed = around.limits.seed
         expressions = [
             branch.below,
             branch.predicate,
             *(substitute(e, branch.expressions) for e, _ in outputs.expressions),
         ]
-        self._failing = [e for e in expressions if e is not None and may_fail(e)]
+        self.failing = [e for e in expressions if e is not None and may_fail(e)]
+        """The expressions that have no value on some rows."""
         self._here = (
             ArrowBranch(branch, outputs, around.limits.seed)
             if can_evaluate(branch, outputs)
@@ -322,7 +302,7 @@ class _ReadBranch:
         if low >= high:
             return []
         span = FileSpan("", low, high, ends=False, is_whole=False)
-        return [Portion(self.branch, self._outputs, self._seed, False, (span,))]
+        return [Portion(self.branch, self.outputs, self.seed, False, (span,))]
 
     def _starting(self, after: int, until: int) -> tuple[int, int]:
         if self.queue.is_stream:
@@ -333,13 +313,8 @@ class _ReadBranch:
         """What an operator wants of the queue's columns, by name."""
         return {
             name: substitute(expression, self.branch.expressions)
-            for expression, name in self._outputs.expressions
+            for expression, name in self.outputs.expressions
         }
-
-    def frame(self, mode: str, spans: list[Span]) -> Frame | None:
-        """The rows of a mode, filtered and projected by Spark."""
-        rows = leaf((self, mode), self.queue.schema, spans)
-        return None if rows is None else self._selections[mode == ENDED].of(rows)
 
     def _tuple_times(self, mode: str, after: int, until: int) -> tuple[int, int]:
         low, high = (
@@ -362,32 +337,18 @@ class _ReadBranch:
         if self._here is None:
             return None
         of_files = tuple(each for span in spans for each in FileSpan.of(span))
-        return Portion(self.branch, self._outputs, self._seed, mode == ENDED, of_files)
-
-    def offending(self, spans: list[Span]) -> Frame | None:
-        """The rows on which an expression fails, written as text."""
-        rows = leaf((self, "offending"), self.queue.schema, spans) if self._failing else None
-        return None if rows is None else Selection(self._offenders).of(rows)
+        return Portion(self.branch, self.outputs, self.seed, mode == ENDED, of_files)
 
     def offending_here(self, spans: list[Span], most: int) -> list[str] | None:
-        """The same without Spark; None if an expression needs it."""
-        if not self._failing:
+        """Rows on which an expression fails, as text; None if an expression needs Spark."""
+        if not self.failing:
             return []
-        if not can_find(self._failing):
+        if not can_find(self.failing):
             return None
         rows = concatenated(spans, self.queue.schema)
         schema = self.branch.leaf.schema
         columns = rows.columns[rows.num_columns - len(schema) :]
-        return Offenders(self._failing, schema).among(columns, rows.num_rows, most)
-
-    def _offenders(self) -> tuple[list[SparkColumn], SparkColumn]:
-        names = [name for name in self.queue.schema.names if name.startswith("c")]
-        inputs = [F.col(name) for name in names]
-        fails = F.lit(False)
-        for expression in self._failing:
-            fails = fails | ~lower(success(expression), inputs)
-        values = [F.coalesce(column.cast("string"), F.lit("NULL")) for column in inputs]
-        return [F.concat_ws(", ", *values).alias("row")], fails
+        return Offenders(self.failing, schema).among(columns, rows.num_rows, most)
 
     def evaluated(self, mode: str, spans: list[Span]) -> pa.Table | None:
         """The rows of a mode, filtered and projected here, if that gives the same bits."""

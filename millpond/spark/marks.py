@@ -1,5 +1,5 @@
-"""Processors: threads that execute steps, each with a FAIR pool of Spark's of its own, or in the
-pool that a strategy's thread has (`pools.py`).
+"""Which of Spark's jobs are whose: those of a thread that executes a step bear a tag, and are in a
+FAIR pool of the thread's own, or in the pool that a strategy's thread has (`pools.py`).
 
 Python's threads are threads of the JVM too (PySpark pins them), so a pool and a tag hold for the
 jobs that the same thread starts, and for no other.
@@ -10,45 +10,35 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from millpond.background import BackgroundThreads
-
-MOST_PROCESSORS = 64
-"""More steps than this never run at once."""
-
-END_SECONDS = 60.0
-"""So long what runs is waited for, unless somebody says how long."""
-
 _engines = itertools.count()
 
 
-class Processors:
-    """Runs functions in threads whose jobs can be told apart and cancelled."""
+class Marks:
+    """Has the jobs of one engine told apart and cancelled."""
 
     def __init__(self) -> None:
         self._tag = f"millpond-{next(_engines)}"
-        self._threads = BackgroundThreads(MOST_PROCESSORS, self._tag)
         self._here = _Here()
         self._pools = itertools.count()
         self._works = itertools.count()
 
-    def submit(self, work: Callable[[], None], pool: str | None = None) -> str:
-        """Runs ``work`` soon, in a thread of its own; the tag of the jobs that it starts."""
-        tag = f"{self._tag}-step-{next(self._works)}"
-        self._threads.submit(lambda: self._run(work, tag, pool))
-        return tag
+    def new_tag(self) -> str:
+        """A tag for the jobs of some work."""
+        return f"{self._tag}-step-{next(self._works)}"
 
-    def _run(self, work: Callable[[], None], tag: str, pool: str | None) -> None:
+    @contextlib.contextmanager
+    def working(self, tag: str, pool: str | None = None) -> Iterator[None]:
+        """Within it the jobs of this thread bear a tag, and are in a pool if one is named."""
         here = self._here
         here.tag, here.is_marked, here.used, here.pool = tag, False, None, pool
         try:
-            work()
+            yield
         finally:
             here.tag = None
             if here.is_marked and here.session is not None:
@@ -75,14 +65,10 @@ class Processors:
         return self._here.used
 
     def cancel(self, session: SparkSession | None, tag: str | None = None) -> None:
-        """Cancels the jobs with a tag that ``submit`` gave, or every job of these threads."""
+        """Cancels the jobs with a tag, or every job of the engine."""
         if session is not None:
             with contextlib.suppress(Py4JError, OSError):
                 session.sparkContext.cancelJobsWithTag(tag or self._tag)
-
-    def close(self, until: float | None = None) -> bool:
-        """Lets the threads end; what runs is waited for, until a moment; whether all have ended."""
-        return self._threads.close(time.monotonic() + END_SECONDS if until is None else until)
 
 
 class _Here(threading.local):

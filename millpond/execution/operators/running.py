@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -18,62 +17,27 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.node import Node
-from millpond.errors import OutgrownError
+from millpond.errors import StateError
+from millpond.execution.answers import Answer, page_of
+from millpond.execution.batches import Experience
+from millpond.execution.fragments import ENDED, STARTED, Fragment
+from millpond.execution.jobs import Job, Jobs, Rows
+from millpond.execution.placement import Placement
+from millpond.execution.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import Destination, OfLiving, Work
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.living import Living, LivingRows
 from millpond.planning.branches import Outputs
 from millpond.planning.keys import key_positions
 from millpond.planning.physical import Operator, queues_in
 from millpond.schema import BEGINNING, Schema
-from millpond.spark.batches import Experience
-from millpond.spark.fragments import ENDED, STARTED, Fragment, Reading
-from millpond.spark.frames import Plans, dividing, union
-from millpond.spark.placement import Placement
-from millpond.spark.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import (
-    Answer,
-    Destination,
-    OfLiving,
-    Work,
-    answers_of,
-    answers_of_tasks,
-    page_of,
-)
 from millpond.storage.bucketed import KeptState
 from millpond.storage.pages import Page
-from millpond.storage.portions import Portion, TaskRows, pieces
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 
-MOST_READERS = 8
-"""Up to so many tasks read a page each for itself; for more of them Spark shuffles it."""
-
-TASK_ROWS = 100_000
-"""A task that only evaluates and writes gets at least so many rows, if there are that many."""
-
-MOST_OFFENDERS = 5
-"""So many of the rows that make a step fail are shown."""
-
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Job:
-    """What the executors do in a step, and what their answers mean."""
-
-    parts: Sequence[tuple[Reading, Sequence[str]]]
-    work: Work
-    keys: Sequence[str]
-    """Rows with equal keys are worked on together; without keys any rows are."""
-    buckets: int
-    outcome: Callable[[list[Answer]], Outcome]
-    is_for_all: bool = False
-    """Whether buckets to which nothing came work too."""
-    in_silence: Work | None = None
-    """The same work, which writes nothing, if several tasks can repeat it on its only bucket."""
-    is_repeated: bool = False
-    """Whether all tasks work on all rows."""
 
 
 class RunningOperator:
@@ -100,7 +64,6 @@ class RunningOperator:
         self.inputs = operator.queues()
         """The names of the queues it reads."""
         self.placement = Placement(around.limits)
-        self.plans = Plans(around.frames)
         self.fragments: list[Fragment] = []
         self.subscriptions: list[tuple[Queue, Reader]] = []
         """The queues it reads on and on."""
@@ -266,8 +229,8 @@ class RunningOperator:
 
     def place_for(self, rows: int) -> str:
         """Where a step of so many rows is to run."""
-        frames = self.around.frames
-        return self.placement.choose(rows, frames.started is not None, frames.is_awaited)
+        cluster = self.around.cluster
+        return self.placement.choose(rows, cluster.is_there, cluster.is_awaited)
 
     def experience(self, rows: int) -> Experience:
         """What is known of steps in the place for one of so many rows."""
@@ -285,132 +248,36 @@ class RunningOperator:
             return math.inf
         return self.placement.seconds_here(rows)
 
-    def execute(self, step: Step) -> Outcome:
-        """Does the work of a step; nobody sees anything of it yet."""
-        began = time.monotonic()
-        outcome = self.run(step)
-        outcome.seconds = time.monotonic() - began
-        return outcome
-
-    def offenders(self, step: Step) -> tuple[str, ...]:
-        """Some of the rows on which an expression of the operator fails.
-
-        Those of a step in the driver are there, and Spark may not have been started.
-        """
-        if step.place == DRIVER and not self.around.limits.asks_spark:
-            here = [reading.offending_here(MOST_OFFENDERS) for reading in step.readings]
-            known = [rows for rows in here if rows is not None]
-            if len(known) == len(here):
-                return tuple(itertools.chain(*known))[:MOST_OFFENDERS]
-        frame = union(*(reading.offending() for reading in step.readings))
-        if frame is None:
-            return ()
-        rows = self.plans.run(frame, lambda found: found.limit(MOST_OFFENDERS).collect())
-        return tuple(row["row"] for row in rows)
-
-    def run(self, step: Step) -> Outcome:
-        """The work of a step, or of the first part of it if the whole would take too much memory.
-
-        Only an operator with a state may come less far: others have several steps under way.
-        """
-        part = step
-        while True:
-            try:
-                outcome = self._run(part)
-            except OutgrownError as outgrown:
-                until = outgrown.until
-                if until is None or not part.after < until < part.until or not self.keeps_state:
-                    raise
-                part = part.shortened(until)
-            else:
-                if part is not step and outcome.until is None:
-                    outcome.until = part.until
-                return outcome
-
-    def _run(self, step: Step) -> Outcome:
-        job = self.job(step) if step.place == EXECUTORS else None
-        return self.run_here(step) if job is None else job.outcome(self.answers(job))
-
-    def run_here(self, step: Step) -> Outcome:
-        """The work of a step whose rows come to the driver, or of one that is no single job."""
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
+        """The work of a step in the driver, on rows that come here."""
         raise NotImplementedError
 
+    def jobs(self, step: Step) -> Jobs:
+        """The work of a step on the executors: one job, unless an operator takes several."""
+        job = self.job(step)
+        if job is None:
+            raise StateError(f"internal: {self.operator.label()} is no single job")
+        return job.outcome((yield job))
+
     def job(self, step: Step) -> Job | None:
-        """The work of a step on the executors; None if one job can not do it."""
+        """The only job of a step; None if there are several."""
         return None
-
-    def gathered(
-        self, parts: Sequence[tuple[Reading, Sequence[str]]], schema: pa.Schema
-    ) -> pa.Table:
-        """The rows of some readings in the driver, each in some modes.
-
-        Expressions are evaluated here or, where Spark alone gives the right bits, there.
-        """
-        if not self.around.limits.asks_spark:
-            tables = [reading.evaluated(modes) for reading, modes in parts]
-            found = [table for table in tables if table is not None]
-            if len(found) == len(tables):
-                full = [table for table in found if table.num_rows]
-                if not full:
-                    return schema.empty_table()
-                return pa.concat_tables(
-                    [table if table.schema == schema else table.cast(schema) for table in full]
-                )
-        frames = (reading.frame(mode) for reading, modes in parts for mode in modes)
-        return self.plans.collect(union(*frames), schema)
 
     def in_driver(self, table: pa.Table, state: Any = None) -> Outcome:
         """The outcome of a step whose output is in the driver."""
-        page = Page.of(self.around.frames.store, table) if table.num_rows else None
+        page = Page.of(self.around.store, table) if table.num_rows else None
         return Outcome(page, DRIVER, state, driver_bytes=page.bytes if page else 0)
-
-    def answers(self, job: Job) -> list[Answer]:
-        """Does a job: on each bucket of keys or, without keys, anywhere.
-
-        Workers read the files themselves where they can evaluate the expressions and there are few
-        buckets; else Spark evaluates, and shuffles by key.
-        """
-        session, tasks = self.around.frames.session, self.tasks(job)
-        parts, work, keys, buckets = job.parts, job.work, job.keys, job.buckets
-        if tasks is not None:
-            portions = tuple(portions_of(parts) or ())
-            task_rows = TaskRows(portions, tuple(keys), tasks, job.is_repeated)
-            return answers_of_tasks(session, tasks, work, task_rows)
-        frame = union(*(reading.frame(mode) for reading, modes in parts for mode in modes))
-        if frame is None:
-            return answers_of_tasks(session, buckets, work) if job.is_for_all else []
-        if not keys:
-            return self.plans.run(frame, lambda rows: answers_of(rows, work))
-        columns = dividing(keys, work.schema)
-        return self.plans.run(
-            frame, lambda rows: answers_of(rows.repartition(buckets, *columns), work)
-        )
-
-    def tasks(self, job: Job) -> int | None:
-        """How many workers read the files of a job themselves; None if Spark reads them."""
-        portions = None if self.around.limits.asks_spark else portions_of(job.parts)
-        if portions is None or (job.keys and job.buckets > MOST_READERS):
-            return None
-        if job.keys:
-            return job.buckets
-        limits = self.around.limits
-        if limits.divides_few:
-            return limits.buckets
-        rows = sum(reading.rows(*modes) for reading, modes in job.parts)
-        return max(1, min(limits.buckets, pieces(portions), rows // TASK_ROWS))
 
     def written(self, answers: list[Answer], state: Any = None) -> Outcome:
         """The outcome of a step whose output the executors have written."""
-        outcome = Outcome(page_of(self.around.frames.store, answers), EXECUTORS, state)
+        outcome = Outcome(page_of(self.around.store, answers), EXECUTORS, state)
         outcome.rows = sum(answer.get("made", 0) for answer in answers)
         outcome.bytes = sum(answer.get("made_bytes", 0) for answer in answers)
         return outcome
 
     def destination_of(self, step: Step) -> Destination:
         """Where the executors write the files of a step, and what of its output."""
-        return replace(
-            Destination.of(self.around.frames.store), remains=step.writes, until=step.until
-        )
+        return replace(Destination.of(self.around.store), remains=step.writes, until=step.until)
 
     def commit(self, step: Step) -> None:
         """Takes over the state of a step, and moves the cursor."""
@@ -469,21 +336,12 @@ class RunningOperator:
             reader.cursor = until
 
     def close(self) -> None:
-        """Leaves its queues and gives its slots up."""
+        """Leaves its queues, and what was prepared for its steps."""
         for queue, reader in (*self.subscriptions, *self.past):
             queue.unsubscribe(reader)
-        self.plans.close()
+        self.around.cluster.let_go(self)
         if self.state is not None:
             self.state.close()
-
-
-def portions_of(parts: Sequence[tuple[Reading, Sequence[str]]]) -> list[Portion] | None:
-    """What workers must know to read some parts themselves; None if they can not."""
-    found = [reading.portions(modes) for reading, modes in parts]
-    known = [portions for portions in found if portions is not None]
-    if len(known) < len(found):
-        return None
-    return [portion for portions in known for portion in portions if portion.spans]
 
 
 def arrow_types(schema: Schema) -> tuple[pa.DataType, ...]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millpond.execution.fragments import STARTED
+from millpond.execution.jobs import Job, Rows
+from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.operators.streams import stream_schema
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import WriteRows
 from millpond.identities import stream_queue
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.matching import Matching, MatchRows
 from millpond.kernels.sampling import hash_of_stream
 from millpond.planning.branches import ELEMENT, Outputs
 from millpond.planning.physical import MatchOperator
-from millpond.spark.fragments import STARTED
-from millpond.spark.operators.running import Job, RunningOperator, arrow_types
-from millpond.spark.operators.streams import stream_schema
-from millpond.spark.steps import Outcome, Step
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import WriteRows
 
 
 class RunningMatch(RunningOperator):
@@ -69,16 +70,16 @@ class RunningMatch(RunningOperator):
         """The row."""
         return Outputs.all_of(self.operator.inputs[index], self._names)
 
-    def run_here(self, step: Step) -> Outcome:
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
         """What starts, matched in the driver."""
-        rows = self.gathered([(step.readings[0], (STARTED,))], self._read_schema)
-        found = self._queries.matcher(self._matching).rows(rows)
+        started = rows.gathered(self, [(step.readings[0], (STARTED,))], self._read_schema)
+        found = self._queries.matcher(self._matching).rows(started)
         return self.in_driver(found.cast(self.output_schema))
 
     def job(self, step: Step) -> Job:
         """What starts, matched on the executors."""
         destination = self.destination_of(step)
-        name = self._queries.file(self.around.frames.store)
+        name = self._queries.file(self.around.store)
         match = MatchRows(self._matching, destination.directory, name)
         work = WriteRows(destination, self._read_schema, match)
         parts = [(step.readings[0], (STARTED,))]

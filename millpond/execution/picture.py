@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
+from millpond.execution.operators.running import RunningOperator
+from millpond.execution.statistics import Statistics
+from millpond.execution.turns import Turns
+from millpond.execution.units import Unit, Units
 from millpond.identities import asked_by, number_of
 from millpond.planning.physical import Graph, LinearOperator, OutputOperator
 from millpond.scheduling.snapshot import (
@@ -17,10 +21,6 @@ from millpond.scheduling.snapshot import (
 )
 from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.schema import FOREVER
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.statistics import Statistics
-from millpond.spark.turns import Turns
-from millpond.spark.units import Unit, Units
 from millpond.storage.queues import Queue
 
 SMALLEST_RATE = 1e-9

@@ -9,6 +9,12 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Column, Literal
+from millpond.execution.fragments import ALIVE, ENDED, STARTED
+from millpond.execution.jobs import Job, Rows, evaluated
+from millpond.execution.operators.kernel_work import work_of
+from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
 from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.kernel import Kernel, MemberKernel
@@ -24,11 +30,6 @@ from millpond.planning.physical import (
 )
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
-from millpond.spark.fragments import ALIVE, ENDED, STARTED
-from millpond.spark.operators.kernel_work import work_of
-from millpond.spark.operators.running import Job, RunningOperator, arrow_types
-from millpond.spark.steps import Outcome, Step
-from millpond.spark.surroundings import Surroundings
 
 
 class RunningKeyed(RunningOperator):
@@ -71,20 +72,22 @@ class RunningKeyed(RunningOperator):
         """What is alive is what the state sums up, where it is taken out again when it ends."""
         readings = [fragment.whole_at(self.cursor) for fragment in self.fragments]
         known = [reading for reading in readings if reading is not None]
-        if ENDED not in self.modes or len(known) < len(readings) or not self.is_local:
+        if ENDED not in self.modes or len(known) < len(readings):
             return False
         step = Step(0, self, BEGINNING - 1, self.cursor, known, 0)
-        rows = self.gathered([(reading, (ALIVE,)) for reading in known], self.event_schema)
+        rows = evaluated([(reading, (ALIVE,)) for reading in known], self.event_schema)
+        if rows is None:
+            return False
         self._work.state.clear()
         self._work.state.take(self._work.in_driver(self.living_of(rows), step)[1])
         return True
 
-    def run_here(self, step: Step) -> Outcome:
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
         """The kernel, on the rows that come to the driver."""
         parts = [(each, self.modes) for each in step.readings]
-        rows = self.living_of(self.gathered(parts, self.event_schema))
-        outcome = self.in_driver(*self._work.in_driver(rows, step))
-        outcome.driver_bytes = rows.nbytes
+        events = self.living_of(rows.gathered(self, parts, self.event_schema))
+        outcome = self.in_driver(*self._work.in_driver(events, step))
+        outcome.driver_bytes = events.nbytes
         return outcome
 
     def job(self, step: Step) -> Job:

@@ -10,6 +10,14 @@ import pyarrow as pa
 
 from millpond.cql.algebra import RangeWindow
 from millpond.cql.node import Node
+from millpond.execution.answers import Answer, deltas_of
+from millpond.execution.fragments import ALIVE, ENDED, STARTED, Reading
+from millpond.execution.jobs import Job, Jobs, Rows
+from millpond.execution.operators.running import arrow_types
+from millpond.execution.operators.streams import RunningStreamOf
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import NOTHING, AnswerAndOutput, Destination, Work
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
@@ -18,12 +26,6 @@ from millpond.kernels.snapshots import SnapshotsKernel, limit, slide_instants, s
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import SnapshotsOperator
 from millpond.schema import BEGINNING
-from millpond.spark.fragments import ALIVE, ENDED, STARTED, Reading
-from millpond.spark.operators.running import Job, arrow_types
-from millpond.spark.operators.streams import RunningStreamOf
-from millpond.spark.steps import EXECUTORS, Outcome, Step
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import NOTHING, Answer, AnswerAndOutput, Destination, Work, deltas_of
 from millpond.storage.bucketed import BucketedState
 from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
@@ -49,7 +51,7 @@ class RunningSnapshots(RunningStreamOf):
         self._kernel = SnapshotsKernel(arrow_types(operator.schema))
         self._slides = [_slide_of(node) for node in operator.movers]
         self.state = BucketedState(
-            around.frames.store,
+            around.store,
             around.states,
             identity,
             Keyed(self._kernel.state_schema, tuple(self._kernel.keys)),
@@ -73,35 +75,34 @@ class RunningSnapshots(RunningStreamOf):
         """Slides may make it speak when nothing moves."""
         return until > self.claimed and (super().has_work(until) or any(self._slides))
 
-    def run_here(self, step: Step) -> Outcome:
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
         """The content at every instant at which a mover moves.
 
         How much that is depends on the instants, not on the input: a step may come less far than
         it was meant to.
         """
-        if step.place == EXECUTORS:
-            return self._run_on_executors(step)
-        instants, until = self._instants(step)
-        rows = self.living_of(self.rows(step, (STARTED,), self.elements))
-        known = self.state.everything() if len(instants) else self.state.known(rows)
-        start, end = _spans(known, rows)
+        instants, until = self._instants(step, rows)
+        read = rows.gathered(self, [(step.readings[0], (STARTED,))], self.elements)
+        new = self.living_of(read)
+        known = self.state.everything() if len(instants) else self.state.known(new)
+        start, end = _spans(known, new)
         until = limit(start, end, instants, until, MOST_ROWS) if len(instants) else until
         if until < step.until:
-            rows = rows.filter(pa.array(integers(rows["_ts"]) <= until))
+            new = new.filter(pa.array(integers(new["_ts"]) <= until))
             instants = instants[instants <= until]
-        output, changes = self._kernel.run(rows, known, instants, until)
+        output, changes = self._kernel.run(new, known, instants, until)
         outcome = self.in_driver(output, self.state.changed(changes, until))
         outcome.until = until
         return outcome
 
-    def _instants(self, step: Step) -> tuple[Ints, int]:
+    def _instants(self, step: Step, rows: Rows) -> tuple[Ints, int]:
         """The instants of a step, and up to which time these are all."""
         found, after, until = [np.zeros(0, dtype=np.int64)], step.after, step.until
         for reading, slide in zip(step.readings[1:], self._slides, strict=True):
-            moves = self.gathered([(reading, (STARTED, ENDED))], TIMES)
+            moves = rows.gathered(self, [(reading, (STARTED, ENDED))], TIMES)
             found.append(moments(moves, after, until))
             if slide is not None:
-                stays = self.gathered([(reading, (ALIVE, STARTED))], TIMES)
+                stays = rows.gathered(self, [(reading, (ALIVE, STARTED))], TIMES)
                 start, end = integers(stays["_ts"]), integers(stays["_te"])
                 until = slide_limit(start, end, slide, after, until, MOST_INSTANTS)
                 found.append(slide_instants(start, end, slide, after, until))
@@ -110,16 +111,16 @@ class RunningSnapshots(RunningStreamOf):
 
     # -- on the executors ------------------------------------------------------------------
 
-    def _run_on_executors(self, step: Step) -> Outcome:
+    def jobs(self, step: Step) -> Jobs:
         """Finds the instants, then how far the content fits, then the content."""
-        store, version = self.around.frames.store, self.state.version
+        store, version = self.around.store, self.state.version
         destination, until, found = Destination.of(store), step.until, list[Answer]()
         search = FindMoments(destination, step.after, step.until)
         for reading, slide in zip(step.readings[1:], self._slides, strict=True):
-            found += self._searched(reading, (STARTED, ENDED), search)
+            found += yield self._search(reading, (STARTED, ENDED), search)
             if slide is not None:
                 slides = FindSlides(search, slide, MOST_INSTANTS)
-                stays = self._searched(reading, (ALIVE, STARTED), slides)
+                stays = yield self._search(reading, (ALIVE, STARTED), slides)
                 until = min([until, *(answer["until"] for answer in stays)])
                 found += stays
         names = tuple(answer["moments"] for answer in found)
@@ -128,9 +129,9 @@ class RunningSnapshots(RunningStreamOf):
         )
         held = sum(delta.rows for deltas in version.buckets for delta in deltas)
         if sum(answer["count"] for answer in found) * (held + step.rows) > MOST_ROWS:
-            fits = self._bucket_answers(step, FindLimit(work, MOST_ROWS))
+            fits = yield self._of_buckets(step, FindLimit(work, MOST_ROWS))
             work = replace(work, until=min([until, *(answer["until"] for answer in fits)]))
-        answers = self._bucket_answers(step, work)
+        answers = yield self._of_buckets(step, work)
         store.remove(names)
         written = deltas_of(answers)
         self.state.note(written)
@@ -142,14 +143,14 @@ class RunningSnapshots(RunningStreamOf):
     def job(self, step: Step) -> None:
         """No single job: an Rstream takes several."""
 
-    def _searched(self, reading: Reading, modes: tuple[str, ...], work: Work) -> list[Answer]:
-        return self.answers(Job([(reading, modes)], work, (), self.buckets, self.written))
+    def _search(self, reading: Reading, modes: tuple[str, ...], work: Work) -> Job:
+        return Job([(reading, modes)], work, (), self.buckets, self.written)
 
-    def _bucket_answers(self, step: Step, work: Work) -> list[Answer]:
+    def _of_buckets(self, step: Step, work: Work) -> Job:
         parts, keys = [(step.readings[0], (STARTED,))], self._kernel.columns
         buckets = len(self.state.version.buckets)
         work = self.living_in(work)
-        return self.answers(Job(parts, work, keys, buckets, self.written, is_for_all=True))
+        return Job(parts, work, keys, buckets, self.written, is_for_all=True)
 
     # -- queries that are gone -------------------------------------------------------------
 

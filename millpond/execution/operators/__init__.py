@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from millpond.execution.operators.join import RunningJoin
+from millpond.execution.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
+from millpond.execution.operators.linear import RunningLinear
+from millpond.execution.operators.match import RunningMatch
+from millpond.execution.operators.running import RunningOperator
+from millpond.execution.operators.snapshots import RunningSnapshots
+from millpond.execution.operators.streams import (
+    RunningArrivals,
+    RunningDifference,
+    RunningMoments,
+    RunningOutput,
+    RunningTotals,
+)
+from millpond.execution.surroundings import Surroundings
 from millpond.planning.physical import (
     AggregateOperator,
     ArrivalsOperator,
@@ -17,20 +31,6 @@ from millpond.planning.physical import (
     SnapshotsOperator,
     TotalsOperator,
 )
-from millpond.spark.operators.join import RunningJoin
-from millpond.spark.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
-from millpond.spark.operators.linear import RunningLinear
-from millpond.spark.operators.match import RunningMatch
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.operators.snapshots import RunningSnapshots
-from millpond.spark.operators.streams import (
-    RunningArrivals,
-    RunningDifference,
-    RunningMoments,
-    RunningOutput,
-    RunningTotals,
-)
-from millpond.spark.surroundings import Surroundings
 
 _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     LinearOperator: RunningLinear,

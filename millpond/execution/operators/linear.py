@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millpond.execution.fragments import STARTED
+from millpond.execution.jobs import Job, Rows
+from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.operators.streams import stream_schema
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import WriteRows
 from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import ELEMENT, Outputs
 from millpond.planning.physical import LinearOperator
-from millpond.spark.fragments import STARTED
-from millpond.spark.operators.running import Job, RunningOperator, arrow_types
-from millpond.spark.operators.streams import stream_schema
-from millpond.spark.steps import Outcome, Step
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import WriteRows
 
 
 class RunningLinear(RunningOperator):
@@ -37,9 +38,10 @@ class RunningLinear(RunningOperator):
         """The row."""
         return Outputs.all_of(self.operator.inputs[index], self._names)
 
-    def run_here(self, step: Step) -> Outcome:
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
         """What starts, in the driver."""
-        return self.in_driver(self.gathered([(step.readings[0], (STARTED,))], self.output_schema))
+        parts = [(step.readings[0], (STARTED,))]
+        return self.in_driver(rows.gathered(self, parts, self.output_schema))
 
     def job(self, step: Step) -> Job:
         """What starts, on the executors."""

@@ -6,17 +6,22 @@ Without an equality between the two sides there are no keys, and all rows meet, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Expression, Literal
-from millpond.kernels.expressions import Condition, Program, can_lower
+from millpond.execution.answers import Answer
+from millpond.execution.fragments import STARTED
+from millpond.execution.jobs import Job, Pairs, Rows
+from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.pair_output import PairOutput
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import AnswerAndOutput, Destination
 from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
@@ -25,16 +30,8 @@ from millpond.planning.join_keys import join_keys
 from millpond.planning.physical import JoinOperator
 from millpond.planning.predicates import all_columns, conjuncts
 from millpond.schema import Type
-from millpond.spark.expressions import lower
-from millpond.spark.fragments import STARTED
-from millpond.spark.frames import Selection, leaf
-from millpond.spark.operators.running import Job, RunningOperator, arrow_types
-from millpond.spark.steps import EXECUTORS, Outcome, Step
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Answer, AnswerAndOutput, Destination, WriteRows, answers_of
 from millpond.storage.bucketed import BucketedState, PairedState
 from millpond.storage.forms import Indexed
-from millpond.storage.pages import Page, Span
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.worker_states import STATES
@@ -51,47 +48,6 @@ LEARNT_PAIRS, LEARNT_GROWTH, LEAST_PAIR_BYTES = 1_000, 4.0, 0.01
 """From so many pairs on is learnt what they make, and how fast a step may get larger by that."""
 
 Versions = tuple[StateVersion, StateVersion]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What becomes of a pair: conditions it must meet, and the expressions it is put out as."""
-
-    conditions: tuple[Expression, ...]
-    expressions: tuple[Expression, ...]
-
-    @property
-    def is_lowered(self) -> bool:
-        """Whether it has the same bits without Spark."""
-        return all(map(can_lower, (*self.conditions, *self.expressions)))
-
-    def applied(self, pairs: pa.Table) -> pa.Table:
-        """The elements that the pairs become."""
-        condition, program = _compiled(self)
-        kept = condition.holds(pairs.columns[3:], pairs.num_rows)
-        if kept is not None and not kept.all():
-            pairs = pairs.filter(pa.array(kept))
-        data = program.arrays(pairs.columns[3:], pairs.num_rows)
-        names = [*ELEMENT, *(f"c{i}" for i in range(len(data)))]
-        return pa.Table.from_arrays([*pairs.columns[:3], *data], names=names)
-
-    def columns(self) -> tuple[list[SparkColumn], SparkColumn | None]:
-        """The same as Spark columns."""
-        inputs = [F.col(f"c{i}") for i in range(self.width)]
-        condition = None
-        for part in self.conditions:
-            one = lower(part, inputs)
-            condition = one if condition is None else condition & one
-        data = [lower(e, inputs).alias(f"c{i}") for i, e in enumerate(self.expressions)]
-        return [*map(F.col, ELEMENT), *data], condition
-
-    width: int = 0
-    """How many columns a pair has."""
-
-
-@lru_cache(maxsize=256)
-def _compiled(shape: Shape) -> tuple[Condition, Program]:
-    return Condition(list(shape.conditions)), Program(list(shape.expressions))
 
 
 class PairSize:
@@ -128,17 +84,16 @@ class RunningJoin(RunningOperator):
         key_types = tuple(ARROW_TYPES[key.type] for key in self._keys.left)
         self._kernel = JoinKernel(key_types, *self._types)
         (post,) = branches(operator.post)
-        self._shape = Shape(
+        self._output = PairOutput(
             (*self._keys.rest, *conjuncts(post.predicate)),
             post.expressions,
-            width=width + len(operator.right.schema),
+            width + len(operator.right.schema),
         )
-        self._selection = Selection(self._shape.columns)
         self._size = PairSize(arrow_types(operator.schema))
         self.state = PairedState(
             *(
                 BucketedState(
-                    around.frames.store,
+                    around.store,
                     around.states,
                     f"{identity}.{side}",
                     Indexed(self._kernel.run_schema(number)),
@@ -179,7 +134,7 @@ class RunningJoin(RunningOperator):
 
     @cached_property
     def is_local(self) -> bool:
-        return self._shape.is_lowered and all(fragment.is_local for fragment in self.fragments)
+        return self._output.is_lowered and all(fragment.is_local for fragment in self.fragments)
 
     @property
     def buckets(self) -> int:
@@ -191,15 +146,13 @@ class RunningJoin(RunningOperator):
         """The sides of the equalities."""
         return tuple(self._kernel.keys)
 
-    def run_here(self, step: Step) -> Outcome:
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
         """All pairs of which at least one began in this step."""
-        if step.place == EXECUTORS:
-            return self._in_two_jobs(step)
-        rows = [
-            self.living_of(self.gathered([(reading, (STARTED,))], self._events))
+        new = [
+            self.living_of(rows.gathered(self, [(reading, (STARTED,))], self._events))
             for reading in step.readings
         ]
-        left, right = (self._kernel.new_run(own_columns(each, i)) for i, each in enumerate(rows))
+        left, right = (self._kernel.new_run(own_columns(each, i)) for i, each in enumerate(new))
         states = self.state.left, self.state.right
         parts = [state.split(run) for state, run in zip(states, (left, right), strict=True)]
         buckets = sorted(parts[0].keys() | parts[1].keys())
@@ -209,7 +162,10 @@ class RunningJoin(RunningOperator):
         )
         limit = self._size.limit(self.around.limits.step_bytes)
         made, pairs = self._kernel.together(
-            (left, right), (left_index, right_index), self._shaped, limit
+            (left, right),
+            (left_index, right_index),
+            lambda pairs: rows.put_out(self, self._output, pairs, self.output_schema),
+            limit,
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
@@ -218,34 +174,21 @@ class RunningJoin(RunningOperator):
             lambda: states[1].changed_in(parts[1], step.until),
         )
         outcome = self.in_driver(table, versions)
-        outcome.driver_bytes += sum(each.nbytes for each in rows)
+        outcome.driver_bytes += sum(each.nbytes for each in new)
         return outcome
-
-    def _shaped(self, pairs: pa.Table) -> pa.Table:
-        if self._shape.is_lowered and not self.around.limits.asks_spark:
-            return self._shape.applied(pairs).cast(self.output_schema)
-        page = Page.of(self.around.frames.store, pairs)
-        try:
-            frame = leaf((self, "pairs"), pairs.schema, [Span(page, page.first - 1, page.last)])
-            shaped = None if frame is None else self._selection.of(frame)
-            return self.plans.collect(shaped, self.output_schema)
-        finally:
-            page.free()
 
     # -- on the executors ------------------------------------------------------------------
 
-    def job(self, step: Step) -> Job | None:
-        """The pairs of each bucket, in their final form."""
-        return self._job(step, self._shape) if self._shape.is_lowered else None
-
-    def _job(self, step: Step, shape: Shape | None) -> Job:
+    def job(self, step: Step) -> Job:
+        """The pairs of each bucket, in their final form if tasks can give it to them."""
+        is_lowered = self._output.is_lowered
         work = RunJoin(
             self.destination_of(step),
             self._events,
             self._kernel,
             self.identity,
             self.state.versions,
-            shape,
+            self._output if is_lowered else None,
             self.output_schema,
             step.until,
             self._size.limit(self.around.limits.step_bytes // self.buckets),
@@ -258,6 +201,7 @@ class RunningJoin(RunningOperator):
             keys,
             self.buckets,
             lambda answers: self._outcome(answers, step.until),
+            pairs=None if is_lowered else Pairs(self._kernel.output_schema, self._output),
         )
 
     def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
@@ -283,22 +227,6 @@ class RunningJoin(RunningOperator):
             for side, state in zip(SIDES, (self.state.left, self.state.right), strict=True)
         )
         return self.written(answers, versions)
-
-    def _in_two_jobs(self, step: Step) -> Outcome:
-        """The pairs, and then what Spark alone can make of them."""
-        job, store = self._job(step, None), self.around.frames.store
-        outcome = job.outcome(self.answers(job))
-        page = outcome.output
-        if page is None:
-            return outcome
-        frame = leaf(
-            (self, "pairs"), self._kernel.output_schema, [Span(page, page.first - 1, page.last)]
-        )
-        shaped = None if frame is None else self._selection.of(frame)
-        write = WriteRows(Destination.of(store), self.output_schema)
-        answers = [] if shaped is None else self.plans.run(shaped, lambda f: answers_of(f, write))
-        page.free()
-        return self.written(answers, outcome.state)
 
 
 def _gone(living: Living, tag: str, bucket: int, rows: pa.Table) -> Bools:
@@ -331,7 +259,8 @@ class RunJoin:
     kernel: JoinKernel
     operator: str
     versions: Versions
-    shape: Shape | None
+    output: PairOutput | None
+    """What becomes of a pair; None: pairs are written as they are."""
     output_schema: pa.Schema
     until: int
     limit: PairLimit
@@ -350,7 +279,7 @@ class RunJoin:
             STATES.state_at(name, form, version)
             for name, form, version in zip(names, forms, self.versions, strict=True)
         )
-        schema = self.kernel.output_schema if self.shape is None else self.output_schema
+        schema = self.kernel.output_schema if self.output is None else self.output_schema
         made, count = self.kernel.together(
             (left, right), (left_index, right_index), self._shaped, self.limit
         )
@@ -367,4 +296,6 @@ class RunJoin:
         return answer, pairs
 
     def _shaped(self, pairs: pa.Table) -> pa.Table:
-        return pairs if self.shape is None else self.shape.applied(pairs).cast(self.output_schema)
+        if self.output is None:
+            return pairs
+        return self.output.applied(pairs).cast(self.output_schema)

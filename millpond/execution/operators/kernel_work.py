@@ -9,20 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from millpond.execution.answers import Answer, deltas_of
+from millpond.execution.steps import Step
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import Destination, RunKernel, RunMemberKernel, Work
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import Living
-from millpond.spark.steps import Step
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import (
-    Answer,
-    Destination,
-    RunKernel,
-    RunMemberKernel,
-    Work,
-    deltas_of,
-)
 from millpond.storage.bucketed import BucketedState, KeptState, PairedState
 from millpond.storage.forms import Keyed, Ordered
 
@@ -71,7 +65,7 @@ def work_of(kernel: Kernel | MemberKernel, identity: str, around: Surroundings) 
     """A kernel with a state of its own."""
     state = partial(
         BucketedState,
-        around.frames.store,
+        around.store,
         around.states,
         columns=kernel.keys,
         count=around.limits.buckets,

@@ -1,4 +1,4 @@
-"""Members of a virtual operator that are executed in one job of Spark's.
+"""Members of a virtual operator that are executed in one job.
 
 A task that has run one member on its bucket of keys has in its hands what the next one reads of
 that bucket, if both have the same keys. So the next one *rides* along: its work is done in the same
@@ -15,20 +15,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from millpond.cql.expressions import Column, Expression
 from millpond.errors import StateError
+from millpond.execution.answers import Answer, answers_of_member
+from millpond.execution.fragments import Reading
+from millpond.execution.jobs import MOST_READERS, Job, portions_of
+from millpond.execution.operators.running import OperatorStep, RunningOperator
+from millpond.execution.steps import EXECUTORS, Outcome, is_due
+from millpond.execution.work import Ride, Rider
 from millpond.schema import Type
-from millpond.spark.fragments import Reading
-from millpond.spark.operators.running import (
-    MOST_READERS,
-    Job,
-    OperatorStep,
-    RunningOperator,
-    portions_of,
-)
-from millpond.spark.steps import EXECUTORS, Outcome, is_due
-from millpond.spark.workers import Answer, Ride, Rider, answers_of_member
 from millpond.storage.portions import Portion, TaskRows
 from millpond.storage.readers import Remains
 
@@ -43,6 +40,18 @@ REPEATED_ROWS = 200_000
 
 A job for what follows would write and read once more what is put out in between.
 """
+
+
+class HasTasks(Protocol):
+    """Who does jobs."""
+
+    def tasks(self, job: Job) -> int | None:
+        """How many tasks read the files of a job themselves; None if they are given their rows."""
+        ...
+
+    def answers(self, running: RunningOperator, job: Job) -> list[Answer]:
+        """Does a job."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ class Division:
 class SharedJob:
     """Steps of several members that one job executes; those that ride come upstream first."""
 
+    executor: HasTasks
     first: OperatorStep
     division: Division
     riders: tuple[OperatorStep, ...]
@@ -85,7 +95,8 @@ class SharedJob:
             for position, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
         ]
         work = Ride(job.work, tuple(riders), job.in_silence if job.is_repeated else None)
-        answers = self.first.running.answers(replace(job, work=work, is_for_all=True))
+        job = replace(job, work=work, is_for_all=True)
+        answers = self.executor.answers(self.first.running, job)
         of_members = [answers_of_member(answers, position) for position in range(len(steps))]
         pairs = zip([job, *others], of_members, strict=True)
         outcomes = [each.outcome(found) for each, found in pairs]
@@ -116,19 +127,21 @@ class SharedJob:
 
 
 def shared_job(
-    first: OperatorStep, others: Sequence[OperatorStep], done: Mapping[str, OperatorStep]
+    executor: HasTasks,
+    first: OperatorStep,
+    others: Sequence[OperatorStep],
+    done: Mapping[str, OperatorStep],
 ) -> SharedJob | None:
     """The steps that can be executed in the job of a first one; None if there are none.
 
     ``others`` come upstream first and are not executed yet, ``done`` ones are.
     """
-    running = first.running
-    job = None if running.around.limits.asks_spark else running.job(first)
+    running, job = first.running, _only_job(first)
     if job is None:
         return None
     division = _division(first, others, job)
     job = division.of(job)
-    tasks = running.tasks(job)
+    tasks = executor.tasks(job)
     located: Located = {running.identity: division.positions}
     riders: dict[str, OperatorStep] = {}
     keys: list[tuple[str, ...]] = []
@@ -143,7 +156,8 @@ def shared_job(
             is_riding = names is not None and _can_ride(now, job)
         else:
             names = rider.job_keys
-            is_riding = tasks is not None and _can_ride_beside(step, now, first, tasks)
+            is_beside = tasks is not None and _can_ride_beside(step, now, first)
+            is_riding = is_beside and _tasks(executor, now) == tasks
         if names is None or not is_riding:
             continue
         riders[rider.identity] = replace(now, place=EXECUTORS)
@@ -155,7 +169,7 @@ def shared_job(
     rest = [each for each in others if each.running.identity not in riders]
     written = (_written_for(step, rest) for step in riders.values())
     first = _written_for(first, rest)
-    return SharedJob(first, division, tuple(written), tuple(keys), tasks or job.buckets)
+    return SharedJob(executor, first, division, tuple(written), tuple(keys), tasks or job.buckets)
 
 
 def _division(first: OperatorStep, others: Sequence[OperatorStep], job: Job) -> Division:
@@ -251,27 +265,33 @@ def _names(
 
 def _can_ride(step: OperatorStep, job: Job) -> bool:
     """Whether tasks can do all of a step, with what it reads beside the output of others."""
-    own = step.running.job(step)
+    own = _only_job(step)
     known = None if own is None or not step.running.is_local else portions_of(own.parts)
     can_divide = bool(job.keys) and job.buckets <= MOST_READERS
     return known is not None and (can_divide or not known)
 
 
-def _can_ride_beside(
-    step: OperatorStep, now: OperatorStep, first: OperatorStep, tasks: int
-) -> bool:
-    """Whether a step that reads nothing of a first one is as well done in the same tasks."""
+def _can_ride_beside(step: OperatorStep, now: OperatorStep, first: OperatorStep) -> bool:
+    """Whether a step that reads nothing of a first one is as well done in as many tasks."""
     running = step.running
     if not is_due(step, now) or now.until != first.until:
         return False
-    if running.place_for(now.rows) != EXECUTORS or not running.is_local:
-        return False
-    job = running.job(now)
-    return job is not None and running.tasks(job) == tasks
+    return running.place_for(now.rows) == EXECUTORS and running.is_local
+
+
+def _tasks(executor: HasTasks, step: OperatorStep) -> int | None:
+    job = _only_job(step)
+    return None if job is None else executor.tasks(job)
+
+
+def _only_job(step: OperatorStep) -> Job | None:
+    """The job of a step, if it is all that is to be done."""
+    job = step.running.job(step)
+    return None if job is None or job.pairs is not None else job
 
 
 def _job(step: OperatorStep) -> Job:
-    job = step.running.job(step)
+    job = _only_job(step)
     if job is None:
         raise StateError(f"internal: {step.running.operator.label()} is no single job")
     return job

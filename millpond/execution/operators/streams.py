@@ -7,6 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from millpond.execution.fragments import ENDED, STARTED
+from millpond.execution.jobs import Job, Rows
+from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
+from millpond.execution.work import Shaping, WriteRows
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
@@ -15,11 +21,6 @@ from millpond.kernels.totals import totals
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import DifferenceOperator, OutputOperator, TotalsOperator
 from millpond.schema import BEGINNING
-from millpond.spark.fragments import ENDED, STARTED
-from millpond.spark.operators.running import Job, RunningOperator, arrow_types
-from millpond.spark.steps import Outcome, Step
-from millpond.spark.surroundings import Surroundings
-from millpond.spark.workers import Shaping, WriteRows
 
 
 def stream_schema(types: tuple[pa.DataType, ...]) -> pa.Schema:
@@ -138,20 +139,17 @@ class RunningStreamOf(RunningOperator):
         """What becomes of the rows of a step; None: they are put out as they are."""
         return None
 
-    def run_here(self, step: Step) -> Outcome:
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
         """The rows, shaped in the driver."""
-        rows, shaping = self.rows(step, self.modes, self.read_schema), self.shaping(step)
-        return self.in_driver(rows if shaping is None else shaping(rows))
+        read = rows.gathered(self, [(step.readings[0], self.modes)], self.read_schema)
+        shaping = self.shaping(step)
+        return self.in_driver(read if shaping is None else shaping(read))
 
     def job(self, step: Step) -> Job | None:
         """The rows, shaped on the executors."""
         work = WriteRows(self.destination_of(step), self.read_schema, self.shaping(step))
         parts = [(step.readings[0], self.modes)]
         return Job(parts, work, self.job_keys, self.buckets, self.written)
-
-    def rows(self, step: Step, modes: tuple[str, ...], schema: pa.Schema) -> pa.Table:
-        """The rows of some modes, in the driver."""
-        return self.gathered([(step.readings[0], modes)], schema)
 
 
 class RunningDifference(RunningStreamOf):

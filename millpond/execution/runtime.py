@@ -1,4 +1,4 @@
-"""The Runtime on Spark: operators over DataFrames, as many steps at once as there are processors.
+"""The runtime of an engine: operators over data, as many steps at once as there are processors.
 
 The loop prepares and commits steps of units (`units.py`), under one lock; threads execute them,
 without it. Whoever else holds the lock (a push, a DROP) waits for a commit at most, never for a
@@ -10,13 +10,26 @@ from __future__ import annotations
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
-from pyspark.sql import SparkSession
-
+from millpond.background import BackgroundThreads
 from millpond.cql.needed_functions import functions_in
 from millpond.errors import StateError, StoreError
+from millpond.execution.batches import batch_rows
+from millpond.execution.converging import Converging
+from millpond.execution.cutting import Cutting
+from millpond.execution.driver import DriverExecutor
+from millpond.execution.executor import Executors, FarExecutor
+from millpond.execution.failures import in_words, named_if_ended
+from millpond.execution.operators import start
+from millpond.execution.operators.running import OperatorStep, RunningOperator
+from millpond.execution.picture import Picture
+from millpond.execution.statistics import Statistics, Tally
+from millpond.execution.steps import EXECUTORS, Outcome
+from millpond.execution.surroundings import Limits, Surroundings
+from millpond.execution.units import Unit, Units, UnitStep
 from millpond.identities import name_of, number_of, owner_of
 from millpond.interruption import WholeLock
 from millpond.kernels.aggregate import last_keys_in
@@ -28,22 +41,6 @@ from millpond.planning.placement import OpenUnits, QueuePlacement
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
-from millpond.spark.batches import batch_rows
-from millpond.spark.converging import Converging
-from millpond.spark.cutting import Cutting
-from millpond.spark.failures import in_words, named_if_ended, store_trouble
-from millpond.spark.frames import Frames
-from millpond.spark.internals import is_alive
-from millpond.spark.operators import start
-from millpond.spark.operators.running import OperatorStep, RunningOperator
-from millpond.spark.picture import Picture
-from millpond.spark.pools import pool_of
-from millpond.spark.processors import Processors, was_cancelled
-from millpond.spark.session import for_steps
-from millpond.spark.statistics import Statistics, Tally
-from millpond.spark.steps import EXECUTORS, Outcome
-from millpond.spark.surroundings import Limits, Surroundings
-from millpond.spark.units import Unit, Units, UnitStep
 from millpond.storage.allocators import hold_back
 from millpond.storage.backlog import Backlog
 from millpond.storage.members import Members
@@ -51,6 +48,9 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction, Queue
 from millpond.storage.state_cache import StateCache
 from millpond.storage.store import Store
+
+MOST_PROCESSORS = 64
+"""More steps than this never run at once."""
 
 MOST_REPETITIONS = 3
 """A step during which Spark dies so often fails."""
@@ -133,20 +133,19 @@ class Listener(Protocol):
         ...
 
 
-class SparkRuntime:
-    """Runs a graph of operators on one Spark session, as a strategy decides."""
+class EngineRuntime:
+    """Runs a graph of operators over real data, as a strategy decides."""
 
     def __init__(
         self,
-        start_spark: Callable[[], SparkSession],
         graph: Graph,
         queues: dict[str, Queue],
         store: Store,
         listener: Listener,
         limits: Limits,
         lock: WholeLock,
-        spark_is_there: Callable[[], bool] = lambda: True,
-        groups: Mapping[str, Members] | None = None,
+        far: FarExecutor,
+        groups: Mapping[str, Members],
     ) -> None:
         self.queues = queues
         self.limits = limits
@@ -160,14 +159,12 @@ class SparkRuntime:
         self.converging = Converging(graph, queues, self.picture)
         """Operators of late-comers that can become one with others."""
         self._graph = graph
-        self._groups = {} if groups is None else groups
         self._store = store
         self._listener = listener
-        self._processors = Processors()
-        self._frames = Frames(
-            lambda: for_steps(start_spark()), store, self._processors.mark, spark_is_there
-        )
+        self._executors = Executors(DriverExecutor(limits, far), far)
+        self._threads = BackgroundThreads(MOST_PROCESSORS, "millpond-step")
         self._states = StateCache(STATE_BYTES)
+        self._around = Surroundings(queues, store, limits, self._states, far, groups)
         self._lock = lock
         self._changed_now = lock.condition()
         self._placement = QueuePlacement()
@@ -225,10 +222,7 @@ class SparkRuntime:
         for identity in identities:
             operator = self._graph.operators[identity]
             after = since.get(self._graph.epochs[identity], {})
-            around = Surroundings(
-                self.queues, self._frames, after, self.limits, self._states, self._groups
-            )
-            running = start(identity, operator, around, cursor)
+            running = start(identity, operator, replace(self._around, since=after), cursor)
             self.running[identity] = running
             self.units.add(running)
             self.queues[identity] = Queue(
@@ -537,7 +531,7 @@ class SparkRuntime:
             if is_busy or unit.horizon <= unit.claimed or self._is_held(unit):
                 return  # no longer as it was observed
             step = unit.prepare(unit.limited(self._batch(decision, unit)))
-            step.pool = pool_of(decision.thread, decision.weight)
+            step.thread, step.weight = decision.thread, decision.weight
             for member in unit.members:
                 measured = self.statistics[member.identity]
                 measured.input_bytes = self._row_bytes(member, unit) or measured.input_bytes
@@ -581,7 +575,7 @@ class SparkRuntime:
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes a step in the loop's thread; what fails is repeated where Spark may be asked."""
         try:
-            step.execute_at_once()
+            step.execute_at_once(self._executors)
         except Exception:  # noqa: BLE001 (said when it fails again)
             with self._lock:
                 step.discard()
@@ -599,26 +593,20 @@ class SparkRuntime:
         self._raise_trouble()
 
     def _submit(self, step: UnitStep) -> None:
-        step.tag = self._processors.submit(lambda: self._execute(step), step.pool)
+        tag = step.tag = self._executors.far.new_tag()
+        self._threads.submit(lambda: self._execute(step, tag))
 
-    def _execute(self, step: UnitStep) -> None:
-        error, lost = None, None
-        try:
-            step.execute(self._is_own)
-        except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's failure)
-            error, session = raised, self._processors.used
-            lost = session if session is not None and not is_alive(session) else None
+    def _execute(self, step: UnitStep, tag: str) -> None:
+        error, lost, far = None, None, self._executors.far
+        with far.working(tag, step.thread, step.weight):
+            try:
+                step.execute(self._executors)
+            except BaseException as raised:  # noqa: BLE001 (whatever it is, it is the step's)
+                error, lost = raised, far.lost
         with self._lock:
             step.error, step.lost, step.is_executed = error, lost, True
             self._finished.append(step)
             self._changed_now.notify_all()
-
-    def _is_own(self, error: BaseException) -> bool:
-        """Whether an error is that of a step, and not the end of Spark or of the execution."""
-        session = self._processors.used
-        is_gone = session is not None and not is_alive(session)
-        is_ours = isinstance(error, Exception) and store_trouble(error) is None
-        return is_ours and not is_gone and not was_cancelled(error)
 
     def wait(self) -> bool:
         """Waits until a step has finished or something else changed; False if nothing can."""
@@ -673,7 +661,8 @@ class SparkRuntime:
 
     def _committed(self, step: UnitStep) -> bool:
         """Publishes what the members of a unit have done; whether all of them have done it."""
-        trouble = store_trouble(step.error) or self._cannot_publish(step)
+        error = step.error
+        trouble = error if isinstance(error, StoreError) else self._cannot_publish(step)
         if step.is_outdated or trouble is not None:
             step.unclaim()
             step.throw_away()
@@ -757,8 +746,7 @@ class SparkRuntime:
 
     def _repeat(self, step: UnitStep) -> None:
         """Spark has died: it is started again, and the step executed again."""
-        if self._frames.started is step.lost:
-            self._frames.forget_session()
+        if self._executors.far.forget(step.lost):
             self._listener.lost_spark()
         step.discard()
         step.repetitions += 1
@@ -785,7 +773,7 @@ class SparkRuntime:
                 step.throw_away()
             else:
                 self._orphans.append(step)
-                self._processors.cancel(self._frames.started, step.tag)
+                self._executors.far.cancel(step.tag)
 
     def _touch(self, identity: str) -> None:
         past = {queue.name for queue, _ in self.running[identity].past}
@@ -877,7 +865,7 @@ class SparkRuntime:
         Those that are still executed at a moment of the clock go when they end.
         """
         until = time.monotonic() + CANCEL_SECONDS if until is None else until
-        self._processors.cancel(self._frames.started)
+        self._executors.far.cancel()
         with self._lock:
             steps = [step for each in self._under_way.values() for step in each]
             for step in steps:
@@ -900,12 +888,12 @@ class SparkRuntime:
     def close(self, until: float) -> list[str]:
         """Ends the work; pages and states stay in the store. Whose steps go on after a moment."""
         left = self.cancel(until)
-        self._processors.close(until)
+        self._threads.close(until)
         with self._lock:
             members = (each for step in left for each in step.unit.identities)
             queries = {query for each in members for query in self.picture.queries(each)}
             for running in self.running.values():
-                running.plans.close()
+                self._executors.far.let_go(running)
             self.running.clear()
             self._changed.clear()
             self._version += 1

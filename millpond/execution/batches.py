@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from millpond.execution.costs import Line
 from millpond.scheduling.decisions import RunOperator
-from millpond.spark.costs import Line
 
 FIXED_SHARE = 0.1
 """The fixed part of a step is to be at most so much of it, where enough waits."""
