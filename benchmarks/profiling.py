@@ -15,7 +15,7 @@ from benchmarks.reporting import Report, options, progress
 from millpond import Engine
 from millpond.delivery.latency import LatencyRecord
 from millpond.execution.statistics import Statistics, Tally
-from millpond.execution.units import UnitStep
+from millpond.execution.unit_steps import UnitStep
 from millpond.storage.backlog import Backlog
 from millpond.storage.rates import Course, Rate
 

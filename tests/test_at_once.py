@@ -10,7 +10,7 @@ from millpond import Engine
 from millpond.errors import MillpondError, StateError
 from millpond.execution.executor import Executors
 from millpond.execution.runtime import EngineRuntime
-from millpond.execution.units import UnitStep
+from millpond.execution.unit_steps import UnitStep
 
 SCRIPT = """CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t;
             CREATE QUERY counts AS SELECT count(*) AS n FROM S [RANGE 3];

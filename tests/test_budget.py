@@ -128,7 +128,7 @@ def test_a_held_source_is_not_taken_for_a_quiet_one(folder: Path, steps: threadi
         with (folder / "t.csv").open("w") as pipe:
             pipe.write("a,ts\n1,1\n2,2\n")
             pipe.flush()
-            wait_until(lambda: engine.has_runtime and engine.runtime._under_way)
+            wait_until(lambda: engine.has_runtime and engine.runtime.under_way.steps)
             pipe.write("3,3\n4,4\n")
             pipe.flush()
             wait_until(lambda: "t" in engine.inputs.held)
@@ -157,7 +157,7 @@ def test_a_push_waits_for_room(steps: threading.Event) -> None:
         engine.start()
         engine.push("S", [(n, n) for n in range(8)])
         done = threading.Event()
-        wait_until(lambda: engine.has_runtime and engine.runtime._under_way)
+        wait_until(lambda: engine.has_runtime and engine.runtime.under_way.steps)
         pusher = threading.Thread(target=lambda: (engine.push("S", [(8, 8)]), done.set()))
         pusher.start()
         assert not done.wait(0.3)

@@ -138,9 +138,9 @@ def moving_queues(rng, share):
 
     def move(runtime):
         part = rng.choice((0.0, 0.5, 0.9, 1.0))
-        found = sorted(edges(runtime._graph))
+        found = sorted(edges(runtime.operators.graph))
         queues = {edge for edge in found if rng.random() > part}
-        placement = runtime.placement.choose(runtime._graph, queues)
+        placement = runtime.placement.choose(runtime.operators.graph, queues)
         for name in drawn_parts(rng, runtime):
             placement = placement.say(name, rng.random() < 0.6)
         runtime.placement = placement
@@ -150,7 +150,7 @@ def moving_queues(rng, share):
 
 def drawn_parts(rng, runtime):
     """Some of the parts of operators that can be cut off."""
-    operators = sorted(runtime._graph.operators)
+    operators = sorted(runtime.operators.graph.operators)
     parts = [name for each in operators for name in runtime.cutting.cuts.named(each)]
     return [name for name in parts if rng.random() < 0.5]
 

@@ -16,15 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from millpond.execution.operators.running import RunningOperator
-from millpond.execution.picture import Picture
+from millpond.execution.running_operators import RunningOperators
 from millpond.execution.units import Unit
 from millpond.identities import number_of, original, owner_of
 from millpond.kernels.columns import integers
 from millpond.planning.convergence import Merge, begins_empty, is_sampled
-from millpond.planning.physical import Graph, RowsWindowOperator
+from millpond.planning.physical import RowsWindowOperator
 from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.bucketed import PairedState
-from millpond.storage.queues import Queue
 
 IsBusy = Callable[[Unit], bool]
 
@@ -32,10 +31,10 @@ IsBusy = Callable[[Unit], bool]
 class Converging:
     """Finds operators, and copies of relations, that can become one with others."""
 
-    def __init__(self, graph: Graph, queues: dict[str, Queue], picture: Picture) -> None:
-        self._graph = graph
-        self._queues = queues
-        self._picture = picture
+    def __init__(self, operators: RunningOperators) -> None:
+        self._operators = operators
+        self._graph = operators.graph
+        self._queues = operators.queues
         self._counted: dict[str, int] = {}
         """How many elements Rows windows had seen when what they read was that of others."""
         self._aimed: dict[tuple[str, str], list[Unit]] = {}
@@ -54,7 +53,7 @@ class Converging:
             yield from self._copy(copy, is_busy)
         for first, later in dict.fromkeys((*self._aimed, *self._pairs(near))):
             if self._are_equal(first, later):
-                yield from self._operators(first, later, is_busy)
+                yield from self._merges(first, later, is_busy)
 
     def _pairs(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Pairs of operators that do the same: the first of them and each other one."""
@@ -69,7 +68,7 @@ class Converging:
 
     def _copy(self, copy: str, is_busy: IsBusy) -> Iterator[Merge]:
         queue, settled = self._queues.get(original(copy)), self._graph.copied[copy]
-        readers = self._readers(copy)
+        readers = self._operators.readers(copy)
         if queue is None or not readers or not self._can_move(readers, copy):
             return
         times = [reader.cursor for reader in readers]
@@ -84,9 +83,9 @@ class Converging:
         are_there = first in operators and later in operators
         return are_there and operators[first] == operators[later]
 
-    def _operators(self, first: str, later: str, is_busy: IsBusy) -> Iterator[Merge]:
+    def _merges(self, first: str, later: str, is_busy: IsBusy) -> Iterator[Merge]:
         """What makes the one that came later one with the first, if it can be done now."""
-        running, readers = self._picture.running, self._readers(later)
+        running, readers = self._operators.running, self._operators.readers(later)
         concerned = [running[first], running[later], *readers]
         at = max(each.claimed for each in concerned)
         settled, queue = max(map(self._settled, (first, later))), self._queues[first]
@@ -96,14 +95,14 @@ class Converging:
         is_same = not queue.is_stream or all(r.retention.over(at) >= settled for r in wanted)
         there = [
             reader
-            for each in self._readers(first)
+            for each in self._operators.readers(first)
             for read, reader in each.subscriptions
             if read is queue
         ]
         is_served = is_same and all(queue.serves(reader, at, there) for reader in wanted)
         if not is_served or not self._can_move(concerned, later):
             return
-        if self._picture.units.are_above(readers, running[first]):
+        if self._operators.units.are_above(readers, running[first]):
             return  # until units are others
         if any(each.claimed < at for each in concerned):
             self._aim((first, later), concerned, at, is_busy)
@@ -114,7 +113,7 @@ class Converging:
         known = self._graph.settled.get(identity, FOREVER)
         if known < FOREVER or identity not in self._graph.counting:
             return known
-        running = self._picture.running[identity]
+        running = self._operators.running[identity]
         operator = running.operator
         is_early = running.cursor < self._graph.counting[identity]
         if is_early or not isinstance(operator, RowsWindowOperator):
@@ -131,9 +130,6 @@ class Converging:
 
     # -- who is concerned ------------------------------------------------------------------
 
-    def _readers(self, queue: str) -> list[RunningOperator]:
-        return [self._picture.running[each] for each in self._graph.readers(queue)]
-
     def _can_move(self, concerned: list[RunningOperator], queue: str) -> bool:
         """Whether nothing of them is cut off, and no name of a queue matters."""
         return not any(
@@ -146,7 +142,7 @@ class Converging:
 
     def _is_at_work(self, is_busy: IsBusy) -> Callable[[RunningOperator], bool]:
         return lambda each: (
-            each.claimed != each.cursor or is_busy(self._picture.units.of[each.identity])
+            each.claimed != each.cursor or is_busy(self._operators.units.of[each.identity])
         )
 
     # -- coming to one time ----------------------------------------------------------------
@@ -161,7 +157,7 @@ class Converging:
     ) -> None:
         """Has those who are further wait for the others, while these are on their way and nothing
         but themselves can hold them up."""
-        units = list({self._picture.units.of[each.identity] for each in concerned})
+        units = list({self._operators.units.of[each.identity] for each in concerned})
         inside = {name for unit in units for name in unit.identities}
         entries = (queue for unit in units for queue in unit.entries if queue.name not in inside)
         behind = [unit for unit in units if unit.claimed < at]

@@ -10,37 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from millpond.execution.operators import start
-from millpond.execution.picture import Picture
-from millpond.execution.statistics import Statistics
+from millpond.execution.running_operators import RunningOperators
 from millpond.execution.units import Unit
 from millpond.identities import owner_of
 from millpond.planning.parts import Cut, Cuts
-from millpond.planning.physical import Graph, LinearOperator
-from millpond.storage.backlog import Backlog
-from millpond.storage.queues import Queue
-from millpond.storage.store import Store
+from millpond.planning.physical import LinearOperator
 
 
 class Cutting:
     """The parts that are cut off, and those that are to be."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        queues: dict[str, Queue],
-        store: Store,
-        picture: Picture,
-        backlog: Backlog,
-    ) -> None:
-        self.cuts = Cuts(graph)
+    def __init__(self, operators: RunningOperators) -> None:
+        self.cuts = Cuts(operators.graph)
         self.history: list[Cut] = []
         """What has led to what is read now, and to what is still read of before."""
-        self._graph = graph
-        self._queues = queues
-        self._store = store
-        self._picture = picture
-        self._backlog = backlog
+        self._operators = operators
         self._left: set[str] = set()
         """The queues of parts that were fused again."""
         self._due: dict[str, bool] = {}
@@ -75,11 +59,11 @@ class Cutting:
         )
 
     def _possible(self, name: str, is_cut: bool, is_busy: Callable[[Unit], bool]) -> Cut | None:
-        running = self._picture.running
+        running = self._operators.running
         rewiring = self.cuts.rewiring(name, is_cut)
         rewiring.pop(name, None)
         concerned = [running[each] for each in (*rewiring, *([] if is_cut else [name]))]
-        if any(is_busy(self._picture.units.of[each.identity]) for each in concerned):
+        if any(is_busy(self._operators.units.of[each.identity]) for each in concerned):
             return None
         times = {each.cursor for each in concerned}
         at = times.pop()
@@ -101,33 +85,27 @@ class Cutting:
         else:
             self.cuts.fuse(cut.part)
         for each, fragments in rewiring.items():
-            self._picture.running[each].reread(fragments, cut.at)
-            self._picture.units.take_apart(each)  # else it could read what is behind itself
+            self._operators.running[each].reread(fragments, cut.at)
+            self._operators.units.take_apart(each)  # else it could read what is behind itself
         if not cut.is_cut:
             self._stop(cut.part)
 
     def _start(self, cut: Cut) -> None:
-        name, picture = cut.part, self._picture
-        operator = LinearOperator(self._graph.fragments_of(name)[0])
-        around = picture.running[owner_of(name)].around
-        running = picture.running[name] = start(name, operator, around, cut.at)
-        picture.units.add(running)
-        picture.statistics[name] = Statistics()
+        name, operators = cut.part, self._operators
+        operator = LinearOperator(operators.graph.fragments_of(name)[0])
+        around = operators.running[owner_of(name)].around
+        operators.start(name, operator, around, cut.at)
         self._left.discard(name)
-        if name not in self._queues:
-            self._queues[name] = Queue(name, running.output_schema, self._store, operator.is_stream)
-        self._queues[name].advance(cut.at)
+        operators.queues[name].advance(cut.at)
 
     def _stop(self, name: str) -> None:
-        running = self._picture.running.pop(name)
-        self._picture.units.remove(name)
-        running.close()
-        del self._picture.statistics[name]
+        self._operators.stop(name)
         self._left.add(name)
 
     def let_go(self, operator: str) -> None:
         """Forgets what an operator has read of queues that it reads no more, where it is over."""
-        if self._picture.running[operator].past and self._picture.running[operator].let_go():
+        running = self._operators.running[operator]
+        if running.past and running.let_go():
             self._forget_unread()
 
     def forget(self) -> None:
@@ -137,11 +115,10 @@ class Cutting:
         self._forget_unread()
 
     def _forget_unread(self) -> None:
-        for name in [name for name in self._left if not self._queues[name].readers]:
+        for name in [name for name in self._left if not self._operators.queues[name].readers]:
             self._left.discard(name)
-            self._queues.pop(name).close()
-            self._backlog.forget(name)
-        running = self._picture.running.values()
+            self._operators.close_queue(name)
+        running = self._operators.running.values()
         known = (*self.cuts.names, *self._left, *(each.identity for each in running if each.past))
         owners = set(map(owner_of, known))
         self.history = [cut for cut in self.history if owner_of(cut.part) in owners]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 
-from millpond.execution.operators.running import RunningOperator
-from millpond.execution.statistics import Statistics
+from millpond.execution.running_operators import RunningOperators
 from millpond.execution.turns import Turns
-from millpond.execution.units import Unit, Units
+from millpond.execution.units import Unit
 from millpond.identities import asked_by, number_of
-from millpond.planning.physical import Graph, LinearOperator, OutputOperator
+from millpond.planning.physical import LinearOperator, OutputOperator
 from millpond.scheduling.snapshot import (
     InputSnapshot,
     OperatorSnapshot,
@@ -21,7 +20,6 @@ from millpond.scheduling.snapshot import (
 )
 from millpond.scheduling.threads.fused_plan import fused_snapshot
 from millpond.schema import FOREVER
-from millpond.storage.queues import Queue
 
 SMALLEST_RATE = 1e-9
 """What a quiet input is said to bring: its share of averages is nothing, but it has one."""
@@ -30,29 +28,27 @@ SMALLEST_RATE = 1e-9
 class Picture:
     """The running operators as strategies see them."""
 
-    def __init__(self, graph: Graph, queues: Mapping[str, Queue]) -> None:
-        self.running: dict[str, RunningOperator] = {}
-        self.units = Units(queues)
-        self.statistics: dict[str, Statistics] = {}
+    def __init__(self, operators: RunningOperators) -> None:
         self.weights: dict[str, float] = {}
         self.told: Callable[[list[str]], str] = ", ".join
         """Names of queries, and of groups of them, as people read them."""
         self.turns = Turns()
         """What a step costs beside its execution."""
         self.began = time.monotonic()
-        self._graph = graph
-        self._queues = queues
+        self._operators = operators
+        self._graph = operators.graph
 
     def plan(self, version: int) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
-        units = {number_of(i): number_of(unit.identity) for i, unit in self.units.of.items()}
+        of = self._operators.units.of
+        units = {number_of(each): number_of(unit.identity) for each, unit in of.items()}
         return fused_snapshot(self.elementary(version), units, version)
 
     def elementary(self, version: int = 0) -> PlanSnapshot:
         """The running operators, each for itself."""
         served = self._served()
         return PlanSnapshot(
-            tuple(self._snapshot(identity, served[identity]) for identity in self.running), version
+            tuple(self._snapshot(each, served[each]) for each in self._operators.running), version
         )
 
     def shape(self, identities: Iterable[str]) -> PlanSnapshot:
@@ -60,7 +56,7 @@ class Picture:
         return PlanSnapshot(tuple(map(self._bare, identities)))
 
     def _bare(self, identity: str) -> OperatorSnapshot:
-        sources = self.running[identity].inputs
+        sources = self._operators.running[identity].inputs
         return OperatorSnapshot(
             number_of(identity),
             identity,
@@ -69,7 +65,7 @@ class Picture:
         )
 
     def _producer(self, queue: str) -> Producer:
-        return number_of(queue) if queue in self.running else queue
+        return number_of(queue) if queue in self._operators.running else queue
 
     def _served(self) -> dict[str, list[str]]:
         """For each operator the queries that depend on it; readers have higher numbers."""
@@ -85,16 +81,17 @@ class Picture:
         return served
 
     def _snapshot(self, identity: str, queries: list[str]) -> OperatorSnapshot:
-        operator, measured = self._graph.operators[identity], self.statistics[identity]
+        operator, queues = self._graph.operators[identity], self._operators.queues
+        measured = self._operators.statistics[identity]
         inputs = tuple(
             InputSnapshot(
                 self._producer(queue),
                 measured.cost_seconds,
                 measured.selectivity,
                 measured.input_bytes,
-                max(self._queues[queue].arrivals.per_second(), SMALLEST_RATE),
+                max(queues[queue].arrivals.per_second(), SMALLEST_RATE),
             )
-            for queue in self.running[identity].inputs
+            for queue in self._operators.running[identity].inputs
         )
         return OperatorSnapshot(
             number_of(identity),
@@ -118,14 +115,14 @@ class Picture:
         return [self._state(unit, unit.identity in under_way, unit in held) for unit in units]
 
     def _state(self, unit: Unit, is_busy: bool, is_held: bool) -> OperatorState:
-        until = unit.horizon
+        until, statistics = unit.horizon, self._operators.statistics
         waiting = {each.identity: each.waiting(each.claimed, FOREVER) for each in unit.members}
         is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
         is_ready = is_free and unit.has_work(until)
         return OperatorState(
             number_of(unit.identity),
             float(sum(waiting.values())),
-            sum(rows * self.statistics[each].input_bytes for each, rows in waiting.items()),
+            sum(rows * statistics[each].input_bytes for each, rows in waiting.items()),
             unit.oldest_arrival - self.began,
             is_ready,
             is_busy,

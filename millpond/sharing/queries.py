@@ -54,9 +54,11 @@ from millpond.sharing.shared_joins import Choice, Numbers, SharedJoins, joins_ag
 from millpond.sharing.shared_totals import SharedTotals, summed_again
 from millpond.sharing.templates import Templates
 from millpond.storage.pages import Page
+from millpond.storage.state_cache import StateCache
 
 if TYPE_CHECKING:
-    from millpond.execution.runtime import EngineRuntime, Listener
+    from millpond.execution.listener import Listener
+    from millpond.execution.runtime import EngineRuntime
     from millpond.execution.statistics import Tally
     from millpond.execution.surroundings import Limits
 
@@ -579,8 +581,10 @@ class Queries:
             return self.started
 
     def _start(self) -> EngineRuntime:
+        from millpond.execution.driver import DriverExecutor
+        from millpond.execution.executor import Executors
         from millpond.execution.runtime import EngineRuntime
-        from millpond.execution.surroundings import Limits
+        from millpond.execution.surroundings import Limits, Surroundings
         from millpond.spark.executor import SparkExecutor
 
         ground = self.ground
@@ -590,16 +594,12 @@ class Queries:
         spark = SparkExecutor(
             lambda: ground.spark, ground.store, limits, lambda: ground.lazy_spark.is_started
         )
-        runtime = EngineRuntime(
-            self.graph,
-            ground.inputs.queues,
-            ground.store,
-            self.listener,
-            limits,
-            ground.lock,
-            spark,
-            self.groups.members,
+        states = StateCache(state_bytes(ground.settings.budget_bytes))
+        around = Surroundings(
+            ground.inputs.queues, ground.store, limits, states, spark, self.groups.members
         )
+        executors = Executors(DriverExecutor(limits, spark), spark)
+        runtime = EngineRuntime(self.graph, around, executors, self.listener, ground.lock)
         runtime.hold_states(state_bytes(ground.settings.budget_bytes))
         ground.store.worker_state_bytes = state_bytes(ground.settings.budget_bytes, limits.buckets)
         return runtime

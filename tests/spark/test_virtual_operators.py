@@ -11,7 +11,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
 from millpond.execution.executor import Executors
-from millpond.execution.units import UnitStep
+from millpond.execution.unit_steps import UnitStep
 from millpond.planning.placement import QueuePlacement, edges
 from millpond.spark import executor
 from tests.crashing import validate_open
@@ -63,9 +63,10 @@ def test_a_queue_that_goes_is_read_to_its_end_first():
         held = engine.runtime
         unit = held.units.of["op1"]
         held.observe(complete=True)
-        step = unit.prepare(unit.horizon)  # the aggregate runs ahead of those that read it
-        step.execute(lambda error: False)
-        assert held._committed(step)
+        # the aggregate runs ahead of those that read it
+        step = UnitStep(unit, unit.prepare(unit.horizon))
+        step.execute(held._executors)
+        assert held._publishing._committed(step)
         assert held.units.of["op2"].cursor < unit.cursor
         without_queues(engine)
         fed(engine, range(1, 4))

@@ -19,7 +19,7 @@ from millpond.storage.queues import Queue
 if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
     from millpond.execution.runtime import EngineRuntime
-    from millpond.execution.units import Unit, UnitStep
+    from millpond.execution.units import Unit
 
 Running = Mapping[str, "RunningOperator"]
 
@@ -30,8 +30,8 @@ def who_runs(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
     yield from different("operators of the graph, and that run", there, runtime.running)
     yield from different("operators, and those measured", there, runtime.statistics)
     yield from different("operators, and those in units", there, runtime.units.of)
-    yield from strangers("operators seen to be quick", runtime._quick, there)
-    yield from strangers("operators that have changed", runtime._changed, there)
+    yield from strangers("operators seen to be quick", runtime.regrouping.quick, there)
+    yield from strangers("operators that have changed", runtime.telling.changed, there)
 
 
 def definitions(running: Running, graph: Graph) -> Iterator[str]:
@@ -105,14 +105,14 @@ def claims(runtime: EngineRuntime) -> Iterator[str]:
     """Who is not at work has claimed nothing that is not done."""
     for identity, each in runtime.running.items():
         unit = runtime.units.of.get(identity)
-        is_at_work = unit is not None and unit.identity in runtime._under_way
+        is_at_work = unit is not None and unit.identity in runtime.under_way.steps
         if each.claimed < each.cursor or (each.claimed > each.cursor and not is_at_work):
             yield f"{identity} is at {each.cursor}, and has claimed up to {each.claimed}"
 
 
 def steps(runtime: EngineRuntime) -> Iterator[str]:
     """Steps under way are those of units that are there, and are not over."""
-    for identity, some in runtime._under_way.items():
+    for identity, some in runtime.under_way.steps.items():
         unit = runtime.units.of.get(identity)
         if not some or any(step.unit is not unit or step.is_over for step in some):
             yield f"steps of {identity} are under way that are nobody's, or over"
@@ -198,7 +198,7 @@ def pins(runtime: EngineRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
     """A page of a queue is pinned as often as steps under way read it."""
     pinned: Counter[Page] = Counter(
         page
-        for step in _unit_steps(runtime)
+        for step in runtime.under_way
         for each in step.steps
         if not each.is_over
         for reading in each.readings
@@ -209,12 +209,6 @@ def pins(runtime: EngineRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
             yield from recounted(f"pins of a page of {name}", page._pins, pinned[page])
 
 
-def _unit_steps(runtime: EngineRuntime) -> Iterator[UnitStep]:
-    for some in runtime._under_way.values():
-        yield from some
-    yield from runtime._orphans
-
-
 def is_idle(runtime: EngineRuntime) -> bool:
     """Whether nothing is executed whose pages nobody knows yet."""
-    return not (runtime._under_way or runtime._orphans or runtime._finished)
+    return not (*runtime.under_way, *runtime.under_way.finished)

@@ -113,7 +113,7 @@ def _operators(queries: Queries, runtime: EngineRuntime) -> Iterator[str]:
     yield from queues.backlog(runtime.backlog, all_queues)
     yield from files.files_of_states(queries.ground.store, running)
     yield from files.versions(running)
-    yield from files.cached_states(runtime._states)
+    yield from files.cached_states(runtime.states)
 
 
 def _queues(queries: Queries, is_spilling: bool) -> Iterator[str]:
