@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.reporting import Report, options, progress
 from millpond import Engine
 from millpond.delivery.latency import LatencyRecord
-from millpond.spark.statistics import Statistics, Tally
-from millpond.spark.units import UnitStep
+from millpond.execution.statistics import Statistics, Tally
+from millpond.execution.unit_steps import UnitStep
 from millpond.storage.backlog import Backlog
 from millpond.storage.rates import Course, Rate
 

@@ -29,8 +29,9 @@ from benchmarks.contest_queries import CASES, Case
 from benchmarks.reporting import Report, note, options, progress
 from benchmarks.streams import scratch_directory
 from millpond import Engine
+from millpond.execution.driver import DriverExecutor
+from millpond.execution.executor import Executors
 from millpond.settings import Settings
-from millpond.spark.operators.running import RunningOperator
 from millpond.spark.session import create_session
 from millpond.storage.state_cache import StateCache
 
@@ -89,8 +90,8 @@ class Parts:
         """Times what happens in the block."""
         watched: list[tuple[type, str, str]] = [
             (Engine, "push", "admission"),
-            (RunningOperator, "execute", "steps"),
-            (RunningOperator, "gathered", "reading"),
+            (Executors, "execute", "steps"),
+            (DriverExecutor, "gathered", "reading"),
             (StateCache, "state_at", "state"),
             (StateCache, "write", "writing"),
         ]

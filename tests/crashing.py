@@ -18,7 +18,7 @@ def die(engine: Engine) -> None:
     engine.ground.is_closed = True
     if engine.has_runtime:
         engine.runtime.cancel()
-        engine.runtime._processors.close(time.monotonic() + PATIENCE_SECONDS)
+        engine.runtime.under_way.close(time.monotonic() + PATIENCE_SECONDS)
     log, engine.journal._log = engine.journal._log, None
     if log is not None:
         os.close(log._file)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from millpond.execution.operators.snapshots import RunningSnapshots
 from millpond.kernels.ordered import merged_members
-from millpond.spark.operators.snapshots import RunningSnapshots
 from millpond.storage.bucketed import PairedState
 
 

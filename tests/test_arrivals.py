@@ -13,9 +13,9 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import InputError
+from millpond.execution.executor import Executors
 from millpond.intake.inputs import Inputs, Report
 from millpond.intake.source_reading import SourceReading
-from millpond.spark.operators.running import RunningOperator
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 STREAM = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');"
@@ -31,13 +31,13 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """No step is executed before this is set."""
-    may_go, execute = threading.Event(), RunningOperator.execute
+    may_go, execute = threading.Event(), Executors.execute
 
-    def waits(running: RunningOperator, step: object) -> object:
+    def waits(executors: Executors, step: object) -> object:
         assert may_go.wait(PATIENCE_SECONDS)
-        return execute(running, step)  # type: ignore[arg-type]
+        return execute(executors, step)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(RunningOperator, "execute", waits)
+    monkeypatch.setattr(Executors, "execute", waits)
     yield may_go
     may_go.set()
 

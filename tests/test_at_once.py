@@ -8,9 +8,9 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.runtime import SparkRuntime
-from millpond.spark.units import UnitStep
+from millpond.execution.executor import Executors
+from millpond.execution.runtime import EngineRuntime
+from millpond.execution.unit_steps import UnitStep
 
 SCRIPT = """CREATE STREAM S (t BIGINT, a BIGINT) TIMESTAMP BY t;
             CREATE QUERY counts AS SELECT count(*) AS n FROM S [RANGE 3];
@@ -32,13 +32,13 @@ def fed(engine, pages, page=lambda n: [(2 * n, n), (2 * n + 1, n)]):
 
 def threads_of(monkeypatch):
     """The names of the threads in which steps are executed, as they come."""
-    seen, execute = [], RunningOperator.execute
+    seen, execute = [], Executors.execute
 
-    def noted(running, step):
+    def noted(executors, step):
         seen.append(threading.current_thread().name)
-        return execute(running, step)
+        return execute(executors, step)
 
-    monkeypatch.setattr(RunningOperator, "execute", noted)
+    monkeypatch.setattr(Executors, "execute", noted)
     return seen
 
 
@@ -54,8 +54,8 @@ def test_a_step_that_is_repeated_in_a_thread_has_all_its_rows(monkeypatch):
     """What members read of each other in the first attempt is read again in the second."""
     at_once, repeated = UnitStep.execute_at_once, []
 
-    def in_vain(step):
-        at_once(step)
+    def in_vain(step, executors):
+        at_once(step, executors)
         repeated.append(step)
         raise StateError("once more")
 
@@ -87,14 +87,14 @@ def test_a_step_that_fails_does_so_in_a_thread_with_its_rows(engine, monkeypatch
 
 def test_an_interruption_is_no_failure_and_the_step_is_done_later(engine, monkeypatch):
     fed(engine, range(10))
-    execute, interruptions = RunningOperator.execute, [KeyboardInterrupt()]
+    execute, interruptions = Executors.execute, [KeyboardInterrupt()]
 
-    def interrupted(running, step):
+    def interrupted(executors, step):
         if interruptions:
             raise interruptions.pop()
-        return execute(running, step)
+        return execute(executors, step)
 
-    monkeypatch.setattr(RunningOperator, "execute", interrupted)
+    monkeypatch.setattr(Executors, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fed(engine, [10])
     engine.finish()
@@ -109,14 +109,14 @@ def test_an_interruption_is_no_failure_and_the_step_is_done_later(engine, monkey
 
 def test_an_interruption_before_a_step_begins_keeps_nobody_waiting(engine, monkeypatch):
     fed(engine, range(10))
-    at_once, interruptions = SparkRuntime._execute_at_once, [KeyboardInterrupt()]
+    at_once, interruptions = EngineRuntime._execute_at_once, [KeyboardInterrupt()]
 
     def interrupted(runtime, step):
         if interruptions:
             raise interruptions.pop()
         at_once(runtime, step)
 
-    monkeypatch.setattr(SparkRuntime, "_execute_at_once", interrupted)
+    monkeypatch.setattr(EngineRuntime, "_execute_at_once", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fed(engine, [10])
     engine.finish()

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from millpond import Engine
 from millpond.connectors import Progress
 from millpond.errors import MillpondError, StateError
+from millpond.execution.executor import Executors
 from millpond.scheduling.strategy_text import driving_spark
-from millpond.spark.operators.running import RunningOperator
 from millpond.storage.pages import Page
 from millpond.storage.store import SPILLED, Store
 from tests.drawn_examples import examples
@@ -39,13 +39,13 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """No step is executed before this is set."""
-    may_go, execute = threading.Event(), RunningOperator.execute
+    may_go, execute = threading.Event(), Executors.execute
 
-    def waits(running: RunningOperator, step: Any) -> Any:
+    def waits(executors: Executors, step: Any) -> Any:
         assert may_go.wait(PATIENCE_SECONDS)
-        return execute(running, step)
+        return execute(executors, step)
 
-    monkeypatch.setattr(RunningOperator, "execute", waits)
+    monkeypatch.setattr(Executors, "execute", waits)
     yield may_go
     may_go.set()
 
@@ -128,7 +128,7 @@ def test_a_held_source_is_not_taken_for_a_quiet_one(folder: Path, steps: threadi
         with (folder / "t.csv").open("w") as pipe:
             pipe.write("a,ts\n1,1\n2,2\n")
             pipe.flush()
-            wait_until(lambda: engine.has_runtime and engine.runtime._under_way)
+            wait_until(lambda: engine.has_runtime and engine.runtime.under_way.steps)
             pipe.write("3,3\n4,4\n")
             pipe.flush()
             wait_until(lambda: "t" in engine.inputs.held)
@@ -157,7 +157,7 @@ def test_a_push_waits_for_room(steps: threading.Event) -> None:
         engine.start()
         engine.push("S", [(n, n) for n in range(8)])
         done = threading.Event()
-        wait_until(lambda: engine.has_runtime and engine.runtime._under_way)
+        wait_until(lambda: engine.has_runtime and engine.runtime.under_way.steps)
         pusher = threading.Thread(target=lambda: (engine.push("S", [(8, 8)]), done.set()))
         pusher.start()
         assert not done.wait(0.3)

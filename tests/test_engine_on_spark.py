@@ -295,8 +295,8 @@ def test_every_strategy_gives_the_same_answers(spark, strategy):
 
 
 def test_strategies_are_told_what_was_measured(engine, monkeypatch):
-    monkeypatch.setattr("millpond.spark.runtime.STATISTICS_SECONDS", 0.0)
-    monkeypatch.setattr("millpond.spark.runtime.TELLING_SHARE", 1e9)
+    monkeypatch.setattr("millpond.execution.telling.STATISTICS_SECONDS", 0.0)
+    monkeypatch.setattr("millpond.execution.telling.TELLING_SHARE", 1e9)
     engine.execute("CREATE QUERY q AS SELECT a FROM S WHERE a < 2")
     version = engine.runtime.plan_version
     for ts in range(3):

@@ -10,8 +10,10 @@ from pyspark.sql import SparkSession
 
 from millpond import Engine
 from millpond.errors import MillpondError
-from millpond.spark.operators.join import RunningJoin
-from millpond.spark.steps import EXECUTORS, Outcome, Step
+from millpond.execution.executor import Executors
+from millpond.execution.operators.join import RunningJoin
+from millpond.execution.operators.running import OperatorStep
+from millpond.execution.steps import EXECUTORS, Outcome
 
 STREAMS = """
     SET budget = '1 MB'; SET processors = 1;
@@ -24,13 +26,15 @@ JOIN = "SELECT L.k, a, b FROM L [RANGE 1000], R [RANGE 1000] WHERE L.k = R.k"
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
     """What the steps of joins have brought."""
-    found, run = list[Outcome](), RunningJoin.run
+    found, execute = list[Outcome](), Executors.execute
 
-    def seen(running: RunningJoin, step: Step) -> Outcome:
-        found.append(run(running, step))
-        return found[-1]
+    def seen(executors: Executors, step: OperatorStep) -> Outcome:
+        outcome = execute(executors, step)
+        if isinstance(step.running, RunningJoin):
+            found.append(outcome)
+        return outcome
 
-    monkeypatch.setattr(RunningJoin, "run", seen)
+    monkeypatch.setattr(Executors, "execute", seen)
     return found
 
 

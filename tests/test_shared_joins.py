@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from millpond import Engine
+from millpond.execution.statistics import Tally
 from millpond.planning.physical import JoinOperator
-from millpond.spark.statistics import Tally
 from tests.crashing import die
 from tests.fuzz import check
 from tests.joined import drawn_apart, joined_case

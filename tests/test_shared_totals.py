@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from millpond import Engine
+from millpond.execution.statistics import Tally
 from millpond.planning.physical import AggregateOperator, TotalsOperator
 from millpond.sharing.shared_totals import TOTALS, SharedTotals
-from millpond.spark.statistics import Tally
 from tests.crashing import die
 from tests.fuzz import check
 from tests.totalled import totalled_case, totalled_from

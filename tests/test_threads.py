@@ -8,7 +8,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
-from millpond.spark.operators.running import RunningOperator
+from millpond.execution.executor import Executors
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -34,26 +34,26 @@ class Held:
 
     def __init__(self, monkeypatch, label):
         self.began, self.release = threading.Event(), threading.Event()
-        execute = RunningOperator.execute
+        execute = Executors.execute
 
-        def held(running, step):
-            if label in running.operator.label():
+        def held(executors, step):
+            if label in step.running.operator.label():
                 self.began.set()
                 assert self.release.wait(PATIENCE_SECONDS)
-            return execute(running, step)
+            return execute(executors, step)
 
-        monkeypatch.setattr(RunningOperator, "execute", held)
+        monkeypatch.setattr(Executors, "execute", held)
 
 
 def failing(monkeypatch, label, error):
-    execute = RunningOperator.execute
+    execute = Executors.execute
 
-    def fails(running, step):
-        if label in running.operator.label():
+    def fails(executors, step):
+        if label in step.running.operator.label():
             raise error
-        return execute(running, step)
+        return execute(executors, step)
 
-    monkeypatch.setattr(RunningOperator, "execute", fails)
+    monkeypatch.setattr(Executors, "execute", fails)
 
 
 def test_pushes_from_many_threads_all_arrive(engine):
@@ -105,14 +105,14 @@ def test_a_push_does_not_wait_for_a_step(engine, monkeypatch):
 
 def test_several_steps_run_at_once(engine, monkeypatch):
     engine.execute(EVEN + COUNTS)
-    together, execute = threading.Barrier(2, timeout=PATIENCE_SECONDS), RunningOperator.execute
+    together, execute = threading.Barrier(2, timeout=PATIENCE_SECONDS), Executors.execute
 
-    def meets(running, step):
-        if running.operator.label().startswith(("Output even", "Aggregate")):
+    def meets(executors, step):
+        if step.running.operator.label().startswith(("Output even", "Aggregate")):
             together.wait()
-        return execute(running, step)
+        return execute(executors, step)
 
-    monkeypatch.setattr(RunningOperator, "execute", meets)
+    monkeypatch.setattr(Executors, "execute", meets)
     engine.push("S", [(1, 2)])
     engine.finish()
     assert values(engine) == [2]

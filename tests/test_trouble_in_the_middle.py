@@ -13,9 +13,11 @@ import pytest
 from millpond import Engine
 from millpond.delivery.deliveries import Deliveries
 from millpond.errors import DamageError, MillpondError, StoreError
+from millpond.execution import runtime as runtimes
+from millpond.execution.executor import Executors
+from millpond.execution.under_way import UnderWay
+from millpond.execution.unit_steps import UnitStep
 from millpond.facade.repair import repair
-from millpond.spark import runtime as runtimes
-from millpond.spark.units import UnitStep
 from millpond.storage import state_cache
 from millpond.storage.log import framing_of
 from millpond.storage.members import Members
@@ -74,9 +76,9 @@ def test_of_two_steps_under_way_the_second_does_not_pass_the_first_that_has_fail
     monkeypatch.setattr(runtimes, "AT_ONCE_SECONDS", -1.0)
     steps: list[UnitStep] = []
     lock, is_done = threading.Lock(), threading.Event()
-    execute, perform = UnitStep.execute, runtimes.SparkRuntime._execute
+    execute, perform = UnitStep.execute, UnderWay._execute
 
-    def fails_first(step: UnitStep, is_own: bool) -> None:
+    def fails_first(step: UnitStep, executors: Executors) -> None:
         with lock:
             steps.append(step)
             is_first = len(steps) == 1
@@ -84,15 +86,15 @@ def test_of_two_steps_under_way_the_second_does_not_pass_the_first_that_has_fail
             assert is_done.wait(PATIENCE_SECONDS)
             step.steps[0].error = full()
             raise step.steps[0].error
-        execute(step, is_own)
+        execute(step, executors)
 
-    def notices(runtime: runtimes.SparkRuntime, step: UnitStep) -> None:
-        perform(runtime, step)
+    def notices(under_way: UnderWay, step: UnitStep, tag: str) -> None:
+        perform(under_way, step, tag)
         if len(steps) > 1 and step is steps[1]:
             is_done.set()
 
     monkeypatch.setattr(UnitStep, "execute", fails_first)
-    monkeypatch.setattr(runtimes.SparkRuntime, "_execute", notices)
+    monkeypatch.setattr(UnderWay, "_execute", notices)
     with Engine({"processors": 2, "step_rows": 50}) as engine:
         engine.execute(STREAM + "CREATE QUERY q AS SELECT a FROM S WHERE a >= 0")
         for operator in list(engine.graph.operators):

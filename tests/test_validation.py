@@ -569,11 +569,11 @@ def in_no_unit(engine):
 
 
 def quick(engine):
-    engine.runtime._quick.add("op999")
+    engine.runtime.regrouping.quick.add("op999")
 
 
 def changed(engine):
-    engine.runtime._changed.add("op999")
+    engine.runtime.telling.changed.add("op999")
 
 
 def does_another_thing(engine):
@@ -620,7 +620,7 @@ def claimed(engine):
 
 
 def step_of_nobody(engine):
-    engine.runtime._under_way[output(engine, "few")] = []
+    engine.runtime.under_way.steps[output(engine, "few")] = []
 
 
 def in_two_units(engine):
@@ -847,11 +847,11 @@ def read_again(engine):
 
 
 def states_in_memory(engine):
-    engine.runtime._states._held_bytes += 1
+    engine.runtime.states._held_bytes += 1
 
 
 def states_waiting(engine):
-    engine.runtime._states._waiting_bytes += 1
+    engine.runtime.states._waiting_bytes += 1
 
 
 def version_is_old(engine):
@@ -1113,7 +1113,7 @@ def test_a_part_that_is_fused_again_is_no_longer_known_to_be_quick(engine):
     part = min(named)
     engine.execute(f"ALTER PLAN QUEUE AFTER {part}")
     assert part in runtime.running
-    runtime._quick.add(part)
+    runtime.regrouping.quick.add(part)
     engine.execute(f"ALTER PLAN NO QUEUE AFTER {part}")
     assert part not in runtime.running
     engine.validate()

@@ -11,10 +11,10 @@ import threading
 from dataclasses import dataclass
 
 from millpond import Engine
+from millpond.execution import rides
+from millpond.execution.executor import Executors
+from millpond.execution.runtime import EngineRuntime
 from millpond.planning.placement import edges
-from millpond.spark import rides
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.runtime import SparkRuntime
 from tests.crashing import Mortal
 
 PROCESSORS = (1, 2, 3, 4)
@@ -113,7 +113,7 @@ def repeated_from(rows):
 @contextlib.contextmanager
 def repeated(rng, share):
     """Executes some steps twice: what the first execution wrote is thrown away."""
-    execute, lock = RunningOperator.execute, threading.Lock()
+    execute, lock = Executors.execute, threading.Lock()
 
     def twice(self, step):
         with lock:
@@ -122,15 +122,15 @@ def repeated(rng, share):
             outcome = execute(self, step)
             if outcome.output is not None:
                 outcome.output.free()
-            if self.state is not None:
-                self.state.give_up(outcome.state)
+            if step.running.state is not None:
+                step.running.state.give_up(outcome.state)
         return execute(self, step)
 
-    RunningOperator.execute = twice
+    Executors.execute = twice
     try:
         yield
     finally:
-        RunningOperator.execute = execute
+        Executors.execute = execute
 
 
 def moving_queues(rng, share):
@@ -138,9 +138,9 @@ def moving_queues(rng, share):
 
     def move(runtime):
         part = rng.choice((0.0, 0.5, 0.9, 1.0))
-        found = sorted(edges(runtime._graph))
+        found = sorted(edges(runtime.operators.graph))
         queues = {edge for edge in found if rng.random() > part}
-        placement = runtime.placement.choose(runtime._graph, queues)
+        placement = runtime.placement.choose(runtime.operators.graph, queues)
         for name in drawn_parts(rng, runtime):
             placement = placement.say(name, rng.random() < 0.6)
         runtime.placement = placement
@@ -150,7 +150,7 @@ def moving_queues(rng, share):
 
 def drawn_parts(rng, runtime):
     """Some of the parts of operators that can be cut off."""
-    operators = sorted(runtime._graph.operators)
+    operators = sorted(runtime.operators.graph.operators)
     parts = [name for each in operators for name in runtime.cutting.cuts.named(each)]
     return [name for name in parts if rng.random() < 0.5]
 
@@ -167,15 +167,15 @@ def switching_places(rng, share):
 @contextlib.contextmanager
 def before_steps(rng, share, change):
     """Changes something before some steps."""
-    perform = SparkRuntime.perform
+    perform = EngineRuntime.perform
 
     def changed(self, decision):
         if rng.random() < share:
             change(self)
         perform(self, decision)
 
-    SparkRuntime.perform = changed
+    EngineRuntime.perform = changed
     try:
         yield
     finally:
-        SparkRuntime.perform = perform
+        EngineRuntime.perform = perform

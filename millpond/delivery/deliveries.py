@@ -274,8 +274,8 @@ class Deliveries:
         part = self._next_part(log, page)
         if part is None or log.sink is None:
             return False
+        from millpond.execution.work import Destination
         from millpond.spark.deliveries import WritePart, write_part
-        from millpond.spark.workers import Destination
 
         destination, path = Destination.of(self._store), str(part.absolute())
         work = WritePart(destination, log.page_schema, page.sound_names, tuple(_names(log)), path)

@@ -25,7 +25,7 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
 if TYPE_CHECKING:
-    from millpond.spark.operators.running import OperatorStep
+    from millpond.execution.operators.running import OperatorStep
 
 
 class Commits:

@@ -12,7 +12,7 @@ from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.spark.runtime import SparkRuntime
+    from millpond.execution.runtime import EngineRuntime
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,6 @@ class Controlled:
         return self.queries.has_runtime
 
     @property
-    def runtime(self) -> SparkRuntime:
+    def runtime(self) -> EngineRuntime:
         """The running operators."""
         return self.queries.runtime

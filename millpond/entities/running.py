@@ -14,9 +14,9 @@ from millpond.errors import StateError
 from millpond.identities import name_of
 
 if TYPE_CHECKING:
-    from millpond.spark.operators.running import RunningOperator
-    from millpond.spark.statistics import Statistics
-    from millpond.spark.units import Unit
+    from millpond.execution.operators.running import RunningOperator
+    from millpond.execution.statistics import Statistics
+    from millpond.execution.units import Unit
     from millpond.storage.queues import Queue
 
 

@@ -14,7 +14,7 @@ from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
 from millpond.settings import Change, Settings
 
 if TYPE_CHECKING:
-    from millpond.spark.runtime import SparkRuntime
+    from millpond.execution.runtime import EngineRuntime
 
 OF_SCHEDULER = ("strategy", "mode", "processors")
 """The settings that are knobs of the scheduler; the others are the engine's."""
@@ -47,11 +47,11 @@ def _settings(of_scheduler: bool) -> tuple[Attribute, ...]:
     return tuple(found)
 
 
-def _of_runtime(read: Callable[[SparkRuntime], Any]) -> Read:
+def _of_runtime(read: Callable[[EngineRuntime], Any]) -> Read:
     return lambda view, _: read(view.runtime) if view.has_runtime else 0
 
 
-def _load(runtime: SparkRuntime) -> float:
+def _load(runtime: EngineRuntime) -> float:
     return sum(each.busy.per_second() for each in runtime.statistics.values())
 
 

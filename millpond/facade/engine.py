@@ -61,7 +61,7 @@ from millpond.storage.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millpond.spark.runtime import SparkRuntime
+    from millpond.execution.runtime import EngineRuntime
 
 
 CLOSE_SECONDS = 10.0
@@ -391,7 +391,7 @@ class Engine:
         return self.queries.has_runtime
 
     @property
-    def runtime(self) -> SparkRuntime:
+    def runtime(self) -> EngineRuntime:
         """The running operators on Spark."""
         return self.queries.runtime
 

@@ -14,7 +14,7 @@ from millpond.interruption import WholeLock
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.spark.runtime import SparkRuntime
+    from millpond.execution.runtime import EngineRuntime
 
 LOOK_SECONDS = 2.0
 """How often is counted what operators keep."""
@@ -91,7 +91,7 @@ class Room:
             with ground.lock:
                 self._fail(runtime, crowded)
 
-    def _place_states(self, runtime: SparkRuntime) -> None:
+    def _place_states(self, runtime: EngineRuntime) -> None:
         """Has what operators keep by key written to disk while there is no room for it."""
         ground, now = self._ground, time.monotonic()
         if now < self._look_again:
@@ -101,7 +101,7 @@ class Room:
             needed = runtime.backlog.memory_bytes + runtime.state_bytes()
             ground.store.states_to_disk = needed > ground.budget.limit_bytes
 
-    def _fail(self, runtime: SparkRuntime, crowded: str) -> None:
+    def _fail(self, runtime: EngineRuntime, crowded: str) -> None:
         """Fails the queries whose windows leave no room."""
         ground = self._ground
         if crowded not in runtime.queues:

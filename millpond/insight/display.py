@@ -18,7 +18,7 @@ from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.spark.placement import Placement
+    from millpond.execution.placement import Placement
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""

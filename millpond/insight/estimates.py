@@ -15,7 +15,7 @@ from millpond.planning.graph import Graph
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.spark.statistics import Statistics
+    from millpond.execution.statistics import Statistics
 
 
 class Measured:

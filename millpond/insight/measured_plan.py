@@ -69,15 +69,15 @@ def _queues(queries: Queries, operators: tuple[OperatorSnapshot, ...]) -> list[l
 
 def _operator(queries: Queries, operator: OperatorSnapshot) -> dict[str, Any]:
     """An operator with what all its steps have cost, and what a turn costs beside a step."""
-    picture = queries.runtime.picture
-    measured = picture.statistics[name_of(operator.id)]
+    runtime = queries.runtime
+    measured = runtime.statistics[name_of(operator.id)]
     line = measured.whole.line
     return {
         "id": operator.id,
         "name": operator.name,
         "inputs": [_input(each, line.row * measured.rows_a_tuple) for each in operator.inputs],
         "output_bytes": operator.output_bytes,
-        "step_cost_seconds": line.step + picture.turns.mean_seconds,
+        "step_cost_seconds": line.step + runtime.picture.turns.mean_seconds,
         "queries": {share.name: share.weight for share in operator.queries},
         "delivers": operator.delivers,
     }

@@ -36,12 +36,14 @@ from millpond.sharing.shared_totals import SharedTotals
 from millpond.sharing.sketch import Pass
 from millpond.sharing.statement import Saying
 from millpond.sharing.templates import Templates
+from millpond.storage.state_cache import StateCache
 from millpond.storage.transitions import Transition
 
 if TYPE_CHECKING:
-    from millpond.spark.runtime import Listener, SparkRuntime
-    from millpond.spark.statistics import Tally
-    from millpond.spark.surroundings import Limits
+    from millpond.execution.listener import Listener
+    from millpond.execution.runtime import EngineRuntime
+    from millpond.execution.statistics import Tally
+    from millpond.execution.surroundings import Limits
 
 
 class Queries:
@@ -72,7 +74,7 @@ class Queries:
         self.keeps_results = keeps_results
         """Whether results are kept once sinks and subscribers have them."""
         ground.deliveries.keeper.keeping = ground.settings.keep_results
-        self.started: SparkRuntime | None = None
+        self.started: EngineRuntime | None = None
         """The running operators, once there was anything to run."""
         self.listener: Listener
         """Told what the running operators do."""
@@ -341,7 +343,7 @@ class Queries:
         return self.started is not None
 
     @property
-    def runtime(self) -> SparkRuntime:
+    def runtime(self) -> EngineRuntime:
         """The running operators on Spark, started now if they were not yet."""
         if self.started is not None:
             return self.started
@@ -357,30 +359,31 @@ class Queries:
                 self.started = runtime
             return self.started
 
-    def _start(self) -> SparkRuntime:
-        from millpond.spark.runtime import SparkRuntime
-        from millpond.spark.surroundings import Limits
+    def _start(self) -> EngineRuntime:
+        from millpond.execution.driver import DriverExecutor
+        from millpond.execution.executor import Executors
+        from millpond.execution.runtime import EngineRuntime
+        from millpond.execution.surroundings import Limits, Surroundings
+        from millpond.spark.executor import SparkExecutor
 
         ground = self.ground
         cores = ground.lazy_spark.cores(ground.settings, ground.store)
         limits = Limits(seed=ground.settings.seed, cores=cores)
         _set(limits, ground.settings)
-        runtime = SparkRuntime(
-            lambda: ground.spark,
-            self.graph,
-            ground.inputs.queues,
-            ground.store,
-            self.listener,
-            limits,
-            ground.lock,
-            lambda: ground.lazy_spark.is_started,
-            self.groups.members,
+        spark = SparkExecutor(
+            lambda: ground.spark, ground.store, limits, lambda: ground.lazy_spark.is_started
         )
+        states = StateCache(state_bytes(ground.settings.budget_bytes))
+        around = Surroundings(
+            ground.inputs.queues, ground.store, limits, states, spark, self.groups.members
+        )
+        executors = Executors(DriverExecutor(limits, spark), spark)
+        runtime = EngineRuntime(self.graph, around, executors, self.listener, ground.lock)
         runtime.hold_states(state_bytes(ground.settings.budget_bytes))
         ground.store.worker_state_bytes = state_bytes(ground.settings.budget_bytes, limits.buckets)
         return runtime
 
-    def _start_operators(self, runtime: SparkRuntime, identities: Iterable[str]) -> None:
+    def _start_operators(self, runtime: EngineRuntime, identities: Iterable[str]) -> None:
         runtime.start(identities, self.ground.inputs.epochs.since, BEGINNING - 1)
 
     def _part(self, name: str) -> object:

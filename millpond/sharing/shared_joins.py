@@ -24,7 +24,7 @@ from millpond.sharing.planned import QueryPlans
 from millpond.sharing.sketch import Chosen, Sketch
 
 if TYPE_CHECKING:
-    from millpond.spark.statistics import Tally
+    from millpond.execution.statistics import Tally
 
 UNSELECTIVE = 2.0
 """A join that puts out fewer bytes for each that it reads is shared: what waits behind it is hardly

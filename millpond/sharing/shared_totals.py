@@ -23,7 +23,7 @@ from millpond.sharing.planned import QueryPlans
 from millpond.sharing.sketch import Chosen, Sketch
 
 if TYPE_CHECKING:
-    from millpond.spark.statistics import Tally
+    from millpond.execution.statistics import Tally
 
 ENOUGH = 4
 """With so many different windows totals pay, where nothing is known of the tuples: at worst, if no

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from millpond.execution.work import NOTHING, AnswerAndOutput, Destination
 from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
-from millpond.spark.workers import NOTHING, AnswerAndOutput, Destination, answers_of_tasks
+from millpond.spark.workers import answers_of_tasks
 from millpond.storage.pages import Page
 
 

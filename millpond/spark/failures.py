@@ -7,15 +7,15 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from millpond.errors import InputError, MillpondError, StateError, StoreError
-from millpond.functions.processes import FunctionEndedError
-from millpond.functions.user_function import UserFunction
+from millpond.errors import InputError, MillpondError, StoreError
+from millpond.execution.failures import CancelledStepError, has_ended_its_process
 from millpond.kernels.expressions import WORDS, Fault
+from millpond.spark.marks import was_cancelled
 from millpond.storage.faults import FULL
 
 # PySpark logs every failure with the stacks of both sides before it raises it.
@@ -49,47 +49,38 @@ def in_plain_words(where: Callable[[], str]) -> Iterator[None]:
         raise InputError(f"{where()}: {words}") from error
 
 
-def in_words(error: BaseException | None, where: Callable[[], str]) -> MillpondError:
-    """What a step raised, as an error that names the place and the thing."""
+@contextlib.contextmanager
+def meant() -> Iterator[None]:
+    """Turns what Spark raises inside into the error that is meant by it, if it is one of ours."""
     try:
-        with in_plain_words(where):
-            raise error or StateError("a step came to no end")
-    except InputError as said:
-        return said
-    except BaseException as raised:  # noqa: BLE001 (a failure of any kind stays where it is)
-        words = str(raised).strip().splitlines()
-        failure = StateError(f"{where()}: {type(raised).__name__}: {words[0] if words else ''}")
-        failure.__cause__ = raised
-        return failure
+        yield
+    except (PySparkException, Py4JError) as error:
+        ours = _ours(error)
+        if ours is None:
+            raise
+        raise ours from error
 
 
-def store_trouble(error: BaseException | None) -> StoreError | None:
-    """What is wrong with the store, where that is why a step, here or in a worker, has failed."""
-    if isinstance(error, StoreError):
-        return error
-    said = _STORE.findall(str(error)) if isinstance(error, PySparkException) else ()
+def _ours(error: PySparkException | Py4JError) -> MillpondError | None:
+    if isinstance(error, PySparkException):
+        trouble = _store_trouble(error)
+        if trouble is not None:
+            return trouble
+    if has_ended_its_process(error):
+        return None
+    words = plain_words(error)
+    if was_cancelled(error):
+        return CancelledStepError(words or str(error))
+    return None if words is None else InputError(words)
+
+
+def _store_trouble(error: PySparkException) -> StoreError | None:
+    """What is wrong with the store, where that is why a worker has failed."""
+    said = _STORE.findall(str(error))
     if not said:
         return None
     full = any(os.strerror(number) in said[-1] for number in FULL)
     return StoreError(said[-1], errno.ENOSPC if full else None)
-
-
-def has_ended_its_process(error: BaseException) -> bool:
-    """Whether a function of the user has ended the process that it ran in, here or on Spark."""
-    is_there = "Python worker exited unexpectedly" in str(error)
-    return isinstance(error, FunctionEndedError) or is_there
-
-
-def named_if_ended(
-    error: BaseException | None, called: Iterable[UserFunction]
-) -> BaseException | None:
-    """The error of a step; one of a worker that has ended names the functions that ran in it."""
-    if error is None or isinstance(error, InputError) or not has_ended_its_process(error):
-        return error
-    names = " or ".join(sorted({each.name for each in called})) or "of the user"
-    return FunctionEndedError(
-        f"function {names} has ended the Python worker of Spark's that it ran in"
-    )
 
 
 def _was_interrupted(error: BaseException) -> bool:

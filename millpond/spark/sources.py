@@ -16,8 +16,10 @@ from pyspark.sql import SparkSession
 from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
 from millpond.connectors.sources import OpenPages
+from millpond.execution.answers import Answer
+from millpond.execution.work import NOTHING, AnswerAndOutput, Destination
 from millpond.settings import Settings
-from millpond.spark.workers import NOTHING, Answer, AnswerAndOutput, Destination, answers_of_tasks
+from millpond.spark.workers import answers_of_tasks
 from millpond.storage.store import Store
 
 

@@ -1,325 +1,22 @@
-"""Steps on Spark's executors, from end to end: the driver sees one answer a task.
-
-A task gets its rows from Spark, does its work on one bucket of the state, writes its part of the
-output and of the new state itself, and answers with counts and names. What a task that was retried
-or came second has written is named by nobody, and so is garbage.
-"""
+"""Steps on Spark's executors, from end to end: the driver sees one answer a task."""
 
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from millpond.errors import InputError, OutgrownError
-from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
-from millpond.kernels.living import LivingRows
+from millpond.execution.answers import Answer, checked
+from millpond.execution.work import Work, done, own_rows
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import freeze, make_ready
-from millpond.storage.faults import writing
-from millpond.storage.forms import Form, Keyed, Ordered
-from millpond.storage.pages import Page, ends_of
-from millpond.storage.portions import Portion, Scan, TaskRows
-from millpond.storage.readers import Remains
-from millpond.storage.state import Delta, StateVersion
-from millpond.storage.state_cache import BucketName
-from millpond.storage.store import WORKER_STATE_BYTES, Store, write_parquet, write_summed_parquet
-from millpond.storage.worker_states import STATES, keep_to
-
-Answer = dict[str, Any]
-"""The counts and names that a task gives back."""
-AnswerAndOutput = tuple[Answer, pa.Table]
-"""The answer of a task, and what it has put out."""
-
-NOTHING = pa.table({})
-"""The output of work that puts nothing out."""
-
-
-class Work(Protocol):
-    """What each task of a step does; it is sent to the workers."""
-
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        """Does the work; says what was written, and what was put out."""
-        ...
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows it takes."""
-        ...
-
-    @property
-    def destination(self) -> Destination:
-        """Where the files of the step go."""
-        ...
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where the files of one step go."""
-
-    directory: str
-    page: str
-    state: str
-    remains: Remains = Remains.ALL
-    """What of the output is written: what somebody needs when the step is over."""
-    until: int = 0
-    """When the step is over."""
-    is_durable: bool = False
-    """Whether the files are summed up, for a log that knows them."""
-    is_silent: bool = False
-    """Whether nothing is written, for another task does the same and writes it."""
-    state_bytes: int = WORKER_STATE_BYTES
-    """How much a worker remembers of states."""
-
-    @staticmethod
-    def of(store: Store) -> Destination:
-        """Names in a store that nobody else uses."""
-        return Destination(
-            str(store.directory),
-            store.new_name("pages"),
-            store.new_state_name(),
-            is_durable=store.is_durable,
-            state_bytes=store.worker_state_bytes,
-        )
-
-    def path(self, name: str) -> Path:
-        """Where a file of the store lies."""
-        return Path(self.directory) / name
-
-    def write_state(
-        self,
-        name: BucketName,
-        form: Form[Any],
-        version: StateVersion,
-        changes: pa.Table,
-        bucket: int,
-        attempt: int,
-        until: int,
-        part: str = "delta",
-    ) -> Answer:
-        """Writes what changes in a bucket of the state, or of a part of it."""
-        if changes.num_rows == 0 or self.is_silent:
-            return {}
-        path = f"{self.state}-{part}-{bucket}-{attempt}"
-        delta = STATES.write(name, form, version, changes, path, until, self.is_durable)
-        return {part: delta.to_line()}
-
-    def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Answer:
-        """Writes a part of the step's output, as far as it is needed; the reference to it."""
-        if self.is_silent:
-            return {}
-        made = {"made": table.num_rows, "made_bytes": table.nbytes}
-        table = self.remains.of(table, self.until)
-        if table.num_rows == 0:
-            return made
-        name = f"{self.page}-{bucket}-{attempt}.parquet"
-        made |= self.write_file(table, name, "sum")
-        times = pc.min_max(table["_ts"])
-        first_end, last_end = ends_of(table)
-        return made | {
-            "name": name,
-            "rows": table.num_rows,
-            "bytes": table.nbytes,
-            "first": times["min"].as_py(),
-            "last": times["max"].as_py(),
-            "last_end": last_end,
-            "first_end": first_end,
-        }
-
-    def write_file(self, table: pa.Table, name: str, key: str) -> Answer:
-        """Writes a Parquet file; its sum under a key, if it is to be noted."""
-        with writing(self.path(name)):
-            if not self.is_durable:
-                write_parquet(table, self.path(name))
-                return {}
-            return {key: write_summed_parquet(table, self.path(name))}
-
-
-class Shaping(Protocol):
-    """Turns the rows of a task into its part of the output; sent to the workers."""
-
-    def __call__(self, rows: pa.Table) -> pa.Table: ...
-
-
-@dataclass(frozen=True)
-class WriteRows:
-    """Writes the rows of each task, after a function of the table if there is one."""
-
-    destination: Destination
-    schema: pa.Schema
-    shaping: Shaping | None = None
-
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        """Writes one task's part of the output."""
-        shaped = rows if self.shaping is None else self.shaping(rows)
-        return self.destination.write_page(shaped, bucket, attempt), shaped
-
-
-@dataclass(frozen=True)
-class OfLiving:
-    """Work on the rows of queries that are not gone."""
-
-    work: Work
-    living: LivingRows
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows that it takes."""
-        return self.work.schema
-
-    @property
-    def destination(self) -> Destination:
-        """Where its files go."""
-        return self.work.destination
-
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        """The work on one bucket."""
-        return self.work.run(self.living.of(rows), bucket, attempt)
-
-
-@dataclass(frozen=True)
-class RunKernel:
-    """Runs a kernel on each bucket of its state."""
-
-    destination: Destination
-    schema: pa.Schema
-    kernel: Kernel
-    operator: str
-    version: StateVersion
-    after: int
-    until: int
-
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        """One bucket: its output, and what changes in its state."""
-        if rows.num_rows == 0 and self.kernel.keys:
-            return {}, self.kernel.output_schema.empty_table()
-        kernel, version = self.kernel, self.version
-        form = Keyed(kernel.state_schema, tuple(kernel.keys))
-        name = BucketName(self.destination.directory, self.operator, bucket)
-        known = STATES.rows_of(name, form, version, rows)
-        output, changes = kernel.run(rows, known, self.after, self.until)
-        answer = self.destination.write_page(output, bucket, attempt)
-        answer |= self.destination.write_state(
-            name, form, version, changes, bucket, attempt, self.until
-        )
-        return answer, output
-
-
-@dataclass(frozen=True)
-class RunMemberKernel:
-    """Runs a kernel on each bucket of its groups and their members."""
-
-    destination: Destination
-    schema: pa.Schema
-    kernel: MemberKernel
-    operator: str
-    versions: tuple[StateVersion, StateVersion]
-    after: int
-    until: int
-
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        """One bucket: its output, and what changes in its state."""
-        kernel = self.kernel
-        if rows.num_rows == 0 and kernel.keys:
-            return {}, kernel.output_schema.empty_table()
-        groups = Keyed(kernel.state_schema, tuple(kernel.keys))
-        members = Ordered(kernel.member_schema)
-        name = BucketName(self.destination.directory, self.operator, bucket)
-        member_name = BucketName(self.destination.directory, f"{self.operator}.members", bucket)
-        state = STATES.rows_of(name, groups, self.versions[0], rows)
-        index = STATES.state_at(member_name, members, self.versions[1])
-        fresh = fresh_number(self.versions[0].number)
-        output, changed, moved = kernel.run_with_members(
-            rows, state, index, self.after, self.until, fresh
-        )
-        answer = self.destination.write_page(output, bucket, attempt)
-        answer |= self.destination.write_state(
-            name, groups, self.versions[0], changed, bucket, attempt, self.until
-        )
-        answer |= self.destination.write_state(
-            member_name, members, self.versions[1], moved, bucket, attempt, self.until, "members"
-        )
-        return answer, output
-
-
-@dataclass(frozen=True)
-class Rider:
-    """Work that is done in the tasks of other work, on what that has just put out there."""
-
-    work: Work
-    task_rows: TaskRows
-    """What it reads besides."""
-    fresh: tuple[tuple[int, Portion], ...]
-    """Whose output it reads (its position in the ride), and what it makes of which times of it."""
-
-    def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan, is_repeated: bool) -> pa.Table:
-        """What it works on in a bucket; the first one's output is all of it if that is repeated."""
-        schema = self.work.schema
-        tables = []
-        for source, portion in self.fresh:
-            for table in portion.made_of(outputs[source]):
-                own = table.select(schema.names).cast(schema)
-                is_all = is_repeated and source == 0
-                tables.append(self.task_rows.bucket(own, bucket) if is_all else own)
-        known = self.task_rows.rows(scan, bucket, schema)
-        return pa.concat_tables([known, *tables])
-
-
-@dataclass(frozen=True)
-class Ride:
-    """Several members of a virtual operator in one job: each task does the work of all of them.
-
-    If there is work of ``others``, all tasks work on the first one's only bucket, for those that
-    ride to take theirs of what it puts out: the first task does so, the others do that work.
-    """
-
-    first: Work
-    riders: tuple[Rider, ...]
-    others: Work | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows that the first takes."""
-        return self.first.schema
-
-    @property
-    def destination(self) -> Destination:
-        """Where the files of the first go."""
-        return self.first.destination
-
-    def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        """Does one bucket: an answer for each member."""
-        answers, outputs = list[Answer](), list[pa.Table]()
-        with Scan(self.destination.path("")) as scan:
-            for rider in (None, *self.riders):
-                began = time.monotonic()
-                if rider is None:
-                    answer, output = self._run_first(rows, bucket, attempt)
-                else:
-                    read = rider.rows(outputs, bucket, scan, self.others is not None)
-                    answer, output = rider.work.run(read, bucket, attempt)
-                answers.append(answer | {"bucket": bucket, "seconds": time.monotonic() - began})
-                outputs.append(output)
-        return {"members": answers}, NOTHING
-
-    def _run_first(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        if self.others is None:
-            return self.first.run(rows, bucket, attempt)
-        return (self.others if bucket else self.first).run(rows, 0, attempt)
-
-
-def answers_of_member(answers: list[Answer], member: int) -> list[Answer]:
-    """What the tasks of a ride have answered for one of its members."""
-    return [answer["members"][member] for answer in answers]
+from millpond.storage.portions import TaskRows
 
 
 def answers_of(frame: DataFrame, work: Work) -> list[Answer]:
@@ -330,7 +27,7 @@ def answers_of(frame: DataFrame, work: Work) -> list[Answer]:
         yield pa.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
 
     answers = frame.mapInArrow(tasks, "answer string").toArrow()["answer"].to_pylist()
-    return _checked([json.loads(answer) for answer in answers])
+    return checked([json.loads(answer) for answer in answers])
 
 
 def answers_of_tasks(
@@ -340,7 +37,7 @@ def answers_of_tasks(
 
     No data frame is analysed and planned for that, which saves half of the time of a small job.
     """
-    return _checked(run_tasks(session, count, _OwnRows(work, task_rows)))
+    return checked(run_tasks(session, count, _OwnRows(work, task_rows)))
 
 
 @dataclass(frozen=True)
@@ -351,46 +48,17 @@ class _OwnRows:
     task_rows: TaskRows | None
 
     def __call__(self) -> Answer:
-        return _answer(self.work, self._rows)
-
-    def _rows(self, task: int) -> pa.Table:
-        if self.task_rows is None:
-            return self.work.schema.empty_table()
-        with Scan(self.work.destination.path("")) as scan:
-            return self.task_rows.rows(scan, task, self.work.schema)
-
-
-def _checked(answers: list[Answer]) -> list[Answer]:
-    failed = [answer for answer in answers if "error" in answer]
-    if failed:
-        error = InputError(failed[0]["error"])
-        for note in (note for answer in failed for note in answer["notes"]):
-            error.add_note(note)
-        raise error
-    outgrown = [answer for answer in answers if "outgrown" in answer]
-    if outgrown:
-        largest = min(
-            outgrown, key=lambda answer: math.inf if answer["until"] is None else answer["until"]
-        )
-        raise OutgrownError(largest["outgrown"], largest["until"])
-    return answers
+        return _answer(self.work, partial(own_rows, self.work, self.task_rows))
 
 
 def _answer(work: Work, rows: Callable[[int], pa.Table]) -> Answer:
-    began = time.monotonic()
     make_ready()
     context: Any = TaskContext.get()
     bucket, attempt = context.partitionId(), context.taskAttemptId()
-    keep_to(work.destination.state_bytes)
     try:
-        answer, _ = work.run(rows(bucket), bucket, attempt)
-    except OutgrownError as error:
-        return {"outgrown": str(error), "until": error.until}
-    except InputError as error:
-        return {"error": str(error), "notes": getattr(error, "__notes__", [])}
+        return done(work, lambda: rows(bucket), bucket, attempt)
     finally:
         freeze()
-    return {**answer, "bucket": bucket, "seconds": time.monotonic() - began}
 
 
 def _received(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -398,29 +66,3 @@ def _received(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     if not batches or not set(schema.names) <= set(batches[0].schema.names):
         return schema.empty_table()
     return pa.Table.from_batches(batches).select(schema.names).cast(schema)
-
-
-def page_of(store: Store, answers: list[Answer]) -> Page | None:
-    """The page whose parts the tasks have written."""
-    parts = [answer for answer in answers if "name" in answer]
-    if not parts:
-        return None
-    for answer in parts:
-        store.note_line(answer, "name", "sum")
-    ends = [answer["last_end"] for answer in parts if answer["last_end"] is not None]
-    first_ends = [answer["first_end"] for answer in parts if answer["first_end"] is not None]
-    return Page(
-        store,
-        rows=sum(answer["rows"] for answer in parts),
-        bytes_=sum(answer["bytes"] for answer in parts),
-        first=min(answer["first"] for answer in parts),
-        last=max(answer["last"] for answer in parts),
-        last_end=max(ends, default=None),
-        first_end=min(first_ends, default=None),
-        names=tuple(answer["name"] for answer in parts),
-    )
-
-
-def deltas_of(answers: list[Answer], part: str = "delta") -> dict[int, Delta]:
-    """What changes in each bucket of the state, or of a part of it."""
-    return {answer["bucket"]: Delta.from_json(answer[part]) for answer in answers if part in answer}

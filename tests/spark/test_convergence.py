@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from millpond.spark.runtime import SparkRuntime
+from millpond.execution.graph_changes import GraphChanges
 from tests.fuzz import check
 from tests.late_comers import late_case
 from tests.ways import Way
@@ -24,9 +24,9 @@ ON_EXECUTORS_EVERY = 20
 @pytest.mark.parametrize("number", range(TESTS))
 def test_late_comers_answer_as_if_alone_whatever_becomes_one(spark, number, monkeypatch):
     merged = []
-    merge = SparkRuntime._merge
+    merge = GraphChanges._merge
     monkeypatch.setattr(
-        SparkRuntime, "_merge", lambda self, each: merged.append(each) or merge(self, each)
+        GraphChanges, "_merge", lambda self, each: merged.append(each) or merge(self, each)
     )
     for seed in range(number * CASES, (number + 1) * CASES):
         way = Way.drawn(seed)

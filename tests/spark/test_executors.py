@@ -129,8 +129,8 @@ def test_what_the_driver_reads_while_spark_starts_is_not_read_again(spark, files
 
 @pytest.mark.parametrize("most", [3, 1_000_000])
 def test_an_rstream_comes_as_far_as_its_content_fits(spark, monkeypatch, most):
-    monkeypatch.setattr("millpond.spark.operators.snapshots.MOST_ROWS", most)
-    monkeypatch.setattr("millpond.spark.operators.snapshots.MOST_INSTANTS", most)
+    monkeypatch.setattr("millpond.execution.operators.snapshots.MOST_ROWS", most)
+    monkeypatch.setattr("millpond.execution.operators.snapshots.MOST_INSTANTS", most)
     answers, steps = [], []
     for driver_rows in (50_000, 0):
         with Engine({"driver_rows": driver_rows}, spark) as engine:

@@ -6,7 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import InputError
-from millpond.spark import runtime as runtimes
+from millpond.execution import regrouping
 
 pytestmark = pytest.mark.spark
 
@@ -21,7 +21,7 @@ QUERIES = {
 
 @pytest.fixture
 def engine(spark, monkeypatch):
-    monkeypatch.setattr(runtimes, "QUICK_SECONDS", 600.0)  # a machine may be slow
+    monkeypatch.setattr(regrouping, "QUICK_SECONDS", 600.0)  # a machine may be slow
     with Engine({"driver_rows": 0}, spark) as engine:
         engine.execute(STREAM)
         yield engine
@@ -83,7 +83,7 @@ def test_one_that_comes_later_joins_them_and_one_that_goes_leaves_the_others(eng
 
 
 def test_what_takes_long_stays_apart(engine, monkeypatch):
-    monkeypatch.setattr(runtimes, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(regrouping, "QUICK_SECONDS", 0.0)
     register(engine, **QUERIES)
     pages(engine, 0, 4)
     assert len(together(engine)) == len(QUERIES)

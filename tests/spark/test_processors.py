@@ -14,7 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from millpond import Engine
-from millpond.spark.processors import Processors, was_cancelled
+from millpond.background import BackgroundThreads
+from millpond.execution.executor import Executors
+from millpond.spark.marks import Marks, was_cancelled
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 
@@ -37,6 +39,27 @@ class Sleepy:
 
     def wait_for(self, count: int) -> None:
         wait_until(lambda: len(list(self.begun.iterdir())) == count)
+
+
+class Processors(Marks):
+    """Threads whose jobs are marked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = BackgroundThreads(8, "millpond-test")
+
+    def submit(self, work: Callable[[], None]) -> str:
+        tag = self.new_tag()
+
+        def marked() -> None:
+            with self.working(tag):
+                work()
+
+        self._threads.submit(marked)
+        return tag
+
+    def close(self) -> None:
+        self._threads.close(time.monotonic() + PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -140,18 +163,15 @@ def test_dropping_a_query_cancels_its_step_and_nothing_else(
         engine.execute("CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;")
         engine.execute("CREATE QUERY slow AS SELECT a FROM S WHERE a > 1;")
         engine.execute("CREATE QUERY other AS SELECT a, count(*) AS n FROM S GROUP BY a;")
-        runtime = engine.runtime
-        (slow,) = [
-            running for name, running in runtime.running.items() if name == _writer(engine, "slow")
-        ]
-        execute = slow.execute
+        slow, execute = _writer(engine, "slow"), Executors.execute
 
-        def slept(step: Any) -> Any:
-            runtime._frames.session.sparkContext  # noqa: B018 (marks this thread)
-            sleepy.frame("begun", 600).count()
-            return execute(step)
+        def slept(executors: Executors, step: Any) -> Any:
+            if step.running.identity == slow:
+                executors.far.session.sparkContext  # type: ignore[attr-defined] # noqa: B018 (marks)
+                sleepy.frame("begun", 600).count()
+            return execute(executors, step)
 
-        monkeypatch.setattr(slow, "execute", slept)
+        monkeypatch.setattr(Executors, "execute", slept)
         engine.push("S", [(1, 1), (2, 2)])
         engine.advance("S", 2)
         engine.start()

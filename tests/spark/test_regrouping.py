@@ -8,12 +8,12 @@ import threading
 import pytest
 
 from millpond import Engine
+from millpond.execution import runtime as runtimes
+from millpond.execution.executor import Executors
+from millpond.execution.picture import Picture
 from millpond.identities import number_of
 from millpond.planning.placement import edges
 from millpond.scheduling.decisions import RunOperator
-from millpond.spark import runtime as runtimes
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.picture import Picture
 from tests.patience import PATIENCE_SECONDS
 
 SCRIPT = """
@@ -108,9 +108,9 @@ def test_a_queue_concerns_its_neighbours_only(monkeypatch: pytest.MonkeyPatch) -
 def test_whoever_was_to_change_and_is_not_any_more_is_shown_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    may_go, execute = threading.Event(), RunningOperator.execute
+    may_go, execute = threading.Event(), Executors.execute
     monkeypatch.setattr(
-        RunningOperator,
+        Executors,
         "execute",
         lambda self, step: may_go.wait(PATIENCE_SECONDS) and execute(self, step),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millpond import Engine
-from millpond.spark.operators import running
+from millpond.spark.executor import SparkExecutor
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ CREATE QUERY counts AS SELECT k, count(*) AS n FROM S [RANGE 5] GROUP BY k;
 def tasks_of(spark, monkeypatch, settings):
     """How many tasks the jobs of two queries had, and what the queries answered."""
     found = {}
-    counted = running.RunningOperator.tasks
+    counted = SparkExecutor.tasks
 
     def told(self, job):
         number = counted(self, job)
@@ -27,7 +27,7 @@ def tasks_of(spark, monkeypatch, settings):
         return number
 
     with monkeypatch.context() as patch, Engine(settings | {"driver_rows": 0}, spark) as engine:
-        patch.setattr(running.RunningOperator, "tasks", told)
+        patch.setattr(SparkExecutor, "tasks", told)
         engine.execute(SCRIPT)
         for ts in range(6):
             engine.push("S", [(ts, i % 7, i % 10) for i in range(200)])

@@ -10,10 +10,10 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
+from millpond.execution.executor import Executors
+from millpond.execution.unit_steps import UnitStep
 from millpond.planning.placement import QueuePlacement, edges
-from millpond.spark.operators import running
-from millpond.spark.operators.running import RunningOperator
-from millpond.spark.units import UnitStep
+from millpond.spark import executor
 from tests.crashing import validate_open
 from tests.fuzz import check
 from tests.generator import QUICK, seeded_case
@@ -63,9 +63,10 @@ def test_a_queue_that_goes_is_read_to_its_end_first():
         held = engine.runtime
         unit = held.units.of["op1"]
         held.observe(complete=True)
-        step = unit.prepare(unit.horizon)  # the aggregate runs ahead of those that read it
-        step.execute(lambda error: False)
-        assert held._committed(step)
+        # the aggregate runs ahead of those that read it
+        step = UnitStep(unit, unit.prepare(unit.horizon))
+        step.execute(held._executors)
+        assert held._publishing._committed(step)
         assert held.units.of["op2"].cursor < unit.cursor
         without_queues(engine)
         fed(engine, range(1, 4))
@@ -138,14 +139,14 @@ def test_dropping_one_of_several_while_their_step_runs_repeats_the_others_part(m
             each.execute(STREAM + COUNTED + CHAIN)
         engine.execute(LATER)
         without_queues(engine)
-        execute, dropped = RunningOperator.execute, []
+        execute, dropped = Executors.execute, []
 
-        def drops(running, step):
-            if "Output later" in running.operator.label() and not dropped:
+        def drops(executors, step):
+            if "Output later" in step.running.operator.label() and not dropped:
                 dropped.append(engine.drop("later"))
-            return execute(running, step)
+            return execute(executors, step)
 
-        monkeypatch.setattr(RunningOperator, "execute", drops)
+        monkeypatch.setattr(Executors, "execute", drops)
         fed(engine, range(4))
         monkeypatch.undo()
         fed(other, range(4))
@@ -365,9 +366,9 @@ def test_a_mode_has_queues_where_it_wants_them(mode, is_apart):
 def test_shapes_ride_beside_one_another_on_the_executors(spark, monkeypatch):
     """Two kinds of alerts and counts: one job matches, one counts."""
     jobs = []
-    work = running.answers_of_tasks
+    work = executor.answers_of_tasks
     monkeypatch.setattr(
-        running, "answers_of_tasks", lambda *given: jobs.append(given) or work(*given)
+        executor, "answers_of_tasks", lambda *given: jobs.append(given) or work(*given)
     )
     texts = [
         "SELECT t, v FROM S WHERE k = {}",

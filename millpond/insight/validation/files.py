@@ -16,7 +16,7 @@ from millpond.storage.state_cache import StateCache
 from millpond.storage.store import END, Store
 
 if TYPE_CHECKING:
-    from millpond.spark.operators.running import RunningOperator
+    from millpond.execution.operators.running import RunningOperator
 
 
 def bytes_of_pages(store: Store, pages: Iterable[Page]) -> Iterator[str]:

@@ -18,21 +18,21 @@ from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 
 if TYPE_CHECKING:
-    from millpond.spark.operators.running import RunningOperator
-    from millpond.spark.runtime import SparkRuntime
-    from millpond.spark.units import Unit, UnitStep
+    from millpond.execution.operators.running import RunningOperator
+    from millpond.execution.runtime import EngineRuntime
+    from millpond.execution.units import Unit
 
 Running = Mapping[str, "RunningOperator"]
 
 
-def who_runs(runtime: SparkRuntime, graph: Graph) -> Iterator[str]:
+def who_runs(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
     """The operators of the graph run, each in one unit, and no others do."""
     there = graph.operators
     yield from different("operators of the graph, and that run", there, runtime.running)
     yield from different("operators, and those measured", there, runtime.statistics)
     yield from different("operators, and those in units", there, runtime.units.of)
-    yield from strangers("operators seen to be quick", runtime._quick, there)
-    yield from strangers("operators that have changed", runtime._changed, there)
+    yield from strangers("operators seen to be quick", runtime.regrouping.quick, there)
+    yield from strangers("operators that have changed", runtime.telling.changed, there)
 
 
 def definitions(running: Running, graph: Graph) -> Iterator[str]:
@@ -102,24 +102,24 @@ def freed(running: Running) -> Iterator[str]:
                 )
 
 
-def claims(runtime: SparkRuntime) -> Iterator[str]:
+def claims(runtime: EngineRuntime) -> Iterator[str]:
     """Who is not at work has claimed nothing that is not done."""
     for identity, each in runtime.running.items():
         unit = runtime.units.of.get(identity)
-        is_at_work = unit is not None and unit.identity in runtime._under_way
+        is_at_work = unit is not None and unit.identity in runtime.under_way.steps
         if each.claimed < each.cursor or (each.claimed > each.cursor and not is_at_work):
             yield f"{identity} is at {each.cursor}, and has claimed up to {each.claimed}"
 
 
-def steps(runtime: SparkRuntime) -> Iterator[str]:
+def steps(runtime: EngineRuntime) -> Iterator[str]:
     """Steps under way are those of units that are there, and are not over."""
-    for identity, some in runtime._under_way.items():
+    for identity, some in runtime.under_way.steps.items():
         unit = runtime.units.of.get(identity)
         if not some or any(step.unit is not unit or step.is_over for step in some):
             yield f"steps of {identity} are under way that are nobody's, or over"
 
 
-def units(runtime: SparkRuntime) -> Iterator[str]:
+def units(runtime: EngineRuntime) -> Iterator[str]:
     """A unit has its members, which run, and reads what they read of others."""
     for unit in runtime.units:
         for member in unit.members:
@@ -132,7 +132,7 @@ def units(runtime: SparkRuntime) -> Iterator[str]:
         yield from recounted(f"entries of {unit.identity}", entries, read - unit.identities)
 
 
-def circles(runtime: SparkRuntime) -> Iterator[str]:
+def circles(runtime: EngineRuntime) -> Iterator[str]:
     """No unit reads, by way of others, what it has put out."""
     read = {unit: set(_units_read(runtime, unit)) for unit in runtime.units}
     while free := [unit for unit, before in read.items() if not before & read.keys()]:
@@ -143,13 +143,13 @@ def circles(runtime: SparkRuntime) -> Iterator[str]:
         yield f"units read one another in a circle: {names}"
 
 
-def _units_read(runtime: SparkRuntime, unit: Unit) -> Iterator[Unit]:
+def _units_read(runtime: EngineRuntime, unit: Unit) -> Iterator[Unit]:
     for queue in unit.entries:
         if queue.name in runtime.units.of:
             yield runtime.units.of[queue.name]
 
 
-def queues_of_operators(runtime: SparkRuntime, inputs: Inputs) -> Iterator[str]:
+def queues_of_operators(runtime: EngineRuntime, inputs: Inputs) -> Iterator[str]:
     """Every queue is that of an input, of an operator, or of a part that was fused again."""
     own = {*runtime.running, *runtime.cutting._left}
     own |= {
@@ -163,14 +163,14 @@ def queues_of_operators(runtime: SparkRuntime, inputs: Inputs) -> Iterator[str]:
         yield f"{name} was fused again, and runs"
 
 
-def parts(runtime: SparkRuntime, graph: Graph) -> Iterator[str]:
+def parts(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
     """Parts that are cut off are those of operators that are there."""
     apart = {each for each in graph.operators if owner_of(each) != each}
     yield from different("parts that are cut off", runtime.cutting.cuts._nodes, apart)
     yield from strangers("operators with parts", map(owner_of, apart), graph.operators)
 
 
-def answered(runtime: SparkRuntime, deliveries: Deliveries) -> Iterator[str]:
+def answered(runtime: EngineRuntime, deliveries: Deliveries) -> Iterator[str]:
     """The results of a query are complete up to where its output operator is."""
     logs = {log.entry.name.lower(): log for log in deliveries}
     for identity, each in runtime.running.items():
@@ -182,7 +182,7 @@ def answered(runtime: SparkRuntime, deliveries: Deliveries) -> Iterator[str]:
 
 
 def weights(
-    runtime: SparkRuntime, catalog: Catalog, groups: Groups, outputs: Mapping[str, str]
+    runtime: EngineRuntime, catalog: Catalog, groups: Groups, outputs: Mapping[str, str]
 ) -> Iterator[str]:
     """Strategies know how much queries and groups matter."""
     wanted = {group.name: group.weight for group in groups}
@@ -195,11 +195,11 @@ def weights(
         yield from recounted(f"weight of {name}", runtime.picture.weights.get(name), weight)
 
 
-def pins(runtime: SparkRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
+def pins(runtime: EngineRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
     """A page of a queue is pinned as often as steps under way read it."""
     pinned: Counter[Page] = Counter(
         page
-        for step in _unit_steps(runtime)
+        for step in runtime.under_way
         for each in step.steps
         if not each.is_over
         for reading in each.readings
@@ -210,12 +210,6 @@ def pins(runtime: SparkRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
             yield from recounted(f"pins of a page of {name}", page._pins, pinned[page])
 
 
-def _unit_steps(runtime: SparkRuntime) -> Iterator[UnitStep]:
-    for some in runtime._under_way.values():
-        yield from some
-    yield from runtime._orphans
-
-
-def is_idle(runtime: SparkRuntime) -> bool:
+def is_idle(runtime: EngineRuntime) -> bool:
     """Whether nothing is executed whose pages nobody knows yet."""
-    return not (runtime._under_way or runtime._orphans or runtime._finished)
+    return not (*runtime.under_way, *runtime.under_way.finished)

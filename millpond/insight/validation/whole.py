@@ -19,7 +19,7 @@ from millpond.sharing.queries import Queries
 from millpond.storage.pages import Page
 
 if TYPE_CHECKING:
-    from millpond.spark.runtime import SparkRuntime
+    from millpond.execution.runtime import EngineRuntime
 
 
 def complaints(queries: Queries, is_spilling: bool) -> list[str]:
@@ -91,7 +91,7 @@ def _graph(queries: Queries) -> Iterator[str]:
     yield from graphs.copies(graph)
 
 
-def _operators(queries: Queries, runtime: SparkRuntime) -> Iterator[str]:
+def _operators(queries: Queries, runtime: EngineRuntime) -> Iterator[str]:
     graph, running, all_queues = queries.graph, runtime.running, queries.ground.inputs.queues
     groups, outputs = queries.groups, queries.outputs
     yield from operators.who_runs(runtime, graph)
@@ -113,7 +113,7 @@ def _operators(queries: Queries, runtime: SparkRuntime) -> Iterator[str]:
     yield from queues.backlog(runtime.backlog, all_queues)
     yield from files.files_of_states(queries.ground.store, running)
     yield from files.versions(running)
-    yield from files.cached_states(runtime._states)
+    yield from files.cached_states(runtime.states)
 
 
 def _queues(queries: Queries, is_spilling: bool) -> Iterator[str]:

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.delivery.latency import LatencyRecord, together
+from millpond.execution.costs import Costs
 from millpond.facade.engine import Engine
-from millpond.spark.costs import Costs
 from millpond.storage.backlog import Backlog
 from millpond.storage.queues import Queue
 from millpond.storage.rates import Course

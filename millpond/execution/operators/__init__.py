@@ -1,0 +1,53 @@
+"""Running operators: each turns what its fragments read in a step into a page of output."""
+
+from __future__ import annotations
+
+from millpond.execution.operators.join import RunningJoin
+from millpond.execution.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
+from millpond.execution.operators.linear import RunningLinear
+from millpond.execution.operators.match import RunningMatch
+from millpond.execution.operators.running import RunningOperator
+from millpond.execution.operators.snapshots import RunningSnapshots
+from millpond.execution.operators.streams import (
+    RunningArrivals,
+    RunningDifference,
+    RunningMoments,
+    RunningOutput,
+    RunningTotals,
+)
+from millpond.execution.surroundings import Surroundings
+from millpond.planning.physical import (
+    AggregateOperator,
+    ArrivalsOperator,
+    CountOperator,
+    DifferenceOperator,
+    JoinOperator,
+    LinearOperator,
+    MatchOperator,
+    MomentsOperator,
+    Operator,
+    OutputOperator,
+    RowsWindowOperator,
+    SnapshotsOperator,
+    TotalsOperator,
+)
+
+_RUNNING: dict[type[Operator], type[RunningOperator]] = {
+    LinearOperator: RunningLinear,
+    MatchOperator: RunningMatch,
+    AggregateOperator: RunningAggregate,
+    CountOperator: RunningCount,
+    RowsWindowOperator: RunningRowsWindow,
+    JoinOperator: RunningJoin,
+    DifferenceOperator: RunningDifference,
+    ArrivalsOperator: RunningArrivals,
+    MomentsOperator: RunningMoments,
+    TotalsOperator: RunningTotals,
+    SnapshotsOperator: RunningSnapshots,
+    OutputOperator: RunningOutput,
+}
+
+
+def start(identity: str, operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
+    """A running instance of a physical operator."""
+    return _RUNNING[type(operator)](identity, operator, around, cursor)

@@ -1,0 +1,222 @@
+"""Operators whose work is a kernel over their keys: groups, counts of rows, Rows windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from millpond.connectors.arrow import ARROW_TYPES
+from millpond.cql.expressions import Column, Literal
+from millpond.execution.fragments import ALIVE, ENDED, STARTED
+from millpond.execution.jobs import Job, Rows, evaluated
+from millpond.execution.operators.kernel_work import work_of
+from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.steps import Outcome, Step
+from millpond.execution.surroundings import Surroundings
+from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
+from millpond.kernels.counts import CountKernel
+from millpond.kernels.kernel import Kernel, MemberKernel
+from millpond.kernels.living import Living, LivingRows
+from millpond.kernels.rows_window import RowsWindowKernel
+from millpond.planning.branches import Outputs
+from millpond.planning.physical import (
+    AggregateOperator,
+    CountOperator,
+    Operator,
+    QueueRead,
+    RowsWindowOperator,
+)
+from millpond.planning.predicates import all_columns
+from millpond.schema import BEGINNING, Type
+
+
+class RunningKeyed(RunningOperator):
+    """An operator whose work is a kernel over its keys."""
+
+    kernel: Kernel | MemberKernel
+    event_schema: pa.Schema
+    """The columns the kernel reads."""
+    modes: tuple[str, ...] = (STARTED, ENDED)
+    """Which elements it reads: in these modes, of all its fragments."""
+
+    def __init__(
+        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+    ) -> None:
+        self._work = work_of(self.kernel, identity, around)
+        self.state = self._work.state
+        super().__init__(identity, operator, around, cursor)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The Arrow schema of the pages it writes."""
+        return self.kernel.output_schema
+
+    @property
+    def buckets(self) -> int:
+        """The buckets of the operator's state."""
+        return self._work.buckets
+
+    @property
+    def job_keys(self) -> tuple[str, ...]:
+        """The keys of the kernel."""
+        return tuple(self.kernel.keys)
+
+    def purged(self, living: Living, inputs: tuple[bool, ...]) -> Any:
+        """Above a match the last key of every kernel is the number of the query."""
+        self.living = LivingRows((self.kernel.keys[-1],), living)
+        return self._work.purged(living, self.cursor)
+
+    def rebuild(self) -> bool:
+        """What is alive is what the state sums up, where it is taken out again when it ends."""
+        readings = [fragment.whole_at(self.cursor) for fragment in self.fragments]
+        known = [reading for reading in readings if reading is not None]
+        if ENDED not in self.modes or len(known) < len(readings):
+            return False
+        step = Step(0, self, BEGINNING - 1, self.cursor, known, 0)
+        rows = evaluated([(reading, (ALIVE,)) for reading in known], self.event_schema)
+        if rows is None:
+            return False
+        self._work.state.clear()
+        self._work.state.take(self._work.in_driver(self.living_of(rows), step)[1])
+        return True
+
+    def run_here(self, step: Step, rows: Rows) -> Outcome:
+        """The kernel, on the rows that come to the driver."""
+        parts = [(each, self.modes) for each in step.readings]
+        events = self.living_of(rows.gathered(self, parts, self.event_schema))
+        outcome = self.in_driver(*self._work.in_driver(events, step))
+        outcome.driver_bytes = events.nbytes
+        return outcome
+
+    def job(self, step: Step) -> Job:
+        """The kernel, where the executors have the rows."""
+        keys, destination = self.kernel.keys, self.destination_of(step)
+        silent = replace(destination, is_silent=True)
+        works = [
+            self.living_in(self._work.on_executors(each, self.event_schema, step))
+            for each in (destination, silent)
+        ]
+        return Job(
+            [(reading, self.modes) for reading in step.readings],
+            works[0],
+            keys or ["_ts"],
+            self.buckets,
+            lambda answers: self.written(answers, self._work.following(answers, step.until)),
+            is_for_all=not keys,
+            in_silence=None if keys else works[1],
+        )
+
+
+def _events_schema(
+    numbers: tuple[str, ...], prefixes: list[tuple[str, tuple[pa.DataType, ...]]]
+) -> pa.Schema:
+    fields = [
+        pa.field(f"{prefix}{i}", type_)
+        for prefix, types in prefixes
+        for i, type_ in enumerate(types)
+    ]
+    return pa.schema([pa.field(name, pa.int64()) for name in numbers] + fields)
+
+
+class RunningAggregate(RunningKeyed):
+    """GROUP BY and global aggregation."""
+
+    kernel: AggregateKernel
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(
+        self, identity: str, operator: AggregateOperator, around: Surroundings, cursor: int
+    ) -> None:
+        arguments = list(
+            dict.fromkeys(a.argument for a in operator.aggregates if a.argument is not None)
+        )
+        specs = tuple(
+            AggregateSpec(
+                a.function,
+                None if a.argument is None else arguments.index(a.argument),
+                ARROW_TYPES[a.type],
+                None if a.argument is None else ARROW_TYPES[a.argument.type],
+                a.distinct,
+                a.parameter,
+            )
+            for a in operator.aggregates
+        )
+        key_types = tuple(ARROW_TYPES[key.type] for key in operator.keys)
+        self.kernel = aggregate_kernel(key_types, specs, operator.is_append_only)
+        self._outputs = Outputs(
+            (
+                *((key, f"k{i}") for i, key in enumerate(operator.keys)),
+                *((argument, f"a{i}") for i, argument in enumerate(arguments)),
+            )
+        )
+        argument_types = tuple(ARROW_TYPES[argument.type] for argument in arguments)
+        self.event_schema = _events_schema(
+            ("_ts", "_te", "_w"), [("k", key_types), ("a", argument_types)]
+        )
+        super().__init__(identity, operator, around, cursor)
+
+    def forgive(self, numbers: frozenset[int]) -> None:
+        """Sums of queries that are gone may leave their range."""
+        self.kernel = replace(self.kernel, forgiven=self.kernel.forgiven | numbers)
+        self._work = self._work.with_kernel(self.kernel)
+
+    def has_work(self, until: int) -> bool:
+        """A global aggregate also speaks at the very beginning, of nothing."""
+        speaks_first = not self.kernel.keys and self.claimed < BEGINNING <= until
+        return speaks_first or super().has_work(until)
+
+    def outputs(self, index: int) -> Outputs:
+        """Keys and arguments."""
+        return self._outputs
+
+
+class RunningCount(RunningKeyed):
+    """DISTINCT, EXCEPT and INTERSECT."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(
+        self, identity: str, operator: CountOperator, around: Surroundings, cursor: int
+    ) -> None:
+        types = arrow_types(operator.schema)
+        self.kernel = CountKernel(types, operator.rule)
+        self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", types)]).append(
+            pa.field("_side", pa.int64())
+        )
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """The row as key, and the side."""
+        columns = all_columns(self.operator.inputs[index])
+        side = (Literal(index, Type.BIGINT), "_side")
+        return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
+
+
+class RunningRowsWindow(RunningKeyed):
+    """Rows windows, partitioned or not."""
+
+    modes = (STARTED,)
+
+    def __init__(
+        self, identity: str, operator: RowsWindowOperator, around: Surroundings, cursor: int
+    ) -> None:
+        types = arrow_types(operator.schema)
+        leaf = next(n for n in operator.input.walk() if isinstance(n, QueueRead))
+        key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
+        self._order = "_seq" if leaf.is_base else "_w"
+        rows = operator.rows
+        length = f"c{rows.position}" if isinstance(rows, Column) else rows
+        self.kernel = RowsWindowKernel(
+            key_types, types, length, operator.slide_rows or 1, leaf.is_base
+        )
+        self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
+        self._partition = operator.partition
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """Time, order, partition and row."""
+        keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
+        row = Outputs.all_of(self.operator.inputs[index]).expressions
+        return Outputs(keys + row, ("_ts", self._order))

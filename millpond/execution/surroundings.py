@@ -1,0 +1,67 @@
+"""What the running operators of an engine share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from millpond.storage.members import Members
+from millpond.storage.queues import Queue
+from millpond.storage.state_cache import StateCache
+from millpond.storage.store import Store
+
+
+@dataclass
+class Limits:
+    """How steps are cut, where they run, and the seed of samples; SET changes them at any time."""
+
+    step_rows: int = 500_000
+    step_bytes: int = 2**27
+    """How much memory the output of a step may take: more than that is made in several steps."""
+    driver_rows: int = 50_000
+    by_cost: bool = True
+    """Whether steps of up to ``driver_rows`` go where they are quicker, or stay in the driver."""
+    cores: int = 2
+    buckets: int = 2
+    """In how many parts rows and states are divided by keys."""
+    divides_few: bool = False
+    """Whether few rows are divided too, where there are no keys."""
+    processors: int = 1
+    seed: int = 0
+    asks_spark: bool = False
+    """Whether Spark evaluates the expressions of small steps too."""
+
+
+class Cluster(Protocol):
+    """What operators must know of the executors."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether they can be asked at once."""
+        ...
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether asking them would mean to wait until they have started."""
+        ...
+
+    def let_go(self, operator: object) -> None:
+        """Gives up what was prepared for the steps of an operator that is gone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The queues, the store, the executors, and the settings."""
+
+    queues: dict[str, Queue]
+    store: Store
+    limits: Limits
+    states: StateCache
+    """What the driver holds of the operators' states."""
+    cluster: Cluster
+    groups: Mapping[str, Members] = field(default_factory=dict)
+    """The queries of each shape, by the name of their group."""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """Streams are read after these times: a query sees what comes after its registration."""
