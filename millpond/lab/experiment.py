@@ -1,4 +1,8 @@
-"""What every lab file declares: an `EXPERIMENT` with its claim, its run, its plot, its checks."""
+"""What every lab file declares: an `EXPERIMENT` with its claim, its run, its plot, its checks.
+
+The file's docstring says in its first paragraph what it is, in its second what the paper claims,
+and in the others, the experiment's note, what was chosen and found.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from millpond.errors import StateError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib import axes, figure
 
+Axes: TypeAlias = "axes.Axes"
+Figure: TypeAlias = "figure.Figure"
+"""Types alone: whoever runs experiments need not load what draws them."""
 Paper: TypeAlias = Literal["Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers"]
+PAPERS: Mapping[str, Paper] = {
+    "chain": "Chain",
+    "path_capacity": "Path Capacity",
+    "unified": "Unified",
+    "hmts": "HMTS",
+}
+"""By the folder of their experiments."""
 Table: TypeAlias = Mapping[str, Sequence[Any] | Any]
 """Columns by name, all of one length; lists or numpy arrays."""
 Tables: TypeAlias = Mapping[str, Table]
@@ -78,3 +92,34 @@ class Experiment:
     def __post_init__(self) -> None:
         if not self.name.replace("-", "").isalnum() or self.name != self.name.lower():
             raise StateError(f'experiment name "{self.name}" must be lower-case words-with-dashes')
+
+
+def experiment(
+    module: str,
+    text: str | None,
+    title: str,
+    run: Callable[[Sequence[int]], Tables],
+    plot: Callable[[Tables, Figure], None],
+    check: Callable[[Tables], Sequence[Claim]],
+    name: str = "",
+    paper: Paper | None = None,
+    note: str = "",
+    **more: Any,
+) -> Experiment:
+    """The experiment of a file, called after it, with the claim and the note of its docstring.
+
+    A `note` that several have in common comes first; a `paper` is named where the folder is none's.
+    """
+    folder, file = module.split(".")[-2:]
+    claim, *notes = [" ".join(each.split()) for each in (text or "").split("\n\n")[1:]]
+    return Experiment(
+        name or f"{folder}-{file}".replace("_", "-"),
+        paper or PAPERS.get(folder, "beyond the papers"),
+        title,
+        claim,
+        run,
+        plot,
+        check,
+        note=" ".join(filter(None, (note, *notes))),
+        **more,
+    )

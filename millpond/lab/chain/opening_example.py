@@ -1,20 +1,19 @@
 """The Chain paper's opening example: the same burst under FIFO and Greedy, queue size instant by
 instant.
+
+While a burst of one tuple an instant lasts, FIFO's queues grow to 4 tuples, Greedy's and Chain's
+only to 2.2; all are empty at instant 15.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXPECTED = {
     "fifo": (1, 1.2, 2, 2.2, 3, 3.2, 4),
@@ -65,16 +64,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join(f"{value:g}" for value in values)
 
 
-EXPERIMENT = Experiment(
-    name="chain-opening-example",
-    paper="Chain",
-    title="Opening example",
-    claim=(
-        "While a burst of one tuple an instant lasts, FIFO's queues grow to 4 tuples, Greedy's and "
-        "Chain's only to 2.2; all are empty at instant 15."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-)
+EXPERIMENT = experiment(__name__, __doc__, "Opening example", run, plot, check, seeds=1)

@@ -1,17 +1,17 @@
-"""Chain paper, Theorem 1: on lower envelopes Chain is optimal at every instant."""
+"""Chain paper, Theorem 1: on lower envelopes Chain is optimal at every instant.
+
+When tuples move along lower envelopes, no schedule, not even one that knows the future, needs less
+memory than Chain at any instant (checked against exhaustive search).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond.lab.chain.instances import least_sizes, queue_sizes, random_instance
-from millpond.lab.experiment import Claim, Experiment, Tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 
 INSTANCES_A_SEED = 60
 STRATEGIES = ("chain", "greedy", "fifo", "round-robin")
@@ -64,15 +64,6 @@ def check(tables: Tables) -> Sequence[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
-    name="chain-theorem-1",
-    paper="Chain",
-    title="Theorem 1: optimal on lower envelopes",
-    claim=(
-        "When tuples move along lower envelopes, no schedule, not even one that knows the future, "
-        "needs less memory than Chain at any instant (checked against exhaustive search)."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
+EXPERIMENT = experiment(
+    __name__, __doc__, "Theorem 1: optimal on lower envelopes", run, plot, check
 )

@@ -1,4 +1,13 @@
-"""Chain paper, figures of a sliding-window join of two streams and three selections."""
+"""Chain paper, figures of a sliding-window join of two streams and three selections.
+
+Greedy gives the join before the very selective selection a low priority and does much worse than
+Chain, as does FIFO; Round-robin compares well with Chain on the trace and does really badly on the
+bursts.
+
+Chosen: selection 2 ms and 0.9 on R; join 2 ms, both semijoins 1; selections 1 ms and 0.1, 20 ms and
+0.8; 70 tuples a second on each stream. The join takes its inputs in order of time and blocks while
+one is empty.
+"""
 
 from __future__ import annotations
 
@@ -51,18 +60,5 @@ SENTENCES = (
 )
 
 EXPERIMENT = queue_size_experiment(
-    name="chain-window-join",
-    title="Queue size, sliding-window join",
-    claim=(
-        "Greedy gives the join before the very selective selection a low priority and does much "
-        "worse than Chain, as does FIFO; Round-robin compares well with Chain on the trace and "
-        "does really badly on the bursts."
-    ),
-    setting=SETTING,
-    sentences=SENTENCES,
-    note=(
-        "Chosen: selection 2 ms and 0.9 on R; join 2 ms, both semijoins 1; selections 1 ms and "
-        "0.1, 20 ms and 0.8; 70 tuples a second on each stream. The join takes its inputs in "
-        "order of time and blocks while one is empty."
-    ),
+    __name__, __doc__, "Queue size, sliding-window join", SETTING, SENTENCES
 )

@@ -1,13 +1,20 @@
-"""HMTS paper, Figure 6: joins that run in the threads of their sources slow these down."""
+"""HMTS paper, Figure 6: joins that run in the threads of their sources slow these down.
+
+A join that runs in its sources' threads cannot keep pace: the input rate falls after 58 s with a
+hash join, after 17 s with nested loops. Queues keep the sources going.
+
+The paper prints no cost of a probe; it is fitted to the two times (29 ns a pair for nested loops,
+8.6 ns for the hash join) and varied from half to twice that. Where rates settle and what a queue
+takes in follow from the model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.hmts.joins_in_source_threads import (
     ELEMENTS,
     ELEMENTS_PER_SECOND,
@@ -21,9 +28,6 @@ from millpond.lab.hmts.joins_in_source_threads import (
     probe_seconds,
 )
 from millpond.lab.words import about
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0)
 """The fitted cost of a probe is varied from half to twice."""
@@ -159,21 +163,6 @@ def _settles(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="hmts-decoupling",
-    paper="HMTS",
-    title="Figure 6: the necessity of decoupling",
-    claim=(
-        "A join that runs in its sources' threads cannot keep pace: the input rate falls after "
-        "58 s with a hash join, after 17 s with nested loops. Queues keep the sources going."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-    note=(
-        "The paper prints no cost of a probe; it is fitted to the two times (29 ns a pair for "
-        "nested loops, 8.6 ns for the hash join) and varied from half to twice that. Where rates "
-        "settle and what a queue takes in follow from the model."
-    ),
+EXPERIMENT = experiment(
+    __name__, __doc__, "Figure 6: the necessity of decoupling", run, plot, check, seeds=1
 )

@@ -7,15 +7,12 @@ instances where its assumptions hold and where they do not, and on counterexampl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables
 from millpond.lab.path_capacity.instances import same_random
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROUNDING = 1e-9
 Measure: TypeAlias = Callable[[np.random.Generator], float | None]

@@ -1,13 +1,16 @@
-"""Path Capacity paper, Figure 4: total queue memory over time."""
+"""Path Capacity paper, Figure 4: total queue memory over time.
+
+Chain needs the least memory, Simplified Segment a little more; Path Capacity needs much more when
+bursts come, and about as much while the load is low.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.by_setting import (
     Measured,
     in_every_setting,
@@ -24,9 +27,6 @@ from millpond.lab.path_capacity.workload import (
     record_of,
 )
 from millpond.lab.words import CLEARLY, FEW, MUCH, SAME, nearly
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STEP_SECONDS = 1.0
 FIRST, LAST, WHOLE = "mean in the first phase", "mean in the last phase", "mean"
@@ -132,17 +132,13 @@ def _similar_below_full_load(first: Sequence[Measured], last: Sequence[Measured]
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-figure-4",
-    paper="Path Capacity",
-    title="Figure 4, memory",
-    claim=(
-        "Chain needs the least memory, Simplified Segment a little more; Path Capacity needs much "
-        "more when bursts come, and about as much while the load is low."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
+EXPERIMENT = experiment(
+    __name__,
+    __doc__,
+    "Figure 4, memory",
+    run,
+    plot,
+    check,
     note=NOTE,
     long=True,
     together="path-capacity-figures",

@@ -1,4 +1,12 @@
-"""Path Capacity paper, Theorem 2: the least memory of all path-based strategies, and when."""
+"""Path Capacity paper, Theorem 2: the least memory of all path-based strategies, and when.
+
+At no instant does any other path-based strategy need less memory than Path Capacity.
+
+The least is over all schedules that carry each tuple through once begun, idle as they like and know
+the arrivals. The theorem is true when (1) no tuple is half served at the time others arrive, (2)
+tuples are of one size, (3) a tuple counts until it leaves. The paper's assumption that capacities
+by tuples and by bytes order paths alike is kept in the third counterexample and does not save it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from millpond.lab.chain.instances import Instance
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Instead, Tables, experiment
 from millpond.lab.path_capacity.excess import (
     ROUNDING,
     Counterexample,
@@ -160,19 +168,11 @@ def _within_one_tuple(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-theorem-2",
-    paper="Path Capacity",
-    title="Theorem 2: least memory among path-based strategies",
-    claim=("At no instant does any other path-based strategy need less memory than Path Capacity."),
-    run=run,
-    plot=partial(plot_excess, label="largest excess over the optimum (tuples)"),
-    check=check,
-    note=(
-        "The least is over all schedules that carry each tuple through once begun, idle as they "
-        "like and know the arrivals. The theorem is true when (1) no tuple is half served at the "
-        "time others arrive, (2) tuples are of one size, (3) a tuple counts until it leaves. The "
-        "paper's assumption that capacities by tuples and by bytes order paths alike is kept in "
-        "the third counterexample and does not save it."
-    ),
+EXPERIMENT = experiment(
+    __name__,
+    __doc__,
+    "Theorem 2: least memory among path-based strategies",
+    run,
+    partial(plot_excess, label="largest excess over the optimum (tuples)"),
+    check,
 )

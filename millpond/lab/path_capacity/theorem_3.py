@@ -1,21 +1,24 @@
-"""Path Capacity paper, Theorem 3: Segment's memory is at most Chain's. Tested before believed."""
+"""Path Capacity paper, Theorem 3: Segment's memory is at most Chain's. Tested before believed.
+
+Segment needs at most Chain's memory at any instant.
+
+Both strategies are asked once a unit of time. The theorem is true, with equality at every instant,
+when the mean slopes of a path's segments fall from leaf to root, for then they are the segments of
+the lower envelope.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond.lab.chain.instances import Instance, queue_sizes, random_instance
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.instances import run_instance, same_random, segments_are_chains
 from millpond.lab.words import about
 from millpond.scheduling.registry import make
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INSTANCES_A_SEED = 150
 BURSTS = (5, 10, 20, 40)
@@ -115,17 +118,4 @@ def _growth(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-theorem-3",
-    paper="Path Capacity",
-    title="Theorem 3: Segment against Chain",
-    claim=("Segment needs at most Chain's memory at any instant."),
-    run=run,
-    plot=plot,
-    check=check,
-    note=(
-        "Both strategies are asked once a unit of time. The theorem is true, with equality at "
-        "every instant, when the mean slopes of a path's segments fall from leaf to root, for then "
-        "they are the segments of the lower envelope."
-    ),
-)
+EXPERIMENT = experiment(__name__, __doc__, "Theorem 3: Segment against Chain", run, plot, check)

@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Table
+from millpond.lab.experiment import Axes, Table
 from millpond.lab.path_capacity.queries import RATES, Ranges, full_load_scale, sixteen_queries
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, simulate
 from millpond.workloads import SelfSimilar
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FLOWS = (64, 128, 64, 128, 64)
 STRATEGIES = ("path-capacity", "simplified-segment", "chain")

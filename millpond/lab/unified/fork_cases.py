@@ -1,22 +1,23 @@
 """Figure 5 of the Unified paper: when a fork is partitioned for latency, and the areas of both
 ways.
+
+A fork of O1 into O2 and O3 is best processed as a whole while τ3 < τ1 + τ2, and is best partitioned
+into O1 + O2 and O3 beyond; both areas follow their formulas.
+
+With the rectangle the areas cross at τ3 = τ1 + τ2, as the rule says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.unified.small_instances import tree
 from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray, PlanSnapshot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STEM, FIRST = 2.0, 1.0
 SECONDS = (1.5, 2.0, 2.5, 2.9, 3.0, 3.1, 3.5, 4.0, 5.0, 6.0)
@@ -121,17 +122,6 @@ def _rectangle() -> float:
     return TUPLES**2 * (STEM + FIRST)
 
 
-EXPERIMENT = Experiment(
-    name="unified-fork-cases",
-    paper="Unified",
-    title="Figure 5, partitioning a fork for latency",
-    claim=(
-        "A fork of O1 into O2 and O3 is best processed as a whole while τ3 < τ1 + τ2, and is best "
-        "partitioned into O1 + O2 and O3 beyond; both areas follow their formulas."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-    note="With the rectangle the areas cross at τ3 = τ1 + τ2, as the rule says.",
+EXPERIMENT = experiment(
+    __name__, __doc__, "Figure 5, partitioning a fork for latency", run, plot, check, seeds=1
 )

@@ -1,21 +1,23 @@
-"""The Unified paper's optimality of Maximum-Slope-Segment, against all schedules of small cases."""
+"""The Unified paper's optimality of Maximum-Slope-Segment, against all schedules of small cases.
+
+Among all schedules that keep the arrival order of each queue, Maximum-Slope-Segment has the least
+total output latency.
+
+Costs are log-normal. The memory variant, recomputed on a path, is not claimed optimal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.unified.small_instances import Objective, SmallInstance, SmallOperator
 from millpond.lab.words import SAME
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INSTANCES = 150
 WAITING_FOR_IT = (2.0 - 1.0) + (12.0 - 0.0)
@@ -150,17 +152,4 @@ def _said(excess: FloatArray) -> str:
     return f"mean {excess.mean():+.1%}, worst {excess.max():+.1%}, {len(excess)} instances"
 
 
-EXPERIMENT = Experiment(
-    name="unified-mss-optimal",
-    paper="Unified",
-    title="MSS against exhaustive search",
-    claim=(
-        "Among all schedules that keep the arrival order of each queue, Maximum-Slope-Segment has "
-        "the least total output latency."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=3,
-    note="Costs are log-normal. The memory variant, recomputed on a path, is not claimed optimal.",
-)
+EXPERIMENT = experiment(__name__, __doc__, "MSS against exhaustive search", run, plot, check)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Instead, Table
+from millpond.lab.experiment import Claim, Figure, Instead, Table
 from millpond.lab.words import CLEARLY, SAME
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Normal, Outliers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TUPLES = 300
 SELECTIVITY = 0.95
