@@ -15,23 +15,19 @@ class Kernel(Protocol):
     @property
     def keys(self) -> list[str]:
         """The names of its key columns."""
-        ...
 
     @property
     def state_schema(self) -> pa.Schema:
         """The columns of its state."""
-        ...
 
     @property
     def output_schema(self) -> pa.Schema:
         """The columns it puts out."""
-        ...
 
     def run(
         self, events: pa.Table, state: pa.Table, after: int, until: int
     ) -> tuple[pa.Table, pa.Table]:
         """The output of a step and the new state of the keys it touched."""
-        ...
 
 
 @runtime_checkable
@@ -41,22 +37,18 @@ class MemberKernel(Protocol):
     @property
     def keys(self) -> list[str]:
         """The names of its key columns."""
-        ...
 
     @property
     def state_schema(self) -> pa.Schema:
         """The columns of its groups."""
-        ...
 
     @property
     def member_schema(self) -> pa.Schema:
         """The columns of their members."""
-        ...
 
     @property
     def output_schema(self) -> pa.Schema:
         """The columns it puts out."""
-        ...
 
     def run_with_members(
         self,
@@ -69,7 +61,6 @@ class MemberKernel(Protocol):
     ) -> tuple[pa.Table, pa.Table, pa.Table]:
         """The output of a step, the new state of the keys it touched, and the members that come
         and go. New groups have numbers from ``fresh`` on."""
-        ...
 
 
 GROUP_BITS = 28

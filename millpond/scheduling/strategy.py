@@ -14,15 +14,12 @@ class Strategy(Protocol):
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Learn a new structure or new statistics; an observation of every operator follows."""
-        ...
 
     def observe(self, observation: Observation) -> None:
         """Learn the new state of the operators that changed."""
-        ...
 
     def decide(self) -> Decision | None:
         """What the free processor should do now, or None to let it idle until a change."""
-        ...
 
 
 def simulator_only(strategy: Strategy) -> str | None:

@@ -50,23 +50,18 @@ class ResultFormat(Protocol):
 
     def begin(self, heading: Heading) -> bytes:
         """What comes first."""
-        ...
 
     def results(self, heading: Heading, table: pa.Table, mark: str) -> bytes:
         """Some results."""
-        ...
 
     def gap(self, heading: Heading, elements: int, mark: str) -> bytes:
         """So many results were let go before the reader came for them."""
-        ...
 
     def alive(self, complete_until: Any) -> bytes:
         """Nothing is new."""
-        ...
 
     def end(self) -> bytes:
         """The query is no more, or all that was asked for is told."""
-        ...
 
 
 class JsonLines:

@@ -80,19 +80,15 @@ class Step(Protocol):
 
     def state(self) -> OperatorState:
         """What waits, and whether a step would make progress."""
-        ...
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""
-        ...
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
         """End the step that was begun."""
-        ...
 
     def reveal(self) -> WaitingTuples | None:
         """What each waiting tuple will cost and yield, where that can be foretold."""
-        ...
 
 
 class MemberStep(Step, Protocol):
@@ -106,31 +102,24 @@ class MemberStep(Step, Protocol):
     @property
     def inlets(self) -> Sequence[Inlet]:
         """The inputs."""
-        ...
 
     @property
     def mean_cost(self) -> float:
         """The mean seconds for a tuple."""
-        ...
 
     @property
     def mean_selectivity(self) -> float:
         """The mean outputs for a tuple."""
-        ...
 
     @property
     def inlet(self) -> Inlet:
         """The input of the one tuple taken."""
-        ...
 
     def set_overhead(self, seconds: float) -> None:
         """Charge so much for queues with every tuple."""
-        ...
 
     def took_one(self) -> bool:
         """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
-        ...
 
     def finish_one(self) -> tuple[float, int]:
         """End a step over one tuple; returns its arrival and how many tuples it yields."""
-        ...

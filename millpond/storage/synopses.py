@@ -33,19 +33,15 @@ class Synopsis(Protocol):
 
     def change_memory(self, bytes_: int) -> None:
         """Sets how much memory the synopsis may use."""
-        ...
 
     def insert(self, rows: pa.Table) -> None:
         """Adds rows, replacing those with the same key."""
-        ...
 
     def delete(self, keys: pa.Table) -> None:
         """Forgets keys."""
-        ...
 
     def query(self, keys: pa.Table) -> pa.Table:
         """The rows of these keys."""
-        ...
 
 
 class GroupSynopsis:

@@ -30,7 +30,6 @@ class Prioritised(Protocol):
 
     def priority(self, operator: int) -> float:
         """The present priority of one operator."""
-        ...
 
 
 @runtime_checkable
@@ -39,11 +38,9 @@ class InRounds(Protocol):
 
     def begin(self, operator: int) -> Decision:
         """Begin a round at a ready operator."""
-        ...
 
     def carry_on(self) -> Decision | None:
         """The next step of a round under way, or None."""
-        ...
 
 
 class DynamicPriority:
