@@ -1,7 +1,5 @@
 """The control tables of what is declared: queries, streams, relations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

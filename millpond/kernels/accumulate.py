@@ -1,7 +1,5 @@
 """What each aggregate function keeps for a group, and its value at every instant."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

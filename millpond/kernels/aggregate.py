@@ -1,7 +1,5 @@
 """Grouped aggregation, exact at every instant of a step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """DISTINCT, EXCEPT and INTERSECT: count equal rows, derive how often each is in the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """One step of grouped aggregation, as the aggregates see it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol
 

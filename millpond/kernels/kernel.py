@@ -1,7 +1,5 @@
 """What all keyed kernels look like, and how one runs on one bucket of an operator's state."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa

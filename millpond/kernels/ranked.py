@@ -5,8 +5,6 @@ rank by m places at most, so the values within some m places of it are all a ste
 the others it counts those before them. Of different values it reads those that come or go in it.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field

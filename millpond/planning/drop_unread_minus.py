@@ -1,7 +1,5 @@
 """An Istream over a relation whose changes are net never reads a minus."""
 
-from __future__ import annotations
-
 from millpond.cql.algebra import Istream
 from millpond.cql.node import Node
 from millpond.planning.nodes import Arrivals

@@ -1,7 +1,5 @@
 """Computes what needs no data: boolean identities and arithmetic of whole numbers."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import replace

@@ -5,8 +5,6 @@ where it was and false or NULL where it failed; below a select list or an aggreg
 filter that keeps the rows on which all its expressions have values. See docs/semantics.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -4,8 +4,6 @@ An Rstream emits whenever one of its inputs moves. Later rewrites push selection
 which would hide movements, so the windows are noted before any of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, Rstream

@@ -1,7 +1,5 @@
 """Taking expressions apart and putting them together: conjuncts, columns used, renumbering."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ semi(L, R) = L joined with the distinct keys of R; anti = L - semi; an outer joi
 plus the rows without partner, padded. Execution then knows one join, and it is bilinear.
 """
 
-from __future__ import annotations
-
 from millpond.cql.algebra import Distinct, Filter, Join, Project
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.node import Node

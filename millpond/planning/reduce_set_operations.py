@@ -1,7 +1,5 @@
 """UNION in terms of signed sums and Distinct; EXCEPT and INTERSECT stay counting operators."""
 
-from __future__ import annotations
-
 from millpond.cql.algebra import Distinct, SetOperation
 from millpond.cql.node import Node
 from millpond.planning.nodes import Combine

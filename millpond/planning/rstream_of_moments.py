@@ -9,8 +9,6 @@ operations, which count too): their elements last from one change of a row to th
 two instants in succession starts once, and a group without keys is there without a tuple.
 """
 
-from __future__ import annotations
-
 from millpond.cql.algebra import Filter, Join, Project, RangeWindow
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Combine, Moments, Snapshots

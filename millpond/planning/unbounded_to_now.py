@@ -5,8 +5,6 @@ the rows come from one unbounded window through selections, projections and join
 relations, the window can forget each tuple at once: section 2.2 of the STREAM paper.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from millpond.cql.algebra import (

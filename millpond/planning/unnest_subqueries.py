@@ -6,8 +6,6 @@ there are, the smallest and the largest value, or the aggregates of a scalar sub
 truth values then follow by CASE.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from millpond.cql.algebra import (

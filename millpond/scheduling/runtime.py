@@ -4,8 +4,6 @@ The simulator (virtual clock) and Spark (real data) are the two runtimes; any st
 either.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from millpond.scheduling.decisions import Decision

@@ -1,7 +1,5 @@
 """The protocol every strategy follows, whether built in or from another package."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from millpond.scheduling.decisions import Decision

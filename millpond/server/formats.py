@@ -1,7 +1,5 @@
 """Results on the wire: JSON lines, server-sent events, XML as in the STREAM paper, Arrow."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator

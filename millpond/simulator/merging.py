@@ -4,8 +4,6 @@ No tuple is taken before all older ones of the other inputs (Chain paper, multi-
 the operator is blocked while an older one may still come on an empty input.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

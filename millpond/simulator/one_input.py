@@ -1,7 +1,5 @@
 """The step of an operator with one input."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ the selectivity, as in the Chain paper's theory. Work on a tuple may be cut by t
 slice; the tuple keeps its size until its work is complete.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ A step reads the version it was prepared with and writes the rows it changes; th
 step is committed and the next version names them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 

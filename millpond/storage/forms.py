@@ -1,7 +1,5 @@
 """How a bucket's deltas become the state an operator works with, and how deltas are merged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar

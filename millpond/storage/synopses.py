@@ -4,8 +4,6 @@ A window's synopsis is the retained pages of its stream (``queues``). Here is th
 one row of state for each group.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

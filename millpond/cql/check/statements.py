@@ -1,7 +1,5 @@
 """Text to checked statements: the door of the CQL front end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads the tokens of a statement from left to right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlglot import exp

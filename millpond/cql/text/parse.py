@@ -1,7 +1,5 @@
 """Text to syntax: recognises the statements of CQL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Queues: what they hold is counted right, and is held by those who need it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """Result logs: positions, pages and counts of what queries have put out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

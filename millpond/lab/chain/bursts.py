@@ -5,8 +5,6 @@ describes. "Bursts" are flows that begin as a Poisson process and last Pareto le
 "trace" is a superposition of 16 Pareto ON/OFF flows, self-similar like the paper's network trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -9,8 +9,6 @@ with ties to the oldest tuple, Chain changed operators 1.6 to 7.6 times as often
 and loads as in the figures of queue size, chosen by us.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

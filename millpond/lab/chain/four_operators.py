@@ -7,8 +7,6 @@ Chart chosen: (0, 1), (2 ms, 0.9), (4 ms, 0.89), (5 ms, 0.1), (9 ms, 0); 80 tupl
 0.72.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from millpond.lab.chain.bursts import Setting, path_plan, queue_size_experiment

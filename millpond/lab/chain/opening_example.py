@@ -5,8 +5,6 @@ While a burst of one tuple an instant lasts, FIFO's queues grow to 4 tuples, Gre
 only to 2.2; all are empty at instant 15.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

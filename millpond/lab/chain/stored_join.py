@@ -7,8 +7,6 @@ Chart chosen: (0, 1), (1 ms, 0.9), (3 ms, 1.5), (4 ms, 0.1), (9 ms, 0); 80 tuple
 0.72. The paper shows it on synthetic data only.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from millpond.lab.chain.bursts import Setting, path_plan, queue_size_experiment

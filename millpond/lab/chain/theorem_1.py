@@ -4,8 +4,6 @@ When tuples move along lower envelopes, no schedule, not even one that knows the
 memory than Chain at any instant (checked against exhaustive search).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ The bound of the proof is the memory of Chain on the lower envelopes, by Theorem
 schedule's; on small instances the true optimum is searched for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ Chosen: the window-join query, the four-operator query and one with chart (0, 1)
 ms, 0.93), (4 ms, 0.1), (8 ms, 0); 30 tuples a second on each of four streams.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.lab.chain import four_operators, window_join

@@ -6,8 +6,6 @@ Round-robin does almost as well, and FIFO does badly.
 Chart chosen: (0, 1), (1 ms, 0.2), (6 ms, 0); 120 tuples a second, load 0.72.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from millpond.lab.chain.bursts import Setting, path_plan, queue_size_experiment

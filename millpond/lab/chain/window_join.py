@@ -9,8 +9,6 @@ Chosen: selection 2 ms and 0.9 on R; join 2 ms, both semijoins 1; selections 1 m
 one is empty.
 """
 
-from __future__ import annotations
-
 from millpond.lab.chain.bursts import Setting, queue_size_experiment
 from millpond.lab.chain.sentences import Otherwise, Ratio, Sentence
 from millpond.lab.words import CLEARLY, MUCH

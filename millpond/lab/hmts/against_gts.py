@@ -12,8 +12,6 @@ has 72 s of work in 80 s on average, so some seeds end later. FIFO carries on bl
 Queues cost what was fitted to Figure 7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

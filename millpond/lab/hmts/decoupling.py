@@ -8,8 +8,6 @@ The paper prints no cost of a probe; it is fitted to the two times (29 ns a pair
 takes in follow from the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ The paper prints no cost of a queue. 1.5 µs for enqueue and dequeue, nearly thr
 fitted to its 40 % and varied from half to twice that. The source takes no processor time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

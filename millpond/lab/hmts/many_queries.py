@@ -5,8 +5,6 @@ The more queries run, the further direct interoperability is ahead of OTS.
 Costs as for Figure 7, so the queue cost is the one fitted there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

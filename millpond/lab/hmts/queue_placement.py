@@ -9,8 +9,6 @@ room is left; they are large wherever few tuples reach an operator. Rivals keep 
 path asks for one, which favours them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 

@@ -5,8 +5,6 @@ Chain keeps the backlog smallest and Path Capacity answers soonest, on real data
 Wall-clock time on this machine, which is to have nothing else to do; some minutes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment

@@ -5,8 +5,6 @@ With one slow operator hybrid threads are done sooner; cheap chains want no queu
 Wall-clock time on this machine, which is to have nothing else to do; some minutes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

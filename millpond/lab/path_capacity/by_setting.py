@@ -1,7 +1,5 @@
 """What Figures 2 to 4 of the Path Capacity paper share: a sentence is checked in every setting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

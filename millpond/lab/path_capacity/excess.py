@@ -4,8 +4,6 @@ Each theorem is tried in several settings: how far Path Capacity is above the op
 instances where its assumptions hold and where they do not, and on counterexamples made by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 

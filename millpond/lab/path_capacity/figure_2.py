@@ -6,8 +6,6 @@ all rise with the load, and the differences become much sharper.
 Curves are means over 5 s, for the rates are below the paper's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

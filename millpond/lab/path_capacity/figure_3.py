@@ -4,8 +4,6 @@ All strategies put out the same tuples, Path Capacity and Simplified Segment muc
 Chain, which holds results back during bursts and puts them out behind them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

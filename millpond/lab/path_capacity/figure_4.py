@@ -4,8 +4,6 @@ Chain needs the least memory, Simplified Segment a little more; Path Capacity ne
 bursts come, and about as much while the load is low.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

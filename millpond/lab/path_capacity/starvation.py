@@ -9,8 +9,6 @@ two rounds; the paper gives no figures. Both cures keep it when all paths get tu
 does where few tuples wait on the starved path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment

@@ -7,8 +7,6 @@ Time units of one second, arrivals at the start of a step, latency from arrival 
 step that emits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

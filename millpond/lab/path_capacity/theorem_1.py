@@ -8,8 +8,6 @@ wait from the start, (2) every tuple counts the same, whatever it yields, (3) pa
 operators; false without any one of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -8,8 +8,6 @@ tuples are of one size, (3) a tuple counts until it leaves. The paper's assumpti
 by tuples and by bytes order paths alike is kept in the third counterexample and does not save it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -7,8 +7,6 @@ when the mean slopes of a path's segments fall from leaf to root, for then they 
 the lower envelope.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

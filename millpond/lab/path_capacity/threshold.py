@@ -8,8 +8,6 @@ Here it is the setting drawn, with phases of 100 s. Of two seeds looked at befor
 both its parts (1.85 s, 1.50 and 1.64): changing between them can cost more than either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

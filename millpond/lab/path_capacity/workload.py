@@ -4,8 +4,6 @@ The paper names the self-similar arrivals; loads, lengths and the draws of the p
 in seven settings, for which of them is chosen decides some of what the figures show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache

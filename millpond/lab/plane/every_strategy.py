@@ -6,8 +6,6 @@ the least possible peak on and is faster there than Threshold, breaks tighter on
 as much memory as Threshold really needs it is faster, if only by a few percent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The picture of the plane: a spot for each strategy, curves for those that know a budget."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

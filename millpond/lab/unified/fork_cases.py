@@ -7,8 +7,6 @@ into O1 + O2 and O3 beyond; both areas follow their formulas.
 With the rectangle the areas cross at τ3 = τ1 + τ2, as the rule says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

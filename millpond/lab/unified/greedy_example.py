@@ -4,8 +4,6 @@ With tuples of cost 10 and 1 in one queue and 9 in another, comparing only the f
 units of latency in total, looking ahead 41, which is the least possible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment

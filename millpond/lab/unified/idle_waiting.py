@@ -8,8 +8,6 @@ the next is taken from the arrivals. With the processor busy for a tenth of the 
 for others about a twentieth of its own work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias

@@ -6,8 +6,6 @@ greedy is affected most and up to 50 % above, and round-robin is significantly w
 The levels of the figure's axis are not readable; 0 to 20 % were taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

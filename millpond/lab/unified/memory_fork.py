@@ -9,8 +9,6 @@ takes 6 s, O3 takes 1 s and makes 0.5, O4 takes 0.5 s. The procedure is greedy; 
 optimality, and on small random forks it is not optimal, nor is it below Chain on each single one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ level; per-tuple greedy suffers most from outliers, and round-robin is worse.
 The levels of the figure's axis are not readable; 0 to 20 % were taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ total output latency.
 Costs are log-normal. The memory variant, recomputed on a path, is not claimed optimal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -11,8 +11,6 @@ Costs are drawn between a quarter and sixteen seconds, those of the picture are 
 claims no optimality for partitioned trees; with like tuples that all wait it holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

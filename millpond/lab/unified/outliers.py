@@ -1,7 +1,5 @@
 """What Figures 12 and 13 of the Unified paper share: the strategies, the levels, the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ divisor changes no order. Ages are brought up to date every `period_seconds`, an
 operator whenever its queue changes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
