@@ -1,11 +1,13 @@
 """What every lab file declares: an `EXPERIMENT` with its claim, its run, its plot, its checks.
 
-The file's docstring says in its first paragraph what it is, in its second what the paper claims,
-and in the others, the experiment's note, what was chosen and found.
+The file has functions `run`, `plot` and `check`. Its docstring says in its first paragraph what it
+is, in its second what the paper claims, and in the others, the experiment's note, what was chosen
+and found.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -96,30 +98,26 @@ class Experiment:
 
 def experiment(
     module: str,
-    text: str | None,
     title: str,
-    run: Callable[[Sequence[int]], Tables],
-    plot: Callable[[Tables, Figure], None],
-    check: Callable[[Tables], Sequence[Claim]],
+    *,
     name: str = "",
     paper: Paper | None = None,
     note: str = "",
-    **more: Any,
+    **parts: Any,
 ) -> Experiment:
-    """The experiment of a file, called after it, with the claim and the note of its docstring.
+    """The experiment of a file: its `run`, `plot` and `check`, the claim and note of its docstring.
 
     A `note` that several have in common comes first; a `paper` is named where the folder is none's.
     """
-    folder, file = module.split(".")[-2:]
-    claim, *notes = [" ".join(each.split()) for each in (text or "").split("\n\n")[1:]]
+    file, (folder, last) = sys.modules[module], module.split(".")[-2:]
+    claim, *notes = [" ".join(each.split()) for each in (file.__doc__ or "").split("\n\n")[1:]]
+    found = {part: getattr(file, part) for part in ("run", "plot", "check") if part not in parts}
     return Experiment(
-        name or f"{folder}-{file}".replace("_", "-"),
-        paper or PAPERS.get(folder, "beyond the papers"),
-        title,
-        claim,
-        run,
-        plot,
-        check,
+        name=name or f"{folder}-{last}".replace("_", "-"),
+        paper=paper or PAPERS.get(folder, "beyond the papers"),
+        title=title,
+        claim=claim,
         note=" ".join(filter(None, (note, *notes))),
-        **more,
+        **found,
+        **parts,
     )

@@ -37,11 +37,11 @@ class Setting:
 
 
 def queue_size_experiment(
-    module: str, text: str | None, title: str, setting: Setting, sentences: Sequence[Sentence]
+    module: str, title: str, setting: Setting, sentences: Sequence[Sentence]
 ) -> Experiment:
     """A figure of queue size over time, with what the text says of its peaks."""
     run, check = partial(run_setting, setting), partial(check_sentences, sentences)
-    return experiment(module, text, title, run, plot_queues, check, note=CHOSEN)
+    return experiment(module, title, note=CHOSEN, run=run, plot=plot_queues, check=check)
 
 
 def path_plan(points: Sequence[Point]) -> SimulatedPlan:

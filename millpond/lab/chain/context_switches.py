@@ -70,8 +70,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     for offset, strategy in enumerate(DISCIPLINES):
         axes.bar(places + 0.2 * offset, table[strategy], width=0.2, label=strategy)
     axes.set_xticks(places + 0.3, table["query"])
-    axes.set_ylabel("context switches per 1,000 tuples")
-    axes.set_yscale("log")
+    axes.set(ylabel="context switches per 1,000 tuples", yscale="log")
     axes.legend()
 
 
@@ -100,4 +99,4 @@ def _no_more_often(greedy: float, chain: float) -> Instead:
     )
 
 
-EXPERIMENT = experiment(__name__, __doc__, "Context switches", run, plot, check)
+EXPERIMENT = experiment(__name__, "Context switches")

@@ -45,6 +45,4 @@ SENTENCES = (
     ),
 )
 
-EXPERIMENT = queue_size_experiment(
-    __name__, __doc__, "Queue size, four operators", SETTING, SENTENCES
-)
+EXPERIMENT = queue_size_experiment(__name__, "Queue size, four operators", SETTING, SENTENCES)

@@ -39,8 +39,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     table = tables["queue size"]
     for name, marker in zip(EXPECTED, "os^", strict=True):
         axes.plot(table["instant"], table[name], marker=marker, label=name, drawstyle="steps-post")
-    axes.set_xlabel("instant")
-    axes.set_ylabel("queue size (tuples)")
+    axes.set(xlabel="instant", ylabel="queue size (tuples)")
     axes.legend()
 
 
@@ -62,4 +61,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join(f"{value:g}" for value in values)
 
 
-EXPERIMENT = experiment(__name__, __doc__, "Opening example", run, plot, check, seeds=1)
+EXPERIMENT = experiment(__name__, "Opening example", seeds=1)

@@ -38,5 +38,5 @@ SENTENCES = (
 )
 
 EXPERIMENT = queue_size_experiment(
-    __name__, __doc__, "Queue size, join with a stored relation", SETTING, SENTENCES
+    __name__, "Queue size, join with a stored relation", SETTING, SENTENCES
 )

@@ -26,6 +26,4 @@ SENTENCES = (
     Sentence("fifo performs badly with respect to chain", Ratio("fifo", "chain", MUCH)),
 )
 
-EXPERIMENT = queue_size_experiment(
-    __name__, __doc__, "Queue size, two operators", SETTING, SENTENCES
-)
+EXPERIMENT = queue_size_experiment(__name__, "Queue size, two operators", SETTING, SENTENCES)

@@ -57,6 +57,4 @@ SENTENCES = (
     ),
 )
 
-EXPERIMENT = queue_size_experiment(
-    __name__, __doc__, "Queue size, sliding-window join", SETTING, SENTENCES
-)
+EXPERIMENT = queue_size_experiment(__name__, "Queue size, sliding-window join", SETTING, SENTENCES)

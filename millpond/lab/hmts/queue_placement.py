@@ -186,6 +186,4 @@ def _closer_as_printed(
     )
 
 
-EXPERIMENT = experiment(
-    __name__, __doc__, "Figure 11: construction of virtual operators", run, plot, check, seeds=5
-)
+EXPERIMENT = experiment(__name__, "Figure 11: construction of virtual operators", seeds=5)

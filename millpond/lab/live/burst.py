@@ -59,12 +59,5 @@ def check(tables: Tables) -> list[Claim]:
 
 
 EXPERIMENT = experiment(
-    __name__,
-    __doc__,
-    "Strategies on wall-clock bursts, live",
-    run,
-    plot,
-    check,
-    together="live",
-    group="live",
+    __name__, "Strategies on wall-clock bursts, live", together="live", group="live"
 )

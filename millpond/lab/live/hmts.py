@@ -65,11 +65,7 @@ def check(tables: Tables) -> list[Claim]:
 
 EXPERIMENT = experiment(
     __name__,
-    __doc__,
     "Direct interoperability, graph, operator and hybrid threads on Spark",
-    run,
-    plot,
-    check,
     paper="HMTS",
     together="live",
     group="live",

@@ -51,8 +51,7 @@ def plot_excess(tables: Tables, figure: Figure, label: str) -> None:
     for setting in dict.fromkeys(tables["excess"]["setting"]):
         values = excess_in(tables, setting)
         axes.plot(np.linspace(0, 1, len(values)), np.sort(values), label=setting)
-    axes.set_xlabel("share of the instances")
-    axes.set_ylabel(label)
+    axes.set(xlabel="share of the instances", ylabel=label)
     axes.legend()
 
 

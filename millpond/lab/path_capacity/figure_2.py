@@ -143,13 +143,5 @@ def _gap(row: Measured) -> float:
 
 
 EXPERIMENT = experiment(
-    __name__,
-    __doc__,
-    "Figure 2, tuple latency",
-    run,
-    plot,
-    check,
-    note=NOTE,
-    long=True,
-    together="path-capacity-figures",
+    __name__, "Figure 2, tuple latency", note=NOTE, long=True, together="path-capacity-figures"
 )

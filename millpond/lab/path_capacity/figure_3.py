@@ -158,13 +158,5 @@ def _late(late: Sequence[Measured]) -> Claim:
 
 
 EXPERIMENT = experiment(
-    __name__,
-    __doc__,
-    "Figure 3, throughput",
-    run,
-    plot,
-    check,
-    note=NOTE,
-    long=True,
-    together="path-capacity-figures",
+    __name__, "Figure 3, throughput", note=NOTE, long=True, together="path-capacity-figures"
 )

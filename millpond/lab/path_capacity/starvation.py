@@ -149,4 +149,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join(f"{value:.1f}" for value in values)
 
 
-EXPERIMENT = experiment(__name__, __doc__, "Both starvation cures", run, plot, check, seeds=2)
+EXPERIMENT = experiment(__name__, "Both starvation cures", seeds=2)

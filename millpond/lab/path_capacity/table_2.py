@@ -75,8 +75,7 @@ def plot(tables: Tables, figure: Figure) -> None:
         for name, marker in (("fifo", "o"), ("chain", "s")):
             values = [np.nan if value == NONE else value for value in table[name]]
             axes.plot(table["time"], values, marker=marker, label=name)
-        axes.set_xlabel("time")
-        axes.set_title(measure)
+        axes.set(xlabel="time", title=measure)
         axes.legend()
 
 
@@ -95,4 +94,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join("-" if value == NONE else f"{round(value, 9):g}" for value in values)
 
 
-EXPERIMENT = experiment(__name__, __doc__, "Table 2, FIFO against Chain", run, plot, check, seeds=1)
+EXPERIMENT = experiment(__name__, "Table 2, FIFO against Chain", seeds=1)

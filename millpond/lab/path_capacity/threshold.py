@@ -149,6 +149,4 @@ def _between(share: float, rows: Sequence[dict[str, float]]) -> Claim:
     )
 
 
-EXPERIMENT = experiment(
-    __name__, __doc__, "Threshold keeps both promises", run, plot, check, note=NOTE, seeds=4
-)
+EXPERIMENT = experiment(__name__, "Threshold keeps both promises", note=NOTE, seeds=4)

@@ -110,8 +110,7 @@ def plot_over_time(table: Table, axes: Axes, label: str) -> None:
     """A curve for each strategy, from a table with a column of seconds."""
     for name in STRATEGIES:
         axes.plot(table["seconds"], table[name], label=name)
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel(label)
+    axes.set(xlabel="time (s)", ylabel=label)
     axes.legend()
 
 

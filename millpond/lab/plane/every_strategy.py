@@ -12,16 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from millpond.lab.experiment import Claim, Tables, experiment
-from millpond.lab.plane.contest import (
-    TIGHT,
-    WIDE,
-    Contestant,
-    arrivals,
-    bounds,
-    contestants,
-    measured,
-    service,
-)
+from millpond.lab.plane import contest
 from millpond.lab.plane.picture import plot
 from millpond.scheduling.snapshot import FloatArray
 
@@ -36,14 +27,16 @@ def run(seeds: Sequence[int]) -> Tables:
     columns = ("label", "strategy", "budget", "goal", "seed", "peak", "latency")
     rows = []
     for seed in seeds:
-        streams = arrivals(UNTOUCHED + seed)
-        least = bounds(streams)
-        for each in contestants():
-            found = measured(each, streams, least)
+        streams = contest.arrivals(UNTOUCHED + seed)
+        least = contest.bounds(streams)
+        for each in contest.contestants():
+            found = contest.measured(each, streams, least)
             rows.append((*each.shown, seed, *found))
             if each.strategy == "threshold":
-                rival = Contestant(f"{AS_LEAN} {each.label}", "auto", service("auto"), found.memory)
-                rows.append((*rival.shown, seed, *measured(rival, streams, least)))
+                rival = contest.Contestant(
+                    f"{AS_LEAN} {each.label}", "auto", contest.service("auto"), found.memory
+                )
+                rows.append((*rival.shown, seed, *contest.measured(rival, streams, least)))
     return {"runs": dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))}
 
 
@@ -52,8 +45,8 @@ def check(tables: Tables) -> Sequence[Claim]:
     return [
         _nearest(tables, "peak", "least peak memory of all over its lower bound"),
         _nearest(tables, "latency", "least mean latency of all over its lower bound"),
-        *(_keeps(tables, budget) for budget in WIDE),
-        *(_breaks_less(tables, budget) for budget in TIGHT),
+        *(_keeps(tables, budget) for budget in contest.WIDE),
+        *(_breaks_less(tables, budget) for budget in contest.TIGHT),
         _as_lean_and_faster(tables),
     ]
 
@@ -125,7 +118,7 @@ def _breaks_less(tables: Tables, budget: float) -> Claim:
 def _as_lean_and_faster(tables: Tables) -> Claim:
     """With the peak that Threshold reached as its budget Auto is faster."""
     peaks, latencies = [], []
-    for budget in (*TIGHT, *WIDE):
+    for budget in (*contest.TIGHT, *contest.WIDE):
         theirs, mine = f"threshold {budget:g}", f"{AS_LEAN} threshold {budget:g}"
         peaks.append(_of(tables, mine, "peak") / _of(tables, theirs, "peak"))
         latencies.append(_of(tables, mine, "latency") / _of(tables, theirs, "latency"))
@@ -155,14 +148,5 @@ NOTE = (
     "comes nearer to them than Threshold, and is slower because of that."
 )
 EXPERIMENT = experiment(
-    __name__,
-    __doc__,
-    "Every strategy on one plane",
-    run,
-    plot,
-    check,
-    name="plane",
-    note=NOTE,
-    seeds=4,
-    long=True,
+    __name__, "Every strategy on one plane", name="plane", plot=plot, note=NOTE, seeds=4, long=True
 )

@@ -57,8 +57,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     axes.plot(second, corrected / TUPLES**2, "C1--", label="partitioned, formula and rectangle")
     axes.plot(second, _printed(second) / TUPLES**2, "C3:", label="partitioned, as printed")
     axes.axvline(STEM + FIRST, color="grey", linewidth=0.8)
-    axes.set_xlabel("time of O3 (O1 takes 2, O2 takes 1)")
-    axes.set_ylabel("area / N²")
+    axes.set(xlabel="time of O3 (O1 takes 2, O2 takes 1)", ylabel="area / N²")
     axes.legend()
 
 
@@ -120,6 +119,4 @@ def _rectangle() -> float:
     return TUPLES**2 * (STEM + FIRST)
 
 
-EXPERIMENT = experiment(
-    __name__, __doc__, "Figure 5, partitioning a fork for latency", run, plot, check, seeds=1
-)
+EXPERIMENT = experiment(__name__, "Figure 5, partitioning a fork for latency", seeds=1)

@@ -106,8 +106,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     table = tables["memory"]
     for name, style in zip(STRATEGIES, ("-", "-", "--", ":"), strict=True):
         axes.step(table["seconds"], table[name], style, where="post", label=name)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("queue memory")
+    axes.set(xlabel="seconds", ylabel="queue memory")
     axes.legend()
 
 
@@ -174,6 +173,4 @@ def _against_chain(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = experiment(
-    __name__, __doc__, "Figure 9, a fork partitioned for memory", run, plot, check
-)
+EXPERIMENT = experiment(__name__, "Figure 9, a fork partitioned for memory")

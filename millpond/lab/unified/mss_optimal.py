@@ -100,8 +100,7 @@ def plot(tables: Tables, figure: Figure) -> None:
         for name in STRATEGIES:
             ratios = np.sort(np.array(tables[objective][name]))
             axes.plot(np.linspace(0, 100, len(ratios)), ratios, label=name)
-        axes.set_title(objective)
-        axes.set_xlabel("percent of the instances")
+        axes.set(title=objective, xlabel="percent of the instances")
     left.set_ylabel("area / least area")
     left.legend()
 
@@ -150,4 +149,4 @@ def _said(excess: FloatArray) -> str:
     return f"mean {excess.mean():+.1%}, worst {excess.max():+.1%}, {len(excess)} instances"
 
 
-EXPERIMENT = experiment(__name__, __doc__, "MSS against exhaustive search", run, plot, check)
+EXPERIMENT = experiment(__name__, "MSS against exhaustive search")

@@ -76,8 +76,7 @@ def draw(table: Table, figure: Figure, label: str) -> None:
     styles = ("ko-", "C0s--", "C3^-", "C2:", "C4:", "C5:")
     for name, style in zip(NAMES, styles, strict=True):
         axes.plot(levels, by_percent(table, np.array(table[name])), style, label=name)
-    axes.set_xlabel("outlier tuples (percent)")
-    axes.set_ylabel(label)
+    axes.set(xlabel="outlier tuples (percent)", ylabel=label)
     axes.set_ylim(bottom=0)
     axes.legend()
 
