@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Column, Literal
-from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
+from millpond.kernels.aggregate import AggregateKernel, aggregate_kernel
 from millpond.kernels.counts import CountKernel
+from millpond.kernels.grouped import AggregateSpec
 from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.living import Living, LivingRows
 from millpond.kernels.rows_window import RowsWindowKernel
