@@ -1,7 +1,5 @@
 """What callers hand to the engine, checked before anything is done with it."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any
 

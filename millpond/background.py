@@ -1,7 +1,5 @@
 """Threads that a process does not wait for when it ends: what they do may never be over."""
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

@@ -1,7 +1,5 @@
 """Every error a user can meet, each naming the place, the thing and the way out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

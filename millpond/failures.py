@@ -1,7 +1,5 @@
 """Failures of queries: what went wrong, where and when; the others go on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

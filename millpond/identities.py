@@ -3,8 +3,6 @@
 No name that is declared has one of the characters that tell them apart (``catalog.OURS``).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 ASIDE = "#left_out"

@@ -4,8 +4,6 @@ Python raises KeyboardInterrupt in the main thread between any two instructions.
 something would be worse than all or nothing of it, the interruption waits for the end.
 """
 
-from __future__ import annotations
-
 import threading
 from _signal import (  # type: ignore[import-not-found]  # `signal` makes an enum at each call
     SIGINT,

@@ -211,22 +211,14 @@ def _or_auto(parse: Callable[[str], Any]) -> Callable[[str], str]:
 
 @dataclass(frozen=True)
 class _Option:
-    key: str
-    meaning: str
     parse: Callable[[str], Any]
+    meaning: str
     show: Callable[[Any], str] = str
     change: Change = Change.ANY_TIME
 
 
-def _option(
-    key: str,
-    default: Any,
-    parse: Callable[[str], Any],
-    meaning: str,
-    show: Callable[[Any], str] = str,
-    change: Change = Change.ANY_TIME,
-) -> Any:
-    option = _Option(key, meaning, parse, show, change)
+def _option(default: Any, parse: Callable[[str], Any], meaning: str, **more: Any) -> Any:
+    option = _Option(parse, meaning, **more)
     return dataclasses.field(default=default, metadata={"option": option})
 
 
@@ -239,93 +231,80 @@ class Settings:
     """
 
     tick_microseconds: int = _option(
-        "tick",
         1,
         parse_duration_microseconds,
         "the length of one tick of time",
-        format_duration,
-        Change.BEFORE_STREAMS,
+        show=format_duration,
+        change=Change.BEFORE_STREAMS,
     )
-    strategy: str = _option("strategy", "round-robin", _word, "the scheduling strategy")
+    strategy: str = _option("round-robin", _word, "the scheduling strategy")
     mode: str = _option(
-        "mode",
         "free",
         _one_of("free", "di", "gts", "ots", "hmts"),
         "who may begin a step: whatever the strategy says (free), or threads as in the HMTS paper",
     )
     seed: int = _option(
-        "seed",
         0,
         _whole_number(0),
         "what sampling and generated data depend on",
         change=Change.BEFORE_STEPS,
     )
     page_rows: int = _option(
-        "page_rows",
         100_000,
         _whole_number(1),
         "how many rows a source hands over at once, at most",
         change=Change.SOURCES_TO_COME,
     )
     pace: str = _option(
-        "pace",
         "fast",
         _one_of("fast", "wall"),
         "when generated rows come: as soon as they are asked for (fast), or at their time (wall)",
         change=Change.SOURCES_TO_COME,
     )
     budget_bytes: int = _option(
-        "budget",
         2**30,
         parse_bytes,
         "the memory for what waits, what windows retain, kept results, late and left-out rows, and "
         "what is remembered of states and of pages read again; beyond it pages are spilled, "
         "sources are held back while as much waits, and steps are cut smaller",
-        format_bytes,
+        show=format_bytes,
     )
     heartbeat_timeout_seconds: float = _option(
-        "heartbeat_timeout",
         1.0,
         parse_seconds,
         "how long a quiet input may hold others up before its clock is advanced for it",
-        lambda seconds: f"{seconds:g} seconds",
+        show=lambda seconds: f"{seconds:g} seconds",
     )
     clock: str = _option(
-        "clock",
         "event",
         _one_of("event", "wall"),
         "what moves time: the tuples alone (event), or also the wall clock (wall)",
     )
     step_rows: int = _option(
-        "step_rows", 500_000, _whole_number(1), "how many rows one step reads, about, at most"
+        500_000, _whole_number(1), "how many rows one step reads, about, at most"
     )
     driver_rows: int = _option(
-        "driver_rows",
         50_000,
         _whole_number(0),
         "steps of more rows run on the executors once Spark is there, others where place_by says",
     )
     place_by: str = _option(
-        "place_by",
         "cost",
         _one_of("cost", "rows"),
         "whether the place of a step follows what steps have cost, or driver_rows alone",
     )
     small_steps: str = _option(
-        "small_steps",
         "driver",
         _one_of("driver", "spark"),
         "who evaluates the expressions of steps that end in the driver",
     )
     functions: str = _option(
-        "functions",
         "thread",
         _one_of("thread", "process"),
         "where steps in the driver call functions of the user: in the thread of the step, or in a "
         "process of their own, so that one that crashes stops the queries that call it only",
     )
     linear: str = _option(
-        "linear",
         "functions",
         _one_of("fused", "functions", "apart"),
         "which selections and projections are operators from the start, for modes to put queues "
@@ -333,7 +312,6 @@ class Settings:
         change=Change.BEFORE_QUERIES,
     )
     sharing: str = _option(
-        "sharing",
         "auto",
         _one_of("auto", "on", "off"),
         "whether queries that differ in constants only run as one: from the second of them on, "
@@ -341,64 +319,48 @@ class Settings:
         "readers, always, or never; for queries to come",
     )
     keep_results: Keeping = _option(  # noqa: RUF009 (a Keeping never changes)
-        "keep_results",
         Keeping(1_000_000),
         Keeping.parse,
         "how much of each query's results is kept to be read again: '100000 rows', '1 hour', "
         "'all' or 'none'; sinks and subscribers get everything",
     )
     validate: str = _option(
-        "validate",
         "off",
         _one_of("off", "on"),
         "whether it is checked after every commit and statement that all parts of the engine "
         "agree; where they do not it stops with an error",
     )
     processors: int = _option(
-        "processors",
-        0,
-        _whole_number(0),
-        "how many steps run at once; 0: as many as Spark has cores",
+        0, _whole_number(0), "how many steps run at once; 0: as many as Spark has cores"
     )
     tasks: int = _option(
-        "tasks",
         0,
         _whole_number(0),
         "how many tasks a step on the executors has, where its rows can be divided; 0: as many as "
         "Spark has cores, fewer for few rows. What has a state keeps the number it began with",
     )
     store: str = _option(
-        "store",
         "memory",
         _word,
         "where pages and states are kept: memory, or a directory that all hosts see",
     )
-    spark_master: str = _option(
-        "spark_master", "local[*]", _word, "where Spark runs", change=Change.BEFORE_SPARK
-    )
+    spark_master: str = _option("local[*]", _word, "where Spark runs", change=Change.BEFORE_SPARK)
     driver_memory: str = _option(
-        "driver_memory",
-        "2048m",
-        _memory_of_jvm,
-        "the heap of Spark's driver process",
-        change=Change.BEFORE_SPARK,
+        "2048m", _memory_of_jvm, "the heap of Spark's driver process", change=Change.BEFORE_SPARK
     )
     driver_host: str = _option(
-        "driver_host",
         AUTO,
         _or_auto(_word),
         "the address of this machine that Spark's workers reach; auto: the one towards the master",
         change=Change.BEFORE_SPARK,
     )
     executor_memory: str = _option(
-        "executor_memory",
         AUTO,
         _or_auto(_memory_of_jvm),
         "the heap of each executor on a cluster; auto: as Spark is configured",
         change=Change.BEFORE_SPARK,
     )
     executor_cores: str = _option(
-        "executor_cores",
         AUTO,
         _or_auto(_whole_number(1)),
         "how many tasks an executor on a cluster runs at once; auto: as Spark is configured",
@@ -411,7 +373,7 @@ class Settings:
         try:
             value = option.parse(value_text)
         except ValueError as error:
-            raise CqlError(f"setting {option.key}: {value_text!r} is not {error}") from None
+            raise CqlError(f"setting {_key(name)}: {value_text!r} is not {error}") from None
         return dataclasses.replace(self, **{name: value})
 
     def with_options(self, options: dict[str, Any]) -> Settings:
@@ -424,7 +386,7 @@ class Settings:
     def listing(self) -> list[tuple[str, str, str, str]]:
         """Key, value, meaning of every setting, and when it may change, for SHOW SETTINGS."""
         return [
-            (option.key, option.show(getattr(self, name)), option.meaning, option.change.value)
+            (_key(name), option.show(getattr(self, name)), option.meaning, option.change.value)
             for name, option in _OPTIONS.items()
         ]
 
@@ -436,20 +398,24 @@ _OPTIONS: dict[str, _Option] = {
 
 def refuse_late_change(key: str, has_spark: bool, has_stepped: bool, has_queries: bool) -> None:
     """Refuses to change a setting that was already made use of and would change nothing more."""
-    option = _find(key)[1]
+    name, option = _find(key)
     too_late = {
         Change.BEFORE_SPARK: has_spark,
         Change.BEFORE_STEPS: has_stepped,
         Change.BEFORE_QUERIES: has_queries,
     }
     if too_late.get(option.change):
-        raise CqlError(f"setting {option.key} can be changed only {option.change}; it is in use")
+        raise CqlError(f"setting {_key(name)} can be changed only {option.change}; it is in use")
+
+
+def _key(name: str) -> str:
+    """What a setting is called: its name without the unit."""
+    return re.sub("_(microseconds|seconds|bytes)$", "", name)
 
 
 def _find(key: str) -> tuple[str, _Option]:
     wanted = key.strip().lower().replace("-", "_")
     for name, option in _OPTIONS.items():
-        if wanted in (option.key, name):
+        if wanted in (_key(name), name):
             return name, option
-    keys = [option.key for option in _OPTIONS.values()]
-    raise CqlError(f'no setting "{key}"{suggestion(wanted, keys)}')
+    raise CqlError(f'no setting "{key}"{suggestion(wanted, map(_key, _OPTIONS))}')

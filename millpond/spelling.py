@@ -1,7 +1,5 @@
 """The end of a message about an unknown name: what may have been meant, and what is known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """The commands of `millpond`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Checks a script as far as that goes without data: statements, settings, connectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry

@@ -1,7 +1,5 @@
 """What Tab offers in the shell: keywords, declared names, their columns, connectors, commands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

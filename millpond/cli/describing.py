@@ -1,7 +1,5 @@
 """What is declared, in words: the shell's `\\d`."""
 
-from __future__ import annotations
-
 from millpond.catalog import (
     Catalog,
     Entry,

@@ -1,7 +1,5 @@
 """Plans as text or JSON, at each stage from syntax to operators; starts no JVM."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from millpond.catalog import QueryEntry

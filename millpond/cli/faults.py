@@ -1,7 +1,5 @@
 """Errors as a user sees them: place, message, the line and a caret; never a Python traceback."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

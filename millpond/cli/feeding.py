@@ -1,7 +1,5 @@
 """Feeds a stream or relation from a file, as the shell's `\\push` does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

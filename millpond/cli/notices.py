@@ -1,7 +1,5 @@
 """What a run says about itself on stderr: what keeps it going, and what cannot have been meant."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """How far a run has come, on a terminal only."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Commands against a server: queries, entities, tuples, plans."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Results as text: aligned tables, JSON lines or one CSV table, written as they come."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

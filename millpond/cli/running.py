@@ -1,7 +1,5 @@
 """Runs a script through the engine and prints what comes of it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

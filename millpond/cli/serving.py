@@ -1,7 +1,5 @@
 """`millpond serve` and `millpond demo`: a process that answers until it is told to end."""
 
-from __future__ import annotations
-
 import re
 import socket
 import sys

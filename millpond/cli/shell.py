@@ -5,8 +5,6 @@ forgotten. CREATE QUERY registers: `\\run` reads the sources, and INSERT, DELETE
 `\\push` show directly what they change.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`millpond simulate`: what each strategy would have done with a plan that was measured."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`millpond store`: looks whether a store is sound, and repairs it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

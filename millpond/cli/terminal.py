@@ -1,7 +1,5 @@
 """Reads what people type, or what a pipe brings, and hands it to the shell."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Declarations come first, then the SELECT, then what was fed in: a query sees what comes after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """What the shell answers to a statement that shows nothing by itself."""
 
-from __future__ import annotations
-
 import pyarrow.compute as pc
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry

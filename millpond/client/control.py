@@ -1,7 +1,5 @@
 """Entities behind a server, with the face of those of an engine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Requests to a server, and its refusals as the errors that an engine raises."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """CQL's types in Arrow, and the conversion of columns that come in another type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

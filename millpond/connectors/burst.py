@@ -1,7 +1,5 @@
 """A source of made-up rows that arrive as one of the processes of `millpond.workloads`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from millpond.connectors.generated import Extent, GeneratedSource, value_generator

@@ -1,7 +1,5 @@
 """Relations whose source carries timestamped changes: columns ts and op (`+` or `-`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -5,8 +5,6 @@ cut after its last whole record, so that it can be read block by block, and sing
 looked at only to name the place of a fault.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

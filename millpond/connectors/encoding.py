@@ -1,7 +1,5 @@
 """Text in files is UTF-8; what is not is refused, with a word on what it may be."""
 
-from __future__ import annotations
-
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 
 from millpond.errors import InputError

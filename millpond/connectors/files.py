@@ -4,8 +4,6 @@ Nothing is read twice, so that a pipe serves as well as a file: a block knows on
 begins, and the place of a fault is looked for in the block itself.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import select

@@ -1,7 +1,5 @@
 """Streams made up by an arrival process: what the sources `rate` and `burst` have in common."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A source whose arguments are secrets: what goes wrong in it is said without their values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results as JSON values: times as ISO text, and no numbers that JSON lacks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from datetime import date

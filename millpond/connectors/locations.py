@@ -1,7 +1,5 @@
 """What a file name in a script stands for: a file, a directory, a pattern, or standard input."""
 
-from __future__ import annotations
-
 import glob
 import os
 import stat

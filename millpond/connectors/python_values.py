@@ -3,8 +3,6 @@
 Such a date or moment becomes ISO text, so that one of them never hides all other results.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

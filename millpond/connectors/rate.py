@@ -1,7 +1,5 @@
 """A source of evenly spaced rows whose integer columns count them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Connectors by name: the built-in ones and those that installed packages offer."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache

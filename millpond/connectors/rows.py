@@ -1,7 +1,5 @@
 """Python rows, data frames and Arrow data as tables of a declared schema, or a clear refusal."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ logs and stores have the name only. What a library says of the value (an operati
 about a path, say) is masked on its way out of the connector.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator

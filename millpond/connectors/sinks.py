@@ -1,7 +1,5 @@
 """What a sink is, what its faults say, and what text sinks share."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select

@@ -1,7 +1,5 @@
 """Standard input as a source: `cat x.csv | millpond run q.cql` with `FROM stdin()`."""
 
-from __future__ import annotations
-
 from millpond.connectors import csv_files, json_lines
 from millpond.connectors.sources import Declaration, Source
 from millpond.errors import InputError

@@ -1,7 +1,5 @@
 """What the sources of text files have in common: tables from blocks, pages from tables."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Self

@@ -1,7 +1,5 @@
 """The times of tuples: every tuple has one, and all lie where windows and delays can be added."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

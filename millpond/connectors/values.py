@@ -3,8 +3,6 @@
 A value depends on the seed, the column and the row's number only, by a hash.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 

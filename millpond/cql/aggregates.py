@@ -1,7 +1,5 @@
 """The aggregate functions of CQL: an allow-list with argument and result types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

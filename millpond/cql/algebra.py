@@ -6,8 +6,6 @@ checks itself when built and knows its schema and whether it is a stream. ``writ
 expressions of a node were in the script; nodes are equal whatever it says.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Union
 

@@ -1,7 +1,5 @@
 """What a checked statement does to the catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

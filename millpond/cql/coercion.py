@@ -1,7 +1,5 @@
 """Casts, written into the checked expression, so that execution coerces nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 

@@ -1,7 +1,5 @@
 """Checked expressions as plain data, for logs: calls of CQL's own functions, columns, constants."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which functions can fail on some values, so that it is known what ON ERROR SKIP has to guard."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Operators have their own syntax and are listed for execution and documentation only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

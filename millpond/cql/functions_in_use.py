@@ -1,7 +1,5 @@
 """Which functions of the user are called by what is declared."""
 
-from __future__ import annotations
-
 from millpond.catalog import Catalog, QueryEntry, ViewEntry
 from millpond.cql.needed_functions import needed_functions
 from millpond.cql.statements import Action, Create

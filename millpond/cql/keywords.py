@@ -1,7 +1,5 @@
 """The words of CQL, for whoever helps people to write it."""
 
-from __future__ import annotations
-
 import re
 
 _KEYWORD_TEXT = """

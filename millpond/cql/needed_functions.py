@@ -1,7 +1,5 @@
 """Which functions of the user a plan calls; workers load this, so nothing here reads CQL."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any

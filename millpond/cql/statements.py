@@ -1,7 +1,5 @@
 """Checked statements: what a script asks for, one frozen class a statement."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Union
 

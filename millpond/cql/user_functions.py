@@ -1,7 +1,5 @@
 """What functions of the user may be called in CQL, and take and give."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

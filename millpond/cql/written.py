@@ -1,7 +1,5 @@
 """What a part of a plan is called in the script, so that errors can use the user's words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from millpond.errors import Position

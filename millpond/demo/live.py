@@ -1,7 +1,5 @@
 """Web-proxy traffic by the wall clock, with bursts on demand, and queries to watch."""
 
-from __future__ import annotations
-
 import threading
 import time
 

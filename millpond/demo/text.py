@@ -3,8 +3,6 @@
 It ends by itself after three days of traffic or about 40 seconds of work.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from millpond.arguments import shown_value
@@ -98,9 +99,15 @@ class Attribute:
         return StateError(f"{self.name}: {shown_value(value)} will not do; it must be {wanted}")
 
 
-def statistic(name: str, type_: str, meaning: str, read: Read, unit: str = "") -> Attribute:
+def statistic(type_: str, name: str, meaning: str, read: Read, unit: str = "") -> Attribute:
     """An attribute that is measured."""
     return Attribute(name, type_, meaning, read, unit)
+
+
+boolean = partial(statistic, "boolean")
+integer = partial(statistic, "integer")
+number = partial(statistic, "number")
+text = partial(statistic, "text")
 
 
 def knob(

@@ -1,14 +1,12 @@
 """The control tables of what is declared: queries, streams, relations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import moment
-from millpond.entities.attributes import Attribute, Read, knob, statistic
+from millpond.entities.attributes import Attribute, Read, boolean, integer, knob, number, text
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
@@ -86,7 +84,7 @@ QUERY = Kind(
     "a continuous query",
     _names(QueryEntry),
     (
-        statistic("state", "text", "active, inactive or failed", _state),
+        text("state", "active, inactive or failed", _state),
         knob(
             "weight",
             "number",
@@ -110,32 +108,22 @@ QUERY = Kind(
             _set_on_error,
             choices=("stop", "skip"),
         ),
-        statistic("error", "text", "why it stands still", _error),
-        statistic(
-            "results",
-            "integer",
-            "elements put out so far",
-            lambda e, q: e.ground.deliveries.of(q).rows,
-        ),
-        statistic(
+        text("error", "why it stands still", _error),
+        integer("results", "elements put out so far", lambda e, q: e.ground.deliveries.of(q).rows),
+        integer(
             "left_out",
-            "integer",
             "elements left out by ON ERROR SKIP",
             lambda e, q: e.ground.deliveries.left_out_count(q),
         ),
-        statistic("complete_until", "text", "up to when its answer is complete", _complete_until),
+        text("complete_until", "up to when its answer is complete", _complete_until),
         *(
-            statistic(
-                f"latency_{part}_seconds",
-                "number",
-                f"from arrival to output, {part}",
-                _latency(part),
-                "s",
+            number(
+                f"latency_{part}_seconds", f"from arrival to output, {part}", _latency(part), "s"
             )
             for part in ("mean", "p50", "p95", "p99")
         ),
-        statistic("text", "text", "the query in CQL", lambda e, q: e.ground.query_entry(q).text),
-        statistic("operators", "text", "the operators that work for it", _operators),
+        text("text", "the query in CQL", lambda e, q: e.ground.query_entry(q).text),
+        text("operators", "the operators that work for it", _operators),
     ),
     activity="results",
 )
@@ -175,20 +163,18 @@ def _source(view: Controlled, name: str) -> str:
 def _shared() -> tuple[Attribute, ...]:
     """What streams and relations have in common."""
     return (
-        statistic("columns", "text", "its columns", _schema),
-        statistic("source", "text", "where its rows come from", _source),
-        statistic(
+        text("columns", "its columns", _schema),
+        text("source", "where its rows come from", _source),
+        number(
             "rate",
-            "number",
             "rows that come in a second, of late",
             lambda e, s: _queue(e, s).arrivals.per_second(),
             "rows/s",
         ),
-        statistic("backlog_bytes", "integer", "what waits in its queue", _backlog_bytes, "bytes"),
-        statistic("promised", "text", "nothing at or before this time will follow", _promised),
-        statistic(
+        integer("backlog_bytes", "what waits in its queue", _backlog_bytes, "bytes"),
+        text("promised", "nothing at or before this time will follow", _promised),
+        boolean(
             "held_back",
-            "boolean",
             "whether its source waits, as there is no room",
             lambda e, s: s.lower() in e.ground.inputs.held,
         ),
@@ -216,15 +202,13 @@ STREAM = Kind(
     _names(StreamEntry),
     (
         *_shared(),
-        statistic(
+        integer(
             "arrived",
-            "integer",
             "tuples that came so far",
             lambda e, s: e.ground.inputs.streams[s.lower()].arrived,
         ),
-        statistic(
+        integer(
             "late",
-            "integer",
             "tuples that came too late",
             lambda e, s: e.ground.inputs.streams[s.lower()].late_count,
         ),
@@ -239,9 +223,8 @@ RELATION = Kind(
     _names(RelationEntry),
     (
         *_shared(),
-        statistic(
+        integer(
             "changes",
-            "integer",
             "rows put in or taken out so far",
             lambda e, r: e.ground.inputs.relation(r).changed_rows,
         ),

@@ -1,7 +1,5 @@
 """Entities of all kinds, found by kind and name; generic get, set and watch."""
 
-from __future__ import annotations
-
 import heapq
 import math
 import time

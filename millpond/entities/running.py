@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from millpond.entities.attributes import Read, knob, statistic
+from millpond.entities.attributes import Read, integer, knob, number, text
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
@@ -45,69 +45,43 @@ OPERATOR = Kind(
     "a part of the plan that reads queues and writes one",
     _operators,
     (
-        statistic("does", "text", "what it does", lambda e, o: e.graph.operators[o].label()),
-        statistic(
+        text("does", "what it does", lambda e, o: e.graph.operators[o].label()),
+        text(
             "queries",
-            "text",
             "the queries it works for",
             lambda e, o: ", ".join(e.runtime.picture.queries(o)),
         ),
-        statistic("reads", "text", "its queues", lambda e, o: ", ".join(_running(e, o).inputs)),
-        statistic("load", "number", "how busy it is", _measured(lambda m: m.busy.per_second())),
-        statistic(
+        text("reads", "its queues", lambda e, o: ", ".join(_running(e, o).inputs)),
+        number("load", "how busy it is", _measured(lambda m: m.busy.per_second())),
+        number(
             "rows_in_per_second",
-            "number",
             "rows read of late",
             _measured(lambda m: m.inputs.per_second()),
             "rows/s",
         ),
-        statistic(
+        number(
             "rows_out_per_second",
-            "number",
             "rows put out of late",
             _measured(lambda m: m.outputs.per_second()),
             "rows/s",
         ),
-        statistic("waiting_rows", "integer", "rows that wait for it", _waiting, "rows"),
-        statistic(
-            "selectivity", "number", "rows out for one in", _measured(lambda m: m.selectivity)
+        integer("waiting_rows", "rows that wait for it", _waiting, "rows"),
+        number("selectivity", "rows out for one in", _measured(lambda m: m.selectivity)),
+        number("cost_seconds", "time for one more tuple", _measured(lambda m: m.cost_seconds), "s"),
+        number(
+            "step_seconds", "the fixed part of a step", _measured(lambda m: m.step_seconds), "s"
         ),
-        statistic(
-            "cost_seconds",
-            "number",
-            "time for one more tuple",
-            _measured(lambda m: m.cost_seconds),
-            "s",
-        ),
-        statistic(
-            "step_seconds",
-            "number",
-            "the fixed part of a step",
-            _measured(lambda m: m.step_seconds),
-            "s",
-        ),
-        statistic("rows_in", "integer", "rows read so far", _measured(lambda m: m.tally.rows_in)),
-        statistic(
-            "rows_out", "integer", "rows put out so far", _measured(lambda m: m.tally.rows_out)
-        ),
-        statistic(
-            "driver_steps",
-            "integer",
-            "steps in the driver",
-            _measured(lambda m: m.tally.driver_steps),
-        ),
-        statistic(
+        integer("rows_in", "rows read so far", _measured(lambda m: m.tally.rows_in)),
+        integer("rows_out", "rows put out so far", _measured(lambda m: m.tally.rows_out)),
+        integer("driver_steps", "steps in the driver", _measured(lambda m: m.tally.driver_steps)),
+        integer(
             "executor_steps",
-            "integer",
             "steps on Spark's executors",
             _measured(lambda m: m.tally.executor_steps),
         ),
-        statistic(
-            "seconds", "number", "time spent so far", _measured(lambda m: m.tally.seconds), "s"
-        ),
-        statistic(
+        number("seconds", "time spent so far", _measured(lambda m: m.tally.seconds), "s"),
+        number(
             "output_row_bytes",
-            "number",
             "bytes of a row put out",
             _measured(lambda m: m.output_bytes),
             "bytes",
@@ -176,35 +150,22 @@ QUEUE = Kind(
             _has_queue,
             _place_queue,
         ),
-        statistic(
-            "readers",
-            "text",
-            "the operators that read it",
-            lambda e, q: ", ".join(e.graph.readers(q)),
-        ),
-        statistic("backlog_rows", "integer", "rows that wait", _backlog("rows"), "rows"),
-        statistic("backlog_bytes", "integer", "bytes that wait", _backlog("bytes"), "bytes"),
-        statistic(
-            "behind_seconds", "number", "for how long the oldest waits", _behind_seconds, "s"
-        ),
-        statistic(
+        text("readers", "the operators that read it", lambda e, q: ", ".join(e.graph.readers(q))),
+        integer("backlog_rows", "rows that wait", _backlog("rows"), "rows"),
+        integer("backlog_bytes", "bytes that wait", _backlog("bytes"), "bytes"),
+        number("behind_seconds", "for how long the oldest waits", _behind_seconds, "s"),
+        number(
             "rate",
-            "number",
             "rows that come in a second, of late",
             lambda e, q: _queue(e, q).arrivals.per_second(),
             "rows/s",
         ),
-        statistic(
-            "count",
-            "integer",
-            "rows that have passed",
-            lambda e, q: int(_queue(e, q).course.total),
-            "rows",
+        integer(
+            "count", "rows that have passed", lambda e, q: int(_queue(e, q).course.total), "rows"
         ),
-        statistic("retained_bytes", "integer", "what windows still need", _retained_bytes, "bytes"),
-        statistic(
+        integer("retained_bytes", "what windows still need", _retained_bytes, "bytes"),
+        integer(
             "spilled_bytes",
-            "integer",
             "what is on disk only",
             lambda e, q: _queue(e, q).spilled_bytes,
             "bytes",
@@ -247,11 +208,9 @@ SYNOPSIS = Kind(
     "what an operator remembers",
     _synopses,
     (
-        statistic("of", "text", "whose it is", lambda e, s: e.graph.operators[s].label()),
-        statistic("rows", "integer", "rows of state", _synopsis(0), "rows"),
-        statistic(
-            "memory", "integer", "bytes of state; exact, so it is as it is", _synopsis(1), "bytes"
-        ),
+        text("of", "whose it is", lambda e, s: e.graph.operators[s].label()),
+        integer("rows", "rows of state", _synopsis(0), "rows"),
+        integer("memory", "bytes of state; exact, so it is as it is", _synopsis(1), "bytes"),
     ),
     activity="memory",
 )
@@ -273,22 +232,19 @@ UNIT = Kind(
     "operators without a queue between them: a virtual operator",
     _units,
     (
-        statistic(
+        text(
             "members",
-            "text",
             "its operators, upstream first",
             lambda e, u: ", ".join(m.identity for m in _unit(e, u).members),
         ),
-        statistic(
+        integer(
             "waiting_rows",
-            "integer",
             "rows that wait for its members",
             lambda e, u: _unit(e, u).waiting(_unit(e, u).horizon),
             "rows",
         ),
-        statistic(
+        number(
             "load",
-            "number",
             "how busy it is",
             lambda e, u: sum(
                 e.runtime.statistics[m.identity].busy.per_second() for m in _unit(e, u).members
@@ -307,9 +263,9 @@ def thread_parts(view: Controlled) -> list[list[str]]:
         return [_operators(view)]
     parts: list[list[str]] = [[] for _ in configuration.partitions]
     running = set(_operators(view))
-    for number, place in configuration.partition_of.items():
-        if name_of(number) in running:
-            parts[place].append(name_of(number))
+    for operator, place in configuration.partition_of.items():
+        if name_of(operator) in running:
+            parts[place].append(name_of(operator))
     return parts
 
 
@@ -329,10 +285,9 @@ THREAD = Kind(
     "operators that are scheduled together",
     _threads,
     (
-        statistic("operators", "text", "its operators", lambda e, t: ", ".join(_part(e, t))),
-        statistic(
+        text("operators", "its operators", lambda e, t: ", ".join(_part(e, t))),
+        number(
             "load",
-            "number",
             "how busy it is",
             lambda e, t: sum(e.runtime.statistics[o].busy.per_second() for o in _part(e, t)),
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from millpond.catalog import QueryEntry
-from millpond.entities.attributes import Attribute, Read, Write, knob, statistic
+from millpond.entities.attributes import Attribute, Read, Write, integer, knob, number, text
 from millpond.entities.catalogued import QUERY, RELATION, STREAM
 from millpond.entities.control_tables import Entities, Kind
 from millpond.entities.controlled import Controlled
@@ -26,8 +26,8 @@ def _setting(key: str) -> Read:
 
 def _set(key: str) -> Write:
     def write(view: Controlled, _: str, value: Any) -> None:
-        text = str(value).replace("'", "''")
-        view.execute(f"SET {key} = '{text}'")
+        written = str(value).replace("'", "''")
+        view.execute(f"SET {key} = '{written}'")
 
     return write
 
@@ -42,7 +42,7 @@ def _settings(of_scheduler: bool) -> tuple[Attribute, ...]:
         found.append(
             knob(key, "text", meaning, _setting(key), _set(key))
             if is_knob
-            else statistic(key, "text", f"{meaning}; changes {change}", _setting(key))
+            else text(key, f"{meaning}; changes {change}", _setting(key))
         )
     return tuple(found)
 
@@ -60,63 +60,38 @@ ENGINE = Kind(
     "the engine as a whole",
     lambda view: ["engine"],
     (
-        statistic(
+        integer(
             "queries",
-            "integer",
             "registered queries",
             lambda e, _: len(list(e.ground.catalog.of_kind(QueryEntry))),
         ),
-        statistic(
-            "failures",
-            "integer",
-            "queries that have failed",
-            lambda e, _: len(list(e.queries.failures)),
+        integer("failures", "queries that have failed", lambda e, _: len(list(e.queries.failures))),
+        integer(
+            "backlog_bytes", "what waits in queues", _of_runtime(lambda r: r.backlog.bytes), "bytes"
         ),
-        statistic(
-            "backlog_bytes",
-            "integer",
-            "what waits in queues",
-            _of_runtime(lambda r: r.backlog.bytes),
-            "bytes",
-        ),
-        statistic(
-            "backlog_rows",
-            "integer",
-            "rows that wait",
-            _of_runtime(lambda r: r.backlog.rows),
-            "rows",
-        ),
-        statistic(
+        integer("backlog_rows", "rows that wait", _of_runtime(lambda r: r.backlog.rows), "rows"),
+        integer(
             "peak_backlog_bytes",
-            "integer",
             "the most that has waited",
             _of_runtime(lambda r: r.backlog.peak_bytes),
             "bytes",
         ),
-        statistic(
+        integer(
             "memory_bytes",
-            "integer",
             "what queues hold in memory, windows included",
             _of_runtime(lambda r: r.backlog.memory_bytes),
             "bytes",
         ),
-        statistic(
+        integer(
             "budget_bytes",
-            "integer",
             "the memory for what waits, what windows retain, what is kept and what caches hold",
             lambda e, _: e.ground.budget.limit_bytes,
             "bytes",
         ),
-        statistic("load", "number", "seconds of work in a second", _of_runtime(_load)),
-        statistic(
-            "driver_steps",
-            "integer",
-            "steps in the driver",
-            _of_runtime(lambda r: r.tally.driver_steps),
-        ),
-        statistic(
+        number("load", "seconds of work in a second", _of_runtime(_load)),
+        integer("driver_steps", "steps in the driver", _of_runtime(lambda r: r.tally.driver_steps)),
+        integer(
             "executor_steps",
-            "integer",
             "steps on Spark's executors",
             _of_runtime(lambda r: r.tally.executor_steps),
         ),
@@ -130,11 +105,8 @@ SCHEDULER = Kind(
     lambda view: ["scheduler"],
     (
         *_settings(of_scheduler=True),
-        statistic(
-            "at_once",
-            "integer",
-            "steps that may run at once",
-            _of_runtime(lambda r: r.limits.processors),
+        integer(
+            "at_once", "steps that may run at once", _of_runtime(lambda r: r.limits.processors)
         ),
     ),
 )

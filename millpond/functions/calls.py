@@ -5,8 +5,6 @@ fault, for the rows of one call depend on how pages are cut: it stops the query.
 answers calls in a process of its own (`processes.py`), so it imports little.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import struct

@@ -1,7 +1,5 @@
 """A function that the user gives for CQL: its name, its types, and its code as bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from millpond.functions.processes import FunctionProcesses

@@ -1,7 +1,5 @@
 """EXPLAIN ANALYZE: what was measured of a query's operators, and its progress charts, as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """Who holds the others up, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 `millpond/simulator/prediction.py` reads it, in another process and without Spark.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What each aggregate function keeps for a group, and its value at every instant."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 
@@ -21,7 +19,7 @@ from millpond.kernels.extremes import (
     greatest_of_intervals,
     still_eligible,
 )
-from millpond.kernels.grouped import Group, Spec
+from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, encode
 from millpond.kernels.ranked import (
     Ranked,
@@ -35,7 +33,7 @@ from millpond.kernels.timeline import Changes, Timeline, order_of
 _LOW = np.int64(2**32 - 1)
 
 
-def state_fields(index: int, spec: Spec, is_append_only: bool) -> list[pa.Field]:
+def state_fields(index: int, spec: AggregateSpec, is_append_only: bool) -> list[pa.Field]:
     """The state columns of one aggregate."""
     name = f"s{index}_"
     number, numbers = pa.int64(), pa.list_(pa.int64())
@@ -48,7 +46,7 @@ def state_fields(index: int, spec: Spec, is_append_only: bool) -> list[pa.Field]
     return distinct + [pa.field(name + part, number) for part in _parts(spec)]
 
 
-def _parts(spec: Spec) -> list[str]:
+def _parts(spec: AggregateSpec) -> list[str]:
     if spec.function in ("count", "approx_count_distinct"):
         return ["count"]
     sums = [f"sum{i}" for i in range(exact_sum.LIMBS)]
@@ -60,7 +58,11 @@ def _parts(spec: Spec) -> list[str]:
 
 
 def accumulate(
-    index: int, spec: Spec, group: Group, is_append_only: bool, ranked: Ranked | None = None
+    index: int,
+    spec: AggregateSpec,
+    group: Group,
+    is_append_only: bool,
+    ranked: Ranked | None = None,
 ) -> Values:
     """The aggregate's value at every instant; leaves its new state in the group."""
     name = f"s{index}_"
@@ -81,7 +83,7 @@ def accumulate(
 
 def _sums(
     name: str,
-    spec: Spec,
+    spec: AggregateSpec,
     group: Group,
     column: pa.ChunkedArray | None,
     changes: Changes,
@@ -150,7 +152,7 @@ def _wide_total(name: str, group: Group, values: Ints, weight: Ints, of: Changes
 
 def _deviation(
     name: str,
-    spec: Spec,
+    spec: AggregateSpec,
     group: Group,
     column: pa.ChunkedArray,
     changes: Changes,
@@ -231,14 +233,16 @@ def _keep_distinct(
     group.keep_bag(name, kept)
 
 
-def _extreme(name: str, spec: Spec, group: Group, is_append_only: bool) -> Values:
+def _extreme(name: str, spec: AggregateSpec, group: Group, is_append_only: bool) -> Values:
     column = group.events[f"a{spec.argument}"]
     if is_append_only:
         return _extreme_of_intervals(name, spec, group, column)
     return _extreme_of_counts(name, spec, group, column)
 
 
-def _extreme_of_intervals(name: str, spec: Spec, group: Group, column: pa.ChunkedArray) -> Values:
+def _extreme_of_intervals(
+    name: str, spec: AggregateSpec, group: Group, column: pa.ChunkedArray
+) -> Values:
     """Where nothing is taken back: the bag holds what can still become the extreme, with its end.
 
     An end announced by a minus event needs no event here: the bag knows it.
@@ -257,7 +261,9 @@ def _extreme_of_intervals(name: str, spec: Spec, group: Group, column: pa.Chunke
     return _decoded(found, sign, back)
 
 
-def _extreme_of_counts(name: str, spec: Spec, group: Group, column: pa.ChunkedArray) -> Values:
+def _extreme_of_counts(
+    name: str, spec: AggregateSpec, group: Group, column: pa.ChunkedArray
+) -> Values:
     bag, data, back, members = _counted_values(name, spec, group, column)
     sign = 1 if spec.function == "max" else -1
     changes = group.timeline.changes
@@ -286,7 +292,7 @@ def _decoded(found: Ints, sign: int, back: object) -> Values:
 
 
 def _counted_values(
-    name: str, spec: Spec, group: Group, column: pa.ChunkedArray
+    name: str, spec: AggregateSpec, group: Group, column: pa.ChunkedArray
 ) -> tuple[Bag, Ints, object, Ints]:
     """The kept bag by count (ordered by group), numbers for its values and for each change.
 

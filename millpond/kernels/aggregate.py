@@ -1,7 +1,5 @@
 """Grouped aggregation, exact at every instant of a step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +9,9 @@ import pyarrow as pa
 from millpond.errors import InputError
 from millpond.kernels.accumulate import accumulate, state_fields
 from millpond.kernels.columns import flat, integers
-from millpond.kernels.grouped import Group
+from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import MemberIndex, member_schema, numbered
 from millpond.kernels.ranked import Ranked, is_ranked
 from millpond.kernels.timeline import Elements, Timeline, marks_at, spans
@@ -20,37 +19,18 @@ from millpond.schema import BEGINNING, FOREVER
 
 
 @dataclass(frozen=True)
-class AggregateSpec:
-    """One aggregate: its function, the number of its argument column (None for count(*))."""
-
-    function: str
-    argument: int | None
-    type: pa.DataType
-    argument_type: pa.DataType | None = None
-    distinct: bool = False
-    parameter: float | None = None
-
-
-@dataclass(frozen=True)
-class AggregateKernel:
+class AggregateKernel(Keyed):
     """Keys ``k0…``, arguments ``a0…`` in; columns ``c0…`` (keys, then aggregates) out."""
 
-    key_types: tuple[pa.DataType, ...]
     aggregates: tuple[AggregateSpec, ...]
     is_append_only: bool
     forgiven: frozenset[int] = frozenset()
     """Values of the last key: what becomes of the sums of these groups is nothing to anybody."""
 
     @property
-    def keys(self) -> list[str]:
-        """The names of the key columns."""
-        return [f"k{i}" for i in range(len(self.key_types))]
-
-    @property
     def state_schema(self) -> pa.Schema:
         """One row a group: keys, how many rows it has, and what each aggregate keeps."""
-        fields = [pa.field(n, t) for n, t in zip(self.keys, self.key_types, strict=True)]
-        fields.append(pa.field("_n", pa.int64()))
+        fields = [*self.key_fields, pa.field("_n", pa.int64())]
         for index, spec in enumerate(self.aggregates):
             fields += state_fields(index, spec, self.is_append_only)
         return pa.schema(fields)

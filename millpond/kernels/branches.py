@@ -1,7 +1,5 @@
 """A branch of a fragment evaluated on Arrow tables: the same rows as Spark gives, without Spark."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

@@ -1,7 +1,5 @@
 """Arrow columns as numpy arrays and back, with NULLs as masks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

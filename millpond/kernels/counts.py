@@ -1,7 +1,5 @@
 """DISTINCT, EXCEPT and INTERSECT: count equal rows, derive how often each is in the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +9,7 @@ import pyarrow as pa
 from millpond.kernels.aggregate import element_schema, emit
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.kernel import Keyed
 from millpond.kernels.timeline import Changes, Elements, Timeline, marks_at, order_of
 
 RULES: dict[str, Callable[[Ints, Ints], Ints]] = {
@@ -24,22 +23,16 @@ RULES: dict[str, Callable[[Ints, Ints], Ints]] = {
 
 
 @dataclass(frozen=True)
-class CountKernel:
+class CountKernel(Keyed):
     """Rows ``k0…`` with ``_side`` 0 (left) or 1 (right) in; the rows that remain out."""
 
-    key_types: tuple[pa.DataType, ...]
     rule: str
-
-    @property
-    def keys(self) -> list[str]:
-        """The names of the key columns."""
-        return [f"k{i}" for i in range(len(self.key_types))]
 
     @property
     def state_schema(self) -> pa.Schema:
         """One row for each row that is somewhere: how often left, how often right."""
-        fields = [pa.field(n, t) for n, t in zip(self.keys, self.key_types, strict=True)]
-        return pa.schema(fields + [pa.field(n, pa.int64()) for n in ("_n", "left", "right")])
+        numbers = [pa.field(n, pa.int64()) for n in ("_n", "left", "right")]
+        return pa.schema(self.key_fields + numbers)
 
     @property
     def output_schema(self) -> pa.Schema:

@@ -6,8 +6,6 @@ into pages gives the same sum. Bits below 2^-96 are dropped for each value by it
 2^106 (8e31) and more count as infinite; infinities and NaN are counted apart.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.kernels.groups import Bools, Floats, Ints

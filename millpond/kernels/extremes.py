@@ -1,7 +1,5 @@
 """The greatest value of each group at every instant, while values come and go."""
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np

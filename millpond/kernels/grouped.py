@@ -1,9 +1,6 @@
 """One step of grouped aggregation, as the aggregates see it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,21 +10,16 @@ from millpond.kernels.groups import Ints
 from millpond.kernels.timeline import Changes, Elements, Timeline
 
 
-class Spec(Protocol):
-    """What an aggregate is; see ``aggregate.AggregateSpec``."""
+@dataclass(frozen=True)
+class AggregateSpec:
+    """One aggregate: its function, the number of its argument column (None for count(*))."""
 
-    @property
-    def function(self) -> str: ...
-    @property
-    def argument(self) -> int | None: ...
-    @property
-    def type(self) -> pa.DataType: ...
-    @property
-    def argument_type(self) -> pa.DataType | None: ...
-    @property
-    def distinct(self) -> bool: ...
-    @property
-    def parameter(self) -> float | None: ...
+    function: str
+    argument: int | None
+    type: pa.DataType
+    argument_type: pa.DataType | None = None
+    distinct: bool = False
+    parameter: float | None = None
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """Numbers for groups: equal key values get equal codes, NULLs being equal to each other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ It knows 64-bit hashes only; whether two keys with one hash are the same is aske
 kept a key but two numbers, and a step's cost follows its keys, not the keys there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ long: of a long text its MD5 is hashed in its place, which hashlib and Spark hav
 Which texts are long is part of the format of stores.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from millpond.errors import OutgrownError
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.kernel import Keyed
 from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
 from millpond.settings import format_bytes
 
@@ -37,20 +38,14 @@ A step that is longer than the windows has many rows of one key that never meet.
 
 
 @dataclass(frozen=True)
-class JoinKernel:
+class JoinKernel(Keyed):
     """Elements ``_ts``, ``_te``, ``_w``, keys ``k0…`` and row ``c0…`` in; pairs of rows out.
 
     Both sides' keys have the same types. Without keys all elements meet.
     """
 
-    key_types: tuple[pa.DataType, ...]
     left_types: tuple[pa.DataType, ...]
     right_types: tuple[pa.DataType, ...]
-
-    @property
-    def keys(self) -> list[str]:
-        """The names of the key columns."""
-        return [f"k{i}" for i in range(len(self.key_types))]
 
     @property
     def output_schema(self) -> pa.Schema:

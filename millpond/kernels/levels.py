@@ -6,8 +6,6 @@ part of n rows lies on level log₄ n; three on a level become one part. So n ro
 join that probes them all takes longer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 PARTS_A_LEVEL = 3

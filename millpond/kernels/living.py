@@ -1,7 +1,5 @@
 """Whose rows still matter: what belongs to queries of a group that are gone is passed over."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

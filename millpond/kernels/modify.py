@@ -1,7 +1,5 @@
 """DELETE and UPDATE: which rows of a relation are meant, and what they become."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -1,7 +1,5 @@
 """The rows on which expressions fail, for people to look at, found without Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ rank by m places at most, so the values within some m places of it are all a ste
 the others it counts those before them. Of different values it reads those that come or go in it.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,13 +15,13 @@ import pyarrow.compute as pc
 
 from millpond.kernels.columns import Values, doubles_back, mask_of, of_numbers, sortable_doubles
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
-from millpond.kernels.grouped import Group, Spec
+from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, encode, first_rows
 from millpond.kernels.ordered import LEAST, MOST, MemberIndex, member_schema, merged_members
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
 
-def is_ranked(spec: Spec, is_append_only: bool) -> bool:
+def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
     """Whether an aggregate keeps its values in order; strings have no places to keep them at."""
     if spec.function == "percentile":
         return True
@@ -32,7 +30,7 @@ def is_ranked(spec: Spec, is_append_only: bool) -> bool:
     return is_of_different(spec) or (spec.function in ("min", "max") and not is_append_only)
 
 
-def is_of_different(spec: Spec) -> bool:
+def is_of_different(spec: AggregateSpec) -> bool:
     """Whether equal values count once; they always do for an extreme, which needs no counting."""
     is_distinct = spec.distinct and spec.function not in ("min", "max", "percentile")
     return is_distinct or spec.function == "approx_count_distinct"
@@ -83,7 +81,7 @@ class _Near:
 
 
 def ranked_values(
-    name: str, spec: Spec, group: Group, ranked: Ranked, column: pa.ChunkedArray
+    name: str, spec: AggregateSpec, group: Group, ranked: Ranked, column: pa.ChunkedArray
 ) -> Values:
     """The aggregate's value at every instant; leaves what comes and goes in ``ranked``."""
     changes = group.timeline.changes
@@ -96,7 +94,9 @@ def ranked_values(
     return _extreme(spec, group, near, weight)
 
 
-def different_values(spec: Spec, group: Group, ranked: Ranked, column: pa.ChunkedArray) -> Changes:
+def different_values(
+    spec: AggregateSpec, group: Group, ranked: Ranked, column: pa.ChunkedArray
+) -> Changes:
     """The changes of the set of different values: +1 when one appears, -1 when the last goes.
 
     Leaves what comes and goes in ``ranked``.
@@ -161,7 +161,7 @@ def values_at(place: Ints, type_: pa.DataType) -> pa.Array:
 
 
 def _near(
-    spec: Spec, group: Group, ranked: Ranked, place: Ints, weight: Ints, before: Ints
+    spec: AggregateSpec, group: Group, ranked: Ranked, place: Ints, weight: Ints, before: Ints
 ) -> _Near:
     argument = spec.argument or 0
     changes, identity = group.timeline.changes, ranked.identities(argument)
@@ -180,7 +180,7 @@ def _near(
 
 
 def _bounds(
-    spec: Spec, members: MemberIndex, identity: Ints, count: Ints, moved: Ints
+    spec: AggregateSpec, members: MemberIndex, identity: Ints, count: Ints, moved: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """The first and the last place of each group to read, and how many values lie before them.
 
@@ -203,11 +203,11 @@ def _bounds(
     return low, high, passed
 
 
-def _fraction(spec: Spec) -> float:
+def _fraction(spec: AggregateSpec) -> float:
     return {"min": 0.0, "max": 1.0}.get(spec.function, spec.parameter or 0.0)
 
 
-def _extreme(spec: Spec, group: Group, near: _Near, weight: Ints) -> Values:
+def _extreme(spec: AggregateSpec, group: Group, near: _Near, weight: Ints) -> Values:
     """By numbers for the places that occur, of which none is too small to be negated."""
     sign = 1 if spec.function == "max" else -1
     known = np.unique(np.concatenate([near.place, near.change_place[near.is_near]]))
@@ -228,7 +228,9 @@ def _extreme(spec: Spec, group: Group, near: _Near, weight: Ints) -> Values:
     return Values(plain, valid, to_arrow)
 
 
-def _percentile(spec: Spec, group: Group, near: _Near, weight: Ints, count: Ints) -> Values:
+def _percentile(
+    spec: AggregateSpec, group: Group, near: _Near, weight: Ints, count: Ints
+) -> Values:
     """By a sorted list a group, of the values near its rank: one insertion or removal a change."""
     timeline = group.timeline
     begins = np.searchsorted(near.code, np.arange(group.groups + 1)).tolist()

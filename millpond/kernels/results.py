@@ -1,7 +1,5 @@
 """Result pages as people read them: equal rows in one, in order of time, under their names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Bools, Ints, encode, first_rows, stable_order
+from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import MemberIndex, member_schema, merged_members, numbered
 from millpond.kernels.timeline import order_of
 from millpond.schema import FOREVER
 
 
 @dataclass(frozen=True)
-class RowsWindowKernel:
+class RowsWindowKernel(Keyed):
     """Stream elements ``c0…`` with ``k0…`` (the partition) in; relation elements out.
 
     The i-th element of a partition enters when the count reaches the next multiple of the slide at
@@ -25,16 +26,10 @@ class RowsWindowKernel:
     or the data column that says it, the same in all elements of a partition.
     """
 
-    key_types: tuple[pa.DataType, ...]
     types: tuple[pa.DataType, ...]
     rows: int | str
     slide: int
     is_base: bool
-
-    @property
-    def keys(self) -> list[str]:
-        """The names of the partition columns."""
-        return [f"k{i}" for i in range(len(self.key_types))]
 
     @property
     def columns(self) -> list[str]:
@@ -44,8 +39,8 @@ class RowsWindowKernel:
     @property
     def state_schema(self) -> pa.Schema:
         """One row a partition: how many elements so far, and its number."""
-        fields = [pa.field(n, t) for n, t in zip(self.keys, self.key_types, strict=True)]
-        return pa.schema([*fields, pa.field("_n", pa.int64()), pa.field("_g", pa.int64())])
+        numbers = [pa.field(n, pa.int64()) for n in ("_n", "_g")]
+        return pa.schema(self.key_fields + numbers)
 
     @property
     def member_schema(self) -> pa.Schema:

@@ -3,8 +3,6 @@
 The hash goes from value to value, the hash of those before being the seed for the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 How much that is depends on the instants, not on the input: ``limit`` says how far a step may go.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of one tick in few rows that counts and sums cannot tell from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

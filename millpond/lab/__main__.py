@@ -1,7 +1,5 @@
 """`python -m millpond.lab`: the lab without the rest of the command line."""
 
-from __future__ import annotations
-
 from millpond.lab.commands import app
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Every experiment of the lab: the modules of its folders that declare an `EXPERIMENT`."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Mapping, Sequence
 from functools import cache

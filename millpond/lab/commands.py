@@ -1,7 +1,5 @@
 """The commands `millpond lab list`, `lab run` and `lab verify`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

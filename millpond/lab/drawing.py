@@ -1,7 +1,5 @@
 """Draws an experiment's tables into PNG and SVG files, without a display."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

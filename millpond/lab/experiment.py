@@ -1,7 +1,13 @@
-"""What every lab file declares: an `EXPERIMENT` with its claim, its run, its plot, its checks."""
+"""What every lab file declares: an `EXPERIMENT` with its claim, its run, its plot, its checks.
+
+The file has functions `run`, `plot` and `check`. Its docstring says in its first paragraph what it
+is, in its second what the paper claims, and in the others, the experiment's note, what was chosen
+and found.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -9,9 +15,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from millpond.errors import StateError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib import axes, figure
 
+Axes: TypeAlias = "axes.Axes"
+Figure: TypeAlias = "figure.Figure"
+"""Types alone: whoever runs experiments need not load what draws them."""
 Paper: TypeAlias = Literal["Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers"]
+PAPERS: Mapping[str, Paper] = {
+    "chain": "Chain",
+    "path_capacity": "Path Capacity",
+    "unified": "Unified",
+    "hmts": "HMTS",
+}
+"""By the folder of their experiments."""
 Table: TypeAlias = Mapping[str, Sequence[Any] | Any]
 """Columns by name, all of one length; lists or numpy arrays."""
 Tables: TypeAlias = Mapping[str, Table]
@@ -78,3 +94,30 @@ class Experiment:
     def __post_init__(self) -> None:
         if not self.name.replace("-", "").isalnum() or self.name != self.name.lower():
             raise StateError(f'experiment name "{self.name}" must be lower-case words-with-dashes')
+
+
+def experiment(
+    module: str,
+    title: str,
+    *,
+    name: str = "",
+    paper: Paper | None = None,
+    note: str = "",
+    **parts: Any,
+) -> Experiment:
+    """The experiment of a file: its `run`, `plot` and `check`, the claim and note of its docstring.
+
+    A `note` that several have in common comes first; a `paper` is named where the folder is none's.
+    """
+    file, (folder, last) = sys.modules[module], module.split(".")[-2:]
+    claim, *notes = [" ".join(each.split()) for each in (file.__doc__ or "").split("\n\n")[1:]]
+    found = {part: getattr(file, part) for part in ("run", "plot", "check") if part not in parts}
+    return Experiment(
+        name=name or f"{folder}-{last}".replace("_", "-"),
+        paper=paper or PAPERS.get(folder, "beyond the papers"),
+        title=title,
+        claim=claim,
+        note=" ".join(filter(None, (note, *notes))),
+        **found,
+        **parts,
+    )

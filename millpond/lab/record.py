@@ -4,8 +4,6 @@ A verdict that changes, for the better too, is news: a strategy, the simulator o
 longer what it was.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path

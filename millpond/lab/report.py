@@ -1,7 +1,5 @@
 """Writes what experiments found: CSV files, plots, and one HTML page with all of them."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Runs experiments, two at a time, and keeps what they found."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Verdicts in words: a line or a row each, and how many there are of every kind."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import get_args

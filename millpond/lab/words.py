@@ -4,8 +4,6 @@ The papers say "much", "almost" and "about" and print few numbers. A limit chose
 chosen after a look at it; these were fixed together, and the seeds of all runs are newer.
 """
 
-from __future__ import annotations
-
 SAME = 0.01
 """Within 1 %: "identical", "almost identical", "nearly the same"."""
 ABOUT = 0.1

@@ -6,8 +6,6 @@ ordinary functions and of two forms around a single call: ``attempt(f(x))`` is N
 ``succeeds(f(x))`` is false there. So rewrites and execution need no rule for failure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

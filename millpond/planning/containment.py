@@ -5,8 +5,6 @@ inner one is an operator that runs, all else is the sharing of equal operators: 
 epoch, its going with the last that reads it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 What they compared becomes columns of the subquery, so that a join can compare it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from millpond.cql.algebra import Aggregate, Distinct, Filter, Project

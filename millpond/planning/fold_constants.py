@@ -1,7 +1,5 @@
 """Computes what needs no data: boolean identities and arithmetic of whole numbers."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +7,7 @@ from dataclasses import replace
 from millpond.cql.algebra import Aggregate, Filter, Join, Project
 from millpond.cql.expressions import Call, Expression, Literal
 from millpond.cql.node import Node
-from millpond.planning.predicates import rewrite, rewrite_aggregate, rewrite_bottom_up
+from millpond.planning.predicates import bottom_up, rewrite, rewrite_aggregate
 from millpond.schema import Type
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
@@ -27,12 +25,9 @@ _COMPARISON: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def fold_constants(plan: Node) -> Node:
+@bottom_up
+def fold_constants(node: Node) -> Node:
     """The plan with constant parts of its expressions computed."""
-    return rewrite_bottom_up(plan, _fold_node)
-
-
-def _fold_node(node: Node) -> Node:
     match node:
         case Filter():
             predicate = fold(node.predicate)

@@ -6,8 +6,6 @@ one below it doubles with each level. What would become too large, or too deep f
 it, is refused when the query is registered. Nothing else limits how high a plan is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

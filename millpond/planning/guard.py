@@ -5,8 +5,6 @@ where it was and false or NULL where it failed; below a select list or an aggreg
 filter that keeps the rows on which all its expressions have values. See docs/semantics.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -40,11 +38,11 @@ from millpond.planning.attempts import (
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
+    bottom_up,
     conjoin,
     conjuncts,
     rewrite,
     rewrite_aggregate,
-    rewrite_bottom_up,
 )
 from millpond.schema import Schema, Type
 
@@ -286,12 +284,9 @@ def _for_some_outer_row(part: Expression) -> Expression:
     return Call("is_not_distinct", (inner, inner), Type.BOOLEAN)
 
 
-def _closed(plan: Node) -> Node:
+@bottom_up
+def _closed(node: Node) -> Node:
     """The plan without outer columns: rows that some outer row can be equal to."""
-    return rewrite_bottom_up(plan, _without_outer)
-
-
-def _without_outer(node: Node) -> Node:
     if not (isinstance(node, Filter) and _is_correlated(node.predicate)):
         return node
     parts = [

@@ -5,8 +5,6 @@ and LIKE. What is not understood follows only from itself. A row passes if the p
 so of every test that has passed it is known that the value is there.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

@@ -1,7 +1,5 @@
 """The keys of a join: equalities between the two sides, taken out of its condition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from millpond.cql.expressions import Call, Expression

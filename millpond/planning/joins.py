@@ -1,7 +1,5 @@
 """Where the joins of a plan are that become operators."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from millpond.cql.algebra import Filter, Join, Project

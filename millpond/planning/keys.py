@@ -4,8 +4,6 @@ Rows with equal keys are worked on in one place. Where the next operator divides
 the same values, it can do its work in that place too.
 """
 
-from __future__ import annotations
-
 from millpond.cql.expressions import Column, Expression
 from millpond.planning.branches import branches
 from millpond.planning.join_keys import join_keys

@@ -3,8 +3,6 @@
 A projection that several readers share, above an operator, stays: it is computed once, with it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from millpond.cql.algebra import Project

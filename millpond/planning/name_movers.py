@@ -4,22 +4,17 @@ An Rstream emits whenever one of its inputs moves. Later rewrites push selection
 which would hide movements, so the windows are noted before any of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, Rstream
 from millpond.cql.node import Node
 from millpond.planning.nodes import Snapshots
-from millpond.planning.predicates import rewrite_bottom_up
+from millpond.planning.predicates import bottom_up
 
 
-def name_movers(plan: Node) -> Node:
+@bottom_up
+def name_movers(node: Node) -> Node:
     """Replaces every Rstream by Snapshots with its movers."""
-    return rewrite_bottom_up(plan, _name)
-
-
-def _name(node: Node) -> Node:
     if not isinstance(node, Rstream):
         return node
     return Snapshots(node.input, tuple(dict.fromkeys(_movers(node.input))))

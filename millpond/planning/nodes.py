@@ -1,7 +1,5 @@
 """The nodes only rewrites make: what outer joins, negation and set operations are reduced to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Union
 

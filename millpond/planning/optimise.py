@@ -1,7 +1,5 @@
 """The rewrites, in order. Each is a function plan → plan in the file of its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from millpond.cql.node import Node

@@ -4,8 +4,6 @@ Each has a name from the start, ``op7_1`` in ``op7``, and is fused into what rea
 is an operator of its own, as long as somebody wants a queue there; where it was its queue is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

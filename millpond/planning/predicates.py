@@ -1,9 +1,8 @@
 """Taking expressions apart and putting them together: conjuncts, columns used, renumbering."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 
 from millpond.cql.algebra import Aggregate, Filter, Join, Project
 from millpond.cql.expressions import (
@@ -114,18 +113,23 @@ def expressions_of(node: Node) -> Iterator[Expression]:
             yield from (a.argument for a in node.aggregates if a.argument is not None)
 
 
-def rewrite_bottom_up(plan: Node, change: Callable[[Node], Node]) -> Node:
-    """Applies ``change`` to every node, inputs first, each once.
+def bottom_up(change: Callable[[Node], Node]) -> Callable[[Node], Node]:
+    """The rewrite of a plan that applies ``change`` to every node, inputs first, each once.
 
     What it gives is kept with the node, so it must depend on nothing but the node: a view that many
     queries read is rewritten once.
     """
     key = f"rewritten by {change.__module__}.{change.__qualname__}"
-    for node in inputs_first(plan, lambda one: key in one.__dict__, into=True):
-        inputs = tuple(below.__dict__[key] for below in node.inputs)
-        node.__dict__[key] = change(node.with_inputs(inputs))
-    result: Node = plan.__dict__[key]
-    return result
+
+    @wraps(change)
+    def rewritten(plan: Node) -> Node:
+        for node in inputs_first(plan, lambda one: key in one.__dict__, into=True):
+            inputs = tuple(below.__dict__[key] for below in node.inputs)
+            node.__dict__[key] = change(node.with_inputs(inputs))
+        result: Node = plan.__dict__[key]
+        return result
+
+    return rewritten
 
 
 def size(expression: Expression | None) -> int:

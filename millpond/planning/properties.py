@@ -1,7 +1,5 @@
 """What can be said of a plan's output without running it."""
 
-from __future__ import annotations
-
 from millpond.cql.algebra import (
     Aggregate,
     Distinct,

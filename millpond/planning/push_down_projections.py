@@ -4,8 +4,6 @@ Every node is asked by its readers for columns, readers first. A node that sever
 has the columns of all of them; what is fused into its readers has for each just those he asks for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 

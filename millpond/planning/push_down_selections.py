@@ -6,8 +6,6 @@ it, as a hint, and each reader selects its own above. What is fused into its rea
 one's: each reader has it with conditions of his own.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace

@@ -4,46 +4,35 @@ semi(L, R) = L joined with the distinct keys of R; anti = L - semi; an outer joi
 plus the rows without partner, padded. Execution then knows one join, and it is bilinear.
 """
 
-from __future__ import annotations
-
 from millpond.cql.algebra import Distinct, Filter, Join, Project
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.node import Node
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
+    bottom_up,
     columns_used,
     conjoin,
     conjuncts,
     remap,
-    rewrite_bottom_up,
     shift,
 )
 from millpond.schema import Type
 
 
-def reduce_joins(plan: Node) -> Node:
+@bottom_up
+def reduce_joins(node: Node) -> Node:
     """The plan with inner joins only."""
-    return rewrite_bottom_up(plan, _reduce)
-
-
-def _reduce(node: Node) -> Node:
-    return _reduce_join(node) if isinstance(node, Join) else node
-
-
-def _reduce_join(join: Join) -> Node:
-    match join.kind:
-        case "semi":
-            return _semi(join.left, join.right, join.condition)
-        case "anti":
-            return Combine(join.left, _semi(join.left, join.right, join.condition), -1)
-        case "inner":
-            return join
-    inner: Node = Join(join.left, join.right, "inner", join.condition)
-    if join.kind in ("left", "full"):
-        inner = Combine(inner, _alone_left(join), 1)
-    if join.kind in ("right", "full"):
-        inner = Combine(inner, _alone_right(join), 1)
+    if not isinstance(node, Join) or node.kind == "inner":
+        return node
+    if node.kind in ("semi", "anti"):
+        partners = _semi(node.left, node.right, node.condition)
+        return partners if node.kind == "semi" else Combine(node.left, partners, -1)
+    inner: Node = Join(node.left, node.right, "inner", node.condition)
+    if node.kind in ("left", "full"):
+        inner = Combine(inner, _alone_left(node), 1)
+    if node.kind in ("right", "full"):
+        inner = Combine(inner, _alone_right(node), 1)
     return inner
 
 

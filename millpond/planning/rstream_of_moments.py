@@ -9,20 +9,15 @@ operations, which count too): their elements last from one change of a row to th
 two instants in succession starts once, and a group without keys is there without a tuple.
 """
 
-from __future__ import annotations
-
 from millpond.cql.algebra import Filter, Join, Project, RangeWindow
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Combine, Moments, Snapshots
-from millpond.planning.predicates import rewrite_bottom_up
+from millpond.planning.predicates import bottom_up
 
 
-def rstream_of_moments(plan: Node) -> Node:
+@bottom_up
+def rstream_of_moments(node: Node) -> Node:
     """The plan with Rstreams of momentary relations replaced by what comes."""
-    return rewrite_bottom_up(plan, _rewrite)
-
-
-def _rewrite(node: Node) -> Node:
     if isinstance(node, Snapshots) and is_momentary(node.input):
         return Moments(node.input)
     return node

@@ -7,8 +7,6 @@ in the third way. So plans with the same skeleton, in whose constants the same o
 rewritten alike.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

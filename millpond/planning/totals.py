@@ -7,8 +7,6 @@ one copy of the totals, where there are several tuples with a key in a tick far 
 Sums of doubles are exact to the last bit, which their totals would not be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

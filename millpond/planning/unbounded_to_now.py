@@ -5,8 +5,6 @@ the rows come from one unbounded window through selections, projections and join
 relations, the window can forget each tuple at once: section 2.2 of the STREAM paper.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from millpond.cql.algebra import (
@@ -19,16 +17,13 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Arrivals, Combine
-from millpond.planning.predicates import rewrite_bottom_up
+from millpond.planning.predicates import bottom_up
 from millpond.planning.properties import is_monotone
 
 
-def unbounded_to_now(plan: Node) -> Node:
+@bottom_up
+def unbounded_to_now(node: Node) -> Node:
     """The plan with stateless Istreams where the inputs allow it."""
-    return rewrite_bottom_up(plan, _rewrite)
-
-
-def _rewrite(node: Node) -> Node:
     if isinstance(node, Istream) and is_monotone(node.input):
         return Arrivals(_forget(node.input) if _forgets(node.input) else node.input)
     return node

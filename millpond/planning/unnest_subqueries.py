@@ -6,8 +6,6 @@ there are, the smallest and the largest value, or the aggregates of a scalar sub
 truth values then follow by CASE.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from millpond.cql.algebra import (
@@ -38,10 +36,10 @@ from millpond.planning.name_movers import name_movers
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
+    bottom_up,
     conjoin,
     conjuncts,
     rewrite,
-    rewrite_bottom_up,
     substitute,
 )
 from millpond.schema import Type
@@ -53,12 +51,9 @@ _UNKNOWN = Literal(None, Type.BOOLEAN)
 _ZERO = Literal(0, Type.BIGINT)
 
 
-def unnest_subqueries(plan: Node) -> Node:
+@bottom_up
+def unnest_subqueries(node: Node) -> Node:
     """The plan without any subquery expression."""
-    return rewrite_bottom_up(plan, _unnest)
-
-
-def _unnest(node: Node) -> Node:
     match node:
         case Filter() if _has_subquery(node.predicate):
             return _unnest_filter(node)

@@ -4,8 +4,6 @@ A subclass only says the priorities of a plan. Priorities are worked out when th
 statistics change, so a decision costs O(log n).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from millpond.scheduling.decisions import Decision, Service

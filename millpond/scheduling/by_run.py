@@ -6,8 +6,6 @@ best run with work is the best run of the best ready operator, so a decision cos
 however many runs share an operator.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

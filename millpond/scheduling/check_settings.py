@@ -3,8 +3,6 @@
 A wrong kind would otherwise come to light steps later, inside a decision.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches

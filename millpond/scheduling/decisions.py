@@ -1,7 +1,5 @@
 """What strategies may ask of a runtime."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 

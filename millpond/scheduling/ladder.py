@@ -4,8 +4,6 @@ A rung that is not in use only notes who changed; it catches up when it is used 
 costs O(log n), amortised, and unused rungs cost next to nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

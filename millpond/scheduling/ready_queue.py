@@ -1,7 +1,5 @@
 """The ready operators in order of a key: O(log n), amortised, to change one or read the best."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias

@@ -3,8 +3,6 @@
 A name stands for a callable that takes the strategy's settings by keyword, most often its class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points

@@ -4,8 +4,6 @@ The simulator (virtual clock) and Spark (real data) are the two runtimes; any st
 either.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from millpond.scheduling.decisions import Decision
@@ -19,27 +17,21 @@ class Runtime(Protocol):
     @property
     def plan_version(self) -> int:
         """A number that grows whenever `plan` would answer differently."""
-        ...
 
     def plan(self) -> PlanSnapshot:
         """The plan with its present statistics."""
-        ...
 
     def observe(self, complete: bool) -> Observation:
         """The operators that changed since the last call, or all of them when `complete`."""
-        ...
 
     def has_free_processor(self) -> bool:
         """Whether a decision could start now."""
-        ...
 
     def perform(self, decision: Decision) -> None:
         """Start (with one processor: do) what was decided."""
-        ...
 
     def wait(self) -> bool:
         """Let time pass until something changes; False when nothing ever will."""
-        ...
 
 
 class SchedulingLoop:

@@ -1,7 +1,5 @@
 """The protocol every strategy follows, whether built in or from another package."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from millpond.scheduling.decisions import Decision
@@ -14,15 +12,12 @@ class Strategy(Protocol):
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Learn a new structure or new statistics; an observation of every operator follows."""
-        ...
 
     def observe(self, observation: Observation) -> None:
         """Learn the new state of the operators that changed."""
-        ...
 
     def decide(self) -> Decision | None:
         """What the free processor should do now, or None to let it idle until a change."""
-        ...
 
 
 def simulator_only(strategy: Strategy) -> str | None:

@@ -4,8 +4,6 @@ The one place that reads `SET strategy`, `--strategy` and an engine's settings, 
 what cannot drive Spark before any data flows.
 """
 
-from __future__ import annotations
-
 import re
 from inspect import signature
 from typing import NamedTuple

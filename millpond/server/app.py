@@ -1,7 +1,5 @@
 """The application: addresses, what goes wrong, the page, and what happens every second."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -4,8 +4,6 @@ machine, plans beyond all measure.
 Scripts that the owner of the process names on the command line are not confined.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field

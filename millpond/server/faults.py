@@ -1,7 +1,5 @@
 """What goes wrong, as HTTP says it: a status, a message, and the place in a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from millpond.errors import CqlError, MillpondError, StoreError

@@ -1,7 +1,5 @@
 """Results on the wire: JSON lines, server-sent events, XML as in the STREAM paper, Arrow."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -50,23 +48,18 @@ class ResultFormat(Protocol):
 
     def begin(self, heading: Heading) -> bytes:
         """What comes first."""
-        ...
 
     def results(self, heading: Heading, table: pa.Table, mark: str) -> bytes:
         """Some results."""
-        ...
 
     def gap(self, heading: Heading, elements: int, mark: str) -> bytes:
         """So many results were let go before the reader came for them."""
-        ...
 
     def alive(self, complete_until: Any) -> bytes:
         """Nothing is new."""
-        ...
 
     def end(self) -> bytes:
         """The query is no more, or all that was asked for is told."""
-        ...
 
 
 class JsonLines:

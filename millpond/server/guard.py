@@ -4,8 +4,6 @@ A page of another site can make a browser send requests here, or have its name l
 and origins are checked even where no token is needed.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """What the engine was like over the last minutes, a sample a second, with marks of changes."""
 
-from __future__ import annotations
-
 import heapq
 import time
 from collections import deque

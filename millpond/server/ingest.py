@@ -1,7 +1,5 @@
 """Bodies of requests as rows: JSON lines, a JSON list, CSV with a header, or Arrow."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

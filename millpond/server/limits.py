@@ -1,7 +1,5 @@
 """How much one may ask of a server; everything that comes from outside is bounded here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

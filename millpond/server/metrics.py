@@ -1,7 +1,5 @@
 """`/metrics`: every number in the control tables, as Prometheus reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any

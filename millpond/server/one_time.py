@@ -5,8 +5,6 @@ at the present time. Where a window reaches back beyond what is retained, the an
 and is refused with the reason.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The running plan as a graph of nodes and edges, and its drawings: JSON, Graphviz, SVG."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from html import escape
 from typing import Any

@@ -3,8 +3,6 @@
 A tree becomes nested queries, and these go the way of every other text: through the checks.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element

@@ -4,8 +4,6 @@ The form is in `docs/plan.xsd`. What is measured is written for people and passe
 Nothing outside of the text is ever loaded, and no entity of its own is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, SubElement, TreeBuilder, indent, tostring

@@ -4,8 +4,6 @@ The simulator predicts it when somebody asks, in a process of its own: the engin
 for as long as it takes to copy the statistics.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Progress charts of a query, measured, with their lower envelopes (Chain paper)."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 

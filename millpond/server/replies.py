@@ -1,7 +1,5 @@
 """Answers as JSON that every client can read, and tables in them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

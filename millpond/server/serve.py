@@ -1,7 +1,5 @@
 """`millpond serve`: an engine, its scripts, and uvicorn in front of it."""
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 import os

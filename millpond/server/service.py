@@ -1,7 +1,5 @@
 """The engine as the server uses it: statements from outside are confined, results are kept."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

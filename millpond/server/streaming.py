@@ -1,7 +1,5 @@
 """Endless responses: the results of a query as they come, to one reader."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A line is ``role sha256-of-the-token [name]``; ``millpond token ROLE`` makes bot
 and random, so a plain hash is enough.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,7 +1,5 @@
 """What a server does beside answering: it starts the engine, looks after it, and ends it well."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -4,8 +4,6 @@ A watcher is a reader of the queue like any operator, so nothing is missed while
 works on nothing, so nobody counts what waits for it as backlog.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from millpond.connectors.json_text import json_value

@@ -1,7 +1,5 @@
 """A Runtime on a virtual clock: the papers' experiments, millions of decisions, no JVM."""
 
-from __future__ import annotations
-
 from millpond.simulator.conditions import IDEAL, Conditions
 from millpond.simulator.distributions import Listed, Normal, Outliers
 from millpond.simulator.plan import SimulatedPlan, Window

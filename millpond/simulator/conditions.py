@@ -1,7 +1,5 @@
 """How the simulated machine behaves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -22,11 +22,9 @@ class Distribution(Protocol):
     @property
     def mean(self) -> float:
         """The expected value."""
-        ...
 
     def draw(self, generator: np.random.Generator, start: int, count: int) -> FloatArray:
         """The values number `start` to `start + count`, asked for in order."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """What a simulated window join keeps of its inputs, and how much of it each new tuple meets."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.scheduling.snapshot import FloatArray

@@ -1,7 +1,5 @@
 """Statistics gathered window by window, as a running system would have them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

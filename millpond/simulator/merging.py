@@ -4,8 +4,6 @@ No tuple is taken before all older ones of the other inputs (Chain paper, multi-
 the operator is blocked while an older one may still come on an empty input.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 
@@ -17,10 +15,10 @@ from millpond.simulator.distributions import Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.kept_windows import Batch, KeptWindows
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, Tally, Yield, cut, new_state
+from millpond.simulator.steps import SLACK, MemberStep, Yield, cut, new_state
 
 
-class MergingStep:
+class MergingStep(MemberStep):
     """The step of a join or union; `bound` tells up to which time the inputs are complete."""
 
     def __init__(
@@ -31,40 +29,22 @@ class MergingStep:
         seed: int,
         bound: Callable[[], float],
     ) -> None:
-        self.id, self.bound = operator.id, bound
-        self.inlets = inlets
-        self.tally = Tally()
-        self.in_flight_since = math.inf
-        self.last_arrivals: FloatArray = np.empty(0)
-        self.preemptive = preemptive
-        self.window = operator.window
+        super().__init__(operator, inlets, preemptive)
+        self.bound, self.window = bound, operator.window
         self._kept = None if self.window is None else KeptWindows(self.window, len(inlets))
-        self.step_cost = operator.step_cost_seconds
         self.bare_cost = np.array([mean_of(each.cost_seconds) for each in operator.inputs])
-        self.cost = self.bare_cost
+        self.set_overhead(0.0)
         self.selectivity = np.array([mean_of(each.selectivity) for each in operator.inputs])
+        self.mean_selectivity = float(self.selectivity.mean())
         self.uniform = Draws(Uniform(), (seed, operator.id, 1))
-        self.served = 0
-        self.done_seconds = 0.0
         self._batch: Batch | None = None
-        self._count = 0
         self._seconds = 0.0
         self._begun_side: int | None = None
         self.single_side: int | None = None
 
-    @property
-    def mean_cost(self) -> float:
-        """The mean seconds for a tuple, all inputs alike."""
-        return float(self.cost.mean())
-
-    @property
-    def mean_selectivity(self) -> float:
-        """The mean outputs for a tuple, all inputs alike."""
-        return float(self.selectivity.mean())
-
     def set_overhead(self, seconds: float) -> None:
-        """Charge so much for queues with every tuple."""
         self.cost = self.bare_cost + seconds
+        self.mean_cost = float(self.cost.mean())
 
     def state(self) -> OperatorState:
         """What waits; ready when any of it may be taken."""
@@ -116,28 +96,17 @@ class MergingStep:
             self.done_seconds += slice_seconds
             return self._spend(slice_seconds)
         self.single_side, self._count, self.done_seconds = side, 1, 0.0
+        self.inlet = self.inlets[side]
         self._begun_side = None
         return self._spend(seconds)
 
     def took_one(self) -> bool:
-        """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
         return self.single_side is not None
 
-    @property
-    def inlet(self) -> Inlet:
-        """The input of the one tuple taken."""
-        return self.inlets[self.single_side or 0]
-
-    def finish_one(self) -> tuple[float, int]:
-        """End a step over one tuple; returns its arrival and how many tuples it yields."""
-        arrival = self.inlet.take_one()
+    def _made_of_one(self) -> int:
         selectivity = float(self.selectivity[self.single_side or 0])
-        made = int(selectivity + self.uniform.one(self.served))
         self.single_side = None
-        self.served += 1
-        self.tally.taken += 1
-        self.tally.made += made
-        return arrival, made
+        return int(selectivity + self.uniform.one(self.served))
 
     def _spend(self, seconds: float) -> float:
         self._seconds = self.step_cost + seconds

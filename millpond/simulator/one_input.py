@@ -1,7 +1,5 @@
 """The step of an operator with one input."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -12,44 +10,29 @@ from millpond.scheduling.snapshot import FloatArray, OperatorState, WaitingTuple
 from millpond.simulator.distributions import Distribution, Draws, Uniform, mean_of
 from millpond.simulator.inlets import Inlet, Release
 from millpond.simulator.plan import SimulatedOperator
-from millpond.simulator.steps import SLACK, IntArray, Tally, Yield, cut, new_state
+from millpond.simulator.steps import SLACK, IntArray, MemberStep, Yield, cut, new_state
 
 
-class OneInputStep:
+class OneInputStep(MemberStep):
     """The step of an operator with one input."""
 
     def __init__(
-        self,
-        operator: SimulatedOperator,
-        inlet: Inlet,
-        preemptive: bool,
-        seed: int,
+        self, operator: SimulatedOperator, inlet: Inlet, preemptive: bool, seed: int
     ) -> None:
+        super().__init__(operator, (inlet,), preemptive)
         only = operator.inputs[0]
-        self.id = operator.id
         self._idle = OperatorState(operator.id)
-        self.inlet = inlet
-        self.inlets: Sequence[Inlet] = (inlet,)
-        self.tally = Tally()
-        self.in_flight_since = math.inf
-        self.last_arrivals: FloatArray = np.empty(0)
-        self.preemptive = preemptive
         self.bare_cost = self.mean_cost = mean_of(only.cost_seconds)
         self.overhead = 0.0
-        self.step_cost = operator.step_cost_seconds
         self.costs = _draws(only.cost_seconds, (seed, operator.id, 0))
         self.mean_selectivity = mean_of(only.selectivity)
         self.rounds = isinstance(only.selectivity, int | float)
         key = (seed, operator.id, 1)
         self.yields = _draws(only.selectivity, key) or Draws(Uniform(), key)
-        self.served = 0
-        self.done_seconds = 0.0
-        self._count = 0
         self._ends: FloatArray | None = None
         self._offset = 0.0
 
     def set_overhead(self, seconds: float) -> None:
-        """Charge so much for queues with every tuple."""
         self.overhead = seconds
         self.mean_cost = self.bare_cost + seconds
 
@@ -119,24 +102,16 @@ class OneInputStep:
         return each if mass is None else mass * each
 
     def took_one(self) -> bool:
-        """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
         return self._count == 1 and self._ends is None
 
-    def finish_one(self) -> tuple[float, int]:
-        """End a step over one tuple; returns its arrival and how many tuples it yields."""
-        arrival = self.inlet.take_one()
+    def _made_of_one(self) -> int:
         selectivity = self.mean_selectivity
         if not self.rounds:
-            made = round(self.yields.one(self.served))
-        elif selectivity == 1:
-            made = 1
-        else:
-            made = int(selectivity)
-            made += self.yields.one(self.served) < selectivity - made
-        self.served += 1
-        self.tally.taken += 1
-        self.tally.made += made
-        return arrival, made
+            return round(self.yields.one(self.served))
+        if selectivity == 1:
+            return 1
+        made = int(selectivity)
+        return made + (self.yields.one(self.served) < selectivity - made)
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
         """Move on in the input; yields what the completed tuples produced."""

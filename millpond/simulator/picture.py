@@ -1,7 +1,5 @@
 """The plan snapshot of a simulated plan, from its true averages or from those last measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@
 ['narrow', 'slow']
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -4,8 +4,6 @@
 priority, so that whoever was measured goes on undisturbed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -5,8 +5,6 @@ the start, memory is kept as changes that are summed up once at the end, and onl
 changed are looked at.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

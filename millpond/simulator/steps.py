@@ -5,8 +5,7 @@ the selectivity, as in the Chain paper's theory. Work on a tuple may be cut by t
 slice; the tuple keeps its size until its work is complete.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ import numpy as np
 
 from millpond.scheduling.snapshot import FloatArray, OperatorState, WaitingTuples
 from millpond.simulator.inlets import Inlet, Release
+from millpond.simulator.plan import SimulatedOperator
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 SLACK = 1 + 1e-9
@@ -80,57 +80,55 @@ class Step(Protocol):
 
     def state(self) -> OperatorState:
         """What waits, and whether a step would make progress."""
-        ...
 
     def begin(self, max_tuples: int | None, slice_seconds: float | None) -> float:
         """Take up to so much work; returns its length in seconds."""
-        ...
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
         """End the step that was begun."""
-        ...
 
     def reveal(self) -> WaitingTuples | None:
         """What each waiting tuple will cost and yield, where that can be foretold."""
-        ...
 
 
-class MemberStep(Step, Protocol):
+class MemberStep(Step):
     """The step of one elementary operator, which may be part of a virtual one."""
 
-    id: int
-    in_flight_since: float
-    last_arrivals: FloatArray
-    tally: Tally
+    mean_cost: float
+    """The mean seconds for a tuple."""
+    mean_selectivity: float
+    """The mean outputs for a tuple."""
 
-    @property
-    def inlets(self) -> Sequence[Inlet]:
-        """The inputs."""
-        ...
-
-    @property
-    def mean_cost(self) -> float:
-        """The mean seconds for a tuple."""
-        ...
-
-    @property
-    def mean_selectivity(self) -> float:
-        """The mean outputs for a tuple."""
-        ...
-
-    @property
-    def inlet(self) -> Inlet:
+    def __init__(
+        self, operator: SimulatedOperator, inlets: Sequence[Inlet], preemptive: bool
+    ) -> None:
+        self.id, self.inlets, self.preemptive = operator.id, inlets, preemptive
+        self.inlet = inlets[0]
         """The input of the one tuple taken."""
-        ...
+        self.step_cost = operator.step_cost_seconds
+        self.tally = Tally()
+        self.in_flight_since = math.inf
+        self.last_arrivals: FloatArray = np.empty(0)
+        self.served = 0
+        self.done_seconds = 0.0
+        self._count = 0
 
     def set_overhead(self, seconds: float) -> None:
         """Charge so much for queues with every tuple."""
-        ...
+        raise NotImplementedError
 
     def took_one(self) -> bool:
         """Whether the step that was begun is over one whole tuple, so that `finish_one` will do."""
-        ...
+        raise NotImplementedError
 
     def finish_one(self) -> tuple[float, int]:
         """End a step over one tuple; returns its arrival and how many tuples it yields."""
-        ...
+        arrival, made = self.inlet.take_one(), self._made_of_one()
+        self.served += 1
+        self.tally.taken += 1
+        self.tally.made += made
+        return arrival, made
+
+    def _made_of_one(self) -> int:
+        """How many tuples the next one yields."""
+        raise NotImplementedError

@@ -4,8 +4,6 @@ The first members take tuples from queues; what they yield passes through the ot
 with no queue in between, before the step ends.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

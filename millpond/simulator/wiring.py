@@ -3,8 +3,6 @@
 An edge without a queue is a pipe: what the producer yields passes on within the same step.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

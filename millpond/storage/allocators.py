@@ -7,8 +7,6 @@ before Arrow, the C library serves both; and as memory that goes back to the sys
 time when it is needed again, what the C library holds back follows the budget.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import time

@@ -5,8 +5,6 @@ once however many readers there are. Only queues that changed are counted again,
 pages are walked but those that a reader has read in part.
 """
 
-from __future__ import annotations
-
 import time
 from typing import NamedTuple
 

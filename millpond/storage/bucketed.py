@@ -4,8 +4,6 @@ A step reads the version it was prepared with and writes the rows it changes; th
 step is committed and the next version names them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -25,41 +23,32 @@ class KeptState(Protocol):
 
     def take(self, version: Any) -> None:
         """From now on this version is the state."""
-        ...
 
     def give_up(self, version: Any) -> None:
         """A version that never came to count goes."""
-        ...
 
     def reference(self, version: Any) -> Any:
         """What the log says of a version."""
-        ...
 
     def present(self) -> Any:
         """What the log says of the present version."""
-        ...
 
     def restore(self, reference: Any) -> None:
         """Takes the version that the log speaks of."""
-        ...
 
     @property
     def names(self) -> set[str]:
         """The files of the present version."""
-        ...
 
     @property
     def bytes(self) -> int:
         """How large these are."""
-        ...
 
     def clear(self) -> None:
         """Forgets all of it: it is to be made anew."""
-        ...
 
     def close(self) -> None:
         """Gives everything up."""
-        ...
 
 
 class BucketedState:

@@ -1,7 +1,5 @@
 """Deltas as files: Arrow's own format, uncompressed, a fifth to a fiftieth of Parquet's time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 

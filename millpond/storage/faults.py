@@ -1,7 +1,5 @@
 """What the system says of a store's files, in words that name the file and the way out."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

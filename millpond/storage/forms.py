@@ -1,7 +1,5 @@
 """How a bucket's deltas become the state an operator works with, and how deltas are merged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -34,7 +32,6 @@ class Form(Protocol[State]):
 
     def empty(self) -> State:
         """A bucket without rows."""
-        ...
 
     def applied(
         self, state: State, delta: Delta, rows: pa.Table, changes: pa.Table | None
@@ -44,35 +41,27 @@ class Form(Protocol[State]):
         ``changes`` are the rows of the delta's last version alone, where these are known and the
         state is the one before that version; the others may be None then.
         """
-        ...
 
     def everything(self, state: State) -> pa.Table:
         """All rows, as a base holds them."""
-        ...
 
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         """One delta's rows instead of several's, true from a time on."""
-        ...
 
     def held(self, state: State, delta: Delta) -> pa.Table | None:
         """The rows of a delta that the state includes, if it has them as they are."""
-        ...
 
     def only(self, state: State, deltas: Sequence[Delta]) -> State:
         """The state without what deltas brought that are no longer named, where that matters."""
-        ...
 
     def last_end(self, rows: pa.Table) -> int:
         """When a delta of these rows may be forgotten, as none of them says anything any more."""
-        ...
 
     def live_rows(self, state: State) -> int:
         """How many rows a base would hold."""
-        ...
 
     def bytes(self, state: State) -> int:
         """The memory it takes."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ ones are merged, so that there are few files and few objects however many steps 
 of them are in one account, ``KeptPages``, by which the budget has them leave memory.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

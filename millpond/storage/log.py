@@ -7,8 +7,6 @@ of the last record that was appended whole. What a death cut short, behind the e
 committed; whatever else is not as it was written is refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

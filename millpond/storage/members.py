@@ -4,8 +4,6 @@ Whoever executes a step takes what there is at that moment, whole; a query that 
 another table for the steps to come.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence

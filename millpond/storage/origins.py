@@ -4,8 +4,6 @@ A moment is that of the process's monotonic clock. What nobody sent, such as the
 a step in which nothing came, has no origin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypeAlias
 

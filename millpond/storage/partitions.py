@@ -1,7 +1,5 @@
 """Rows too many for memory, in pieces: equal ones are in one piece, which is read by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path

@@ -4,8 +4,6 @@ A page is freed when every reader has passed the time until which it needs the p
 a stream share its pages, whatever their windows: that is synopsis sharing.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence, Set

@@ -4,8 +4,6 @@ No engine is needed for that: the log says of every file how long it is and what
 and which are gone.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ memory would be read whole in every step. So a bucket takes the place of another
 needed more often: the others stay, and of what has no place a step reads the rows that it asks for.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ with the process. A directory that the user names stays, and has a commit log be
 have the same layout, so a step does not know which one it writes to.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import errno

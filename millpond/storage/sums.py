@@ -4,8 +4,6 @@ Whoever has written a file sums it up at once, while the system has it in memory
 length and CRC beside its name, and it is held against them when it is first read after a restart.
 """
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import NamedTuple

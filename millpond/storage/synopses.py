@@ -4,8 +4,6 @@ A window's synopsis is the retained pages of its stream (``queues``). Here is th
 one row of state for each group.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np
@@ -33,19 +31,15 @@ class Synopsis(Protocol):
 
     def change_memory(self, bytes_: int) -> None:
         """Sets how much memory the synopsis may use."""
-        ...
 
     def insert(self, rows: pa.Table) -> None:
         """Adds rows, replacing those with the same key."""
-        ...
 
     def delete(self, keys: pa.Table) -> None:
         """Forgets keys."""
-        ...
 
     def query(self, keys: pa.Table) -> pa.Table:
         """The rows of these keys."""
-        ...
 
 
 class GroupSynopsis:

@@ -3,8 +3,6 @@
 It lives as long as the worker, which Spark uses again for step after step.
 """
 
-from __future__ import annotations
-
 from millpond.storage.allocators import Residue, hold_back
 from millpond.storage.state_cache import StateCache
 from millpond.storage.store import WORKER_STATE_BYTES

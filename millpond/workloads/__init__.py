@@ -4,8 +4,6 @@ A process is pure data; with a seed it yields its arrival times, in seconds from
 in order, as arrays of bounded length. The same process and seed give the same times.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Bursts by the clock: programmes of rates with nothing random in them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """How bursty a series of counts is, at all time scales."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

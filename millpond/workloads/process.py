@@ -1,7 +1,5 @@
 """What all arrival processes can do."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

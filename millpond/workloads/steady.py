@@ -1,7 +1,5 @@
 """Processes with one rate: evenly spaced and memoryless arrivals."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Recorded arrivals."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import InputError
-from millpond.kernels.aggregate import AggregateSpec, aggregate_kernel
+from millpond.kernels.aggregate import aggregate_kernel
+from millpond.kernels.grouped import AggregateSpec
 from millpond.schema import BEGINNING, FOREVER
 from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, Life, at, cuts, lives, meaning, plain, run

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.kernels import ordered
-from millpond.kernels.aggregate import AggregateSpec, aggregate_kernel
+from millpond.kernels.aggregate import aggregate_kernel
+from millpond.kernels.grouped import AggregateSpec
 from millpond.kernels.kernel import fresh_number
 from millpond.kernels.ordered import LEAST, MOST, MemberIndex, member_schema, merged_members
 from millpond.kernels.rows_window import RowsWindowKernel

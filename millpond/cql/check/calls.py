@@ -1,7 +1,5 @@
 """Rules for function calls, scalar and aggregate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

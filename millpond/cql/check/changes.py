@@ -1,7 +1,5 @@
 """INSERT into streams and relations; DELETE and UPDATE of relations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlglot import exp

@@ -1,7 +1,5 @@
 """Evaluates constant expressions, for INSERT."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from datetime import date, datetime

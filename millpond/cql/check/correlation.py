@@ -1,7 +1,5 @@
 """Subqueries that name columns of the directly enclosing query."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

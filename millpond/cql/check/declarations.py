@@ -1,7 +1,5 @@
 """CREATE STREAM and CREATE RELATION."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

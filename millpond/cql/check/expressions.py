@@ -1,7 +1,5 @@
 """Expressions of a query: the rules of all kinds put together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GROUP BY: expressions over the grouped row, whose columns are the keys, then the aggregates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rules for constants, columns and operators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Queries: SELECT, set operations and Istream, Dstream, Rstream become the checked algebra."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from sqlglot import exp

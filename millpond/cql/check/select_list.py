@@ -1,7 +1,5 @@
 """The SELECT list: its items, their names, and what GROUP BY and HAVING say about them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,10 +1,7 @@
 """Text to checked statements: the door of the CQL front end."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 from millpond.catalog import (
     Catalog,
@@ -50,6 +47,7 @@ from millpond.cql.text.syntax import (
     Name,
     SetStatement,
     ShowStatement,
+    StatementSyntax,
     UpdateStatement,
 )
 from millpond.errors import CqlError, Position
@@ -93,7 +91,7 @@ def check_statement(text: str, position: Position, catalog: Catalog) -> Statemen
     """Checks one statement, which stands at ``position``; raises ``CqlError``."""
     try:
         syntax = parse_statement(text)
-        action = _RULES[type(syntax)](syntax, catalog, StatementText(text, position))
+        action = _action(syntax, catalog, StatementText(text, position))
         return Statement(action, position, text)
     except StatementError as error:
         raise error.located(text, position) from None
@@ -101,27 +99,42 @@ def check_statement(text: str, position: Position, catalog: Catalog) -> Statemen
         raise CqlError("the statement is nested too deeply", position) from None
 
 
-def _create_stream(syntax: CreateStreamStatement, catalog: Catalog, text: StatementText) -> Action:
-    _require_free(syntax.name, catalog)
-    return Create(stream_entry(syntax, catalog))
-
-
-def _create_relation(
-    syntax: CreateRelationStatement, catalog: Catalog, text: StatementText
-) -> Action:
-    _require_free(syntax.name, catalog)
-    return Create(relation_entry(syntax))
-
-
-def _create_view(syntax: CreateViewStatement, catalog: Catalog, text: StatementText) -> Action:
-    _require_free(syntax.name, catalog)
-    return Create(ViewEntry(syntax.name.text, QueryAnalyser(catalog, text).whole(syntax.query)))
-
-
-def _create_query(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> Action:
-    if syntax.name is not None:
-        _require_free(syntax.name, catalog)
-    return Create(_query_entry(syntax, catalog, text))
+def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> Action:
+    match syntax:
+        case CreateStreamStatement():
+            _require_free(syntax.name, catalog)
+            return Create(stream_entry(syntax, catalog))
+        case CreateRelationStatement():
+            _require_free(syntax.name, catalog)
+            return Create(relation_entry(syntax))
+        case CreateViewStatement():
+            _require_free(syntax.name, catalog)
+            plan = QueryAnalyser(catalog, text).whole(syntax.query)
+            return Create(ViewEntry(syntax.name.text, plan))
+        case CreateQueryStatement():
+            if syntax.name is not None:
+                _require_free(syntax.name, catalog)
+            return Create(_query_entry(syntax, catalog, text))
+        case DropStatement():
+            return _drop(syntax, catalog)
+        case AlterQueryStatement():
+            return _alter_query(syntax, catalog)
+        case AlterStreamStatement():
+            return _alter_stream(syntax, catalog)
+        case AlterPlanStatement():
+            return AlterPlan(syntax.operator.text.lower(), syntax.has_queue)
+        case ShowStatement():
+            return _show(syntax, catalog)
+        case ExplainStatement():
+            return _explain(syntax, catalog, text)
+        case SetStatement():
+            return _set(syntax, catalog)
+        case InsertStatement():
+            return changes.insert(syntax, catalog)
+        case DeleteStatement():
+            return changes.delete(syntax, catalog)
+        case UpdateStatement():
+            return changes.update(syntax, catalog)
 
 
 def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> QueryEntry:
@@ -174,14 +187,14 @@ def _require_free(name: Name, catalog: Catalog) -> None:
         )
 
 
-def _drop(syntax: DropStatement, catalog: Catalog, text: StatementText) -> Action:
+def _drop(syntax: DropStatement, catalog: Catalog) -> Drop:
     complaint = drop_complaint(syntax.kind, syntax.name.text, catalog)
     if complaint:
         raise StatementError(complaint, syntax.name.offset)
     return Drop(syntax.kind, catalog.entries[syntax.name.text.lower()].name)
 
 
-def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -> Action:
+def _alter_query(syntax: AlterQueryStatement, catalog: Catalog) -> AlterQuery:
     entry = _query_named(syntax.name, catalog)
     if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
@@ -193,7 +206,7 @@ def _alter(syntax: AlterQueryStatement, catalog: Catalog, text: StatementText) -
     return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
 
 
-def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog, text: StatementText) -> Action:
+def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream:
     entry = catalog.get(syntax.name.text)
     if not isinstance(entry, StreamEntry):
         known = [stream.name for stream in catalog.of_kind(StreamEntry)]
@@ -206,10 +219,6 @@ def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog, text: Statemen
     return AlterStream(entry.name, delay)
 
 
-def _alter_plan(syntax: AlterPlanStatement, catalog: Catalog, text: StatementText) -> Action:
-    return AlterPlan(syntax.operator.text.lower(), syntax.has_queue)
-
-
 def _query_named(name: Name, catalog: Catalog) -> QueryEntry:
     entry = catalog.get(name.text)
     if not isinstance(entry, QueryEntry):
@@ -218,7 +227,7 @@ def _query_named(name: Name, catalog: Catalog) -> QueryEntry:
     return entry
 
 
-def _show(syntax: ShowStatement, catalog: Catalog, text: StatementText) -> Action:
+def _show(syntax: ShowStatement, catalog: Catalog) -> Show:
     word = syntax.what.text
     if word.lower() in SHOWN:
         return Show(word.lower())
@@ -231,7 +240,7 @@ def _show(syntax: ShowStatement, catalog: Catalog, text: StatementText) -> Actio
     return Show(entry.name)
 
 
-def _explain(syntax: ExplainStatement, catalog: Catalog, text: StatementText) -> Action:
+def _explain(syntax: ExplainStatement, catalog: Catalog, text: StatementText) -> Explain:
     if isinstance(syntax.query, Name):
         view = catalog.get(syntax.query.text)
         if isinstance(view, ViewEntry):
@@ -240,7 +249,7 @@ def _explain(syntax: ExplainStatement, catalog: Catalog, text: StatementText) ->
     return Explain(syntax.stage, _query_entry(syntax.query, catalog, text))
 
 
-def _set(syntax: SetStatement, catalog: Catalog, text: StatementText) -> Action:
+def _set(syntax: SetStatement, catalog: Catalog) -> SetOption:
     try:
         Settings().with_option(syntax.key.text, str(syntax.value))
     except CqlError as error:
@@ -249,33 +258,3 @@ def _set(syntax: SetStatement, catalog: Catalog, text: StatementText) -> Action:
     if complaint:
         raise StatementError(complaint, syntax.key.offset)
     return SetOption(syntax.key.text, syntax.value)
-
-
-def _insert(syntax: InsertStatement, catalog: Catalog, text: StatementText) -> Action:
-    return changes.insert(syntax, catalog)
-
-
-def _delete(syntax: DeleteStatement, catalog: Catalog, text: StatementText) -> Action:
-    return changes.delete(syntax, catalog)
-
-
-def _update(syntax: UpdateStatement, catalog: Catalog, text: StatementText) -> Action:
-    return changes.update(syntax, catalog)
-
-
-_RULES: dict[type[Any], Callable[[Any, Catalog, StatementText], Action]] = {
-    CreateStreamStatement: _create_stream,
-    CreateRelationStatement: _create_relation,
-    CreateViewStatement: _create_view,
-    CreateQueryStatement: _create_query,
-    DropStatement: _drop,
-    AlterQueryStatement: _alter,
-    AlterStreamStatement: _alter_stream,
-    AlterPlanStatement: _alter_plan,
-    ShowStatement: _show,
-    ExplainStatement: _explain,
-    SetStatement: _set,
-    InsertStatement: _insert,
-    DeleteStatement: _delete,
-    UpdateStatement: _update,
-}

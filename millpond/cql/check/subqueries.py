@@ -1,7 +1,5 @@
 """Rules for subqueries in expressions: EXISTS, IN, ALL, ANY, and subqueries used as values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

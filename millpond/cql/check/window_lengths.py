@@ -1,7 +1,5 @@
 """ALTER QUERY … SET WINDOW OF: a query's text with another length of one of its windows."""
 
-from __future__ import annotations
-
 from millpond.catalog import Catalog, QueryEntry
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.node import Node

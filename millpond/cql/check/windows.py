@@ -1,7 +1,5 @@
 """Stream to relation: SAMPLE, the window's WHERE and the window, in that order."""
 
-from __future__ import annotations
-
 from sqlglot import exp
 
 from millpond.cql.algebra import Filter, RangeWindow, RowsWindow, Sample

@@ -1,8 +1,7 @@
 """Reads the tokens of a statement from left to right."""
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -11,6 +10,7 @@ from millpond.cql.text.dialect import parser
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import ConnectorCall, Duration, Name, Option
 
+T = TypeVar("T")
 _OPENERS = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSERS = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -121,6 +121,13 @@ class Cursor:
             self.index += 1
             return token.text
         return _CONSTANTS[self.choice("a value", *_CONSTANTS)]
+
+    def several(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """One or more of a kind, with commas between them."""
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        return tuple(found)
 
     def connector(self, what: str) -> ConnectorCall:
         """name(argument, …, key = value, …)."""

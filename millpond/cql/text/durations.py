@@ -1,7 +1,5 @@
 """Lengths of time, counted in ticks."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from millpond.cql.text.places import StatementError

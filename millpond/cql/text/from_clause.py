@@ -1,7 +1,5 @@
 """The FROM clause of CQL: its items, windows in brackets, SAMPLE, joins, Istream( … )."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp

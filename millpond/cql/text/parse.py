@@ -1,7 +1,5 @@
 """Text to syntax: recognises the statements of CQL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -147,9 +145,7 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     name = cursor.name("the name of a column")
     type_name = cursor.name("a type")
     if cursor.accept("("):
-        cursor.number("a length")
-        while cursor.accept(","):
-            cursor.number("a length")
+        cursor.several(lambda: cursor.number("a length"))
         cursor.expect(")")
     elif type_name.text.upper() == "DOUBLE":
         cursor.accept("PRECISION")
@@ -161,11 +157,9 @@ def _column(cursor: Cursor) -> ColumnDefinition:
 
 def _names(cursor: Cursor) -> tuple[Name, ...]:
     cursor.expect("(")
-    found = [cursor.name("the name of a column")]
-    while cursor.accept(","):
-        found.append(cursor.name("the name of a column"))
+    found = cursor.several(lambda: cursor.name("the name of a column"))
     cursor.expect(")")
-    return tuple(found)
+    return found
 
 
 def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
@@ -227,19 +221,14 @@ def _insert(cursor: Cursor) -> InsertStatement:
     if cursor.word() == "SELECT":
         raise cursor.refusal("INSERT … SELECT is not supported; use CREATE VIEW")
     cursor.expect("VALUES")
-    rows = [_row(cursor)]
-    while cursor.accept(","):
-        rows.append(_row(cursor))
-    return InsertStatement(relation, columns, tuple(rows))
+    return InsertStatement(relation, columns, cursor.several(lambda: _row(cursor)))
 
 
 def _row(cursor: Cursor) -> Row:
     cursor.expect("(")
-    values = [cursor.expression(",")]
-    while cursor.accept(","):
-        values.append(cursor.expression(","))
+    values = cursor.several(lambda: cursor.expression(","))
     cursor.expect(")")
-    return Row(tuple(values))
+    return Row(values)
 
 
 def _delete(cursor: Cursor) -> DeleteStatement:
@@ -252,11 +241,9 @@ def _update(cursor: Cursor) -> UpdateStatement:
     cursor.expect("UPDATE")
     relation = cursor.name("the name of a relation")
     cursor.expect("SET")
-    assignments = [_assignment(cursor)]
-    while cursor.accept(","):
-        assignments.append(_assignment(cursor))
+    assignments = cursor.several(lambda: _assignment(cursor))
     condition = cursor.expression() if cursor.accept("WHERE") else None
-    return UpdateStatement(relation, tuple(assignments), condition)
+    return UpdateStatement(relation, assignments, condition)
 
 
 def _assignment(cursor: Cursor) -> Assignment:

@@ -1,7 +1,5 @@
 """Where in a statement something stands, and the fault that is found there."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sqlglot import exp

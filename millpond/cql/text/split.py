@@ -1,7 +1,5 @@
 """Cuts a script into statements, aware of quotes and comments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Statements as written: the outer forms of CQL, with queries and expressions as syntax trees."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Union

@@ -1,7 +1,5 @@
 """The words of CQL: its tokenizer, and the limits checked before anything recurses."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

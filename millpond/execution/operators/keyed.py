@@ -15,8 +15,9 @@ from millpond.execution.operators.kernel_work import work_of
 from millpond.execution.operators.running import RunningOperator, arrow_types
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
-from millpond.kernels.aggregate import AggregateKernel, AggregateSpec, aggregate_kernel
+from millpond.kernels.aggregate import AggregateKernel, aggregate_kernel
 from millpond.kernels.counts import CountKernel
+from millpond.kernels.grouped import AggregateSpec
 from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.living import Living, LivingRows
 from millpond.kernels.rows_window import RowsWindowKernel

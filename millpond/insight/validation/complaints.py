@@ -1,7 +1,5 @@
 """The forms that many complaints have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 

@@ -1,7 +1,5 @@
 """Catalog, declarations and inputs: each name is the same thing everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from millpond.catalog import Catalog, Declaration, Entry, RelationEntry, StreamEntry, kind_of

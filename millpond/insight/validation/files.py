@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
 
 
-def bytes_of_pages(store: Store, pages: Iterable[Page]) -> Iterator[str]:
+def bytes_of_pages(store: Store, idle_pages: Iterable[Page]) -> Iterator[str]:
     """The store knows the bytes of all pages; no step makes any just now."""
-    size = sum(page.bytes for page in set(pages) if not page.is_free)
+    size = sum(page.bytes for page in set(idle_pages) if not page.is_free)
     yield from recounted("bytes of the pages in the store", store.bytes, size)
 
 
-def files_of_pages(store: Store, pages: Iterable[Page]) -> Iterator[str]:
+def files_of_pages(store: Store, settled_pages: Iterable[Page]) -> Iterator[str]:
     """The rows of a page are in memory, or in files that are there."""
-    for page in pages:
+    for page in settled_pages:
         if not page.is_free and not page.is_in_driver and not page._names:
             yield f"a page of {page.rows} rows is neither in memory nor in a file"
         for name in () if page.is_free else page._names:

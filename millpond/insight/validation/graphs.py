@@ -1,7 +1,5 @@
 """The graph: its operators, who reads them, and what is known of them."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 
 from millpond.identities import is_copy, number_of, owner_of

@@ -1,9 +1,7 @@
 """Queues: what they hold is counted right, and is held by those who need it."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 from millpond.insight.validation.complaints import recounted, strangers
@@ -13,24 +11,24 @@ from millpond.storage.queues import Queue
 from millpond.storage.readers import ReaderKind
 
 
-def amounts(queues: Iterable[Queue]) -> Iterator[str]:
+def amounts(queues: Mapping[str, Queue]) -> Iterator[str]:
     """A queue has as many rows and bytes as its pages."""
-    for queue in queues:
+    for queue in queues.values():
         rows, size = (sum(getattr(p, of) for p in queue.all_pages) for of in ("rows", "bytes"))
         yield from recounted(f"rows of {queue.name}", queue.rows, rows)
         yield from recounted(f"bytes of {queue.name}", queue.bytes, size)
 
 
-def spilled(queues: Iterable[Queue]) -> Iterator[str]:
+def spilled(settled_queues: Mapping[str, Queue]) -> Iterator[str]:
     """So much of a queue is on disk only as its pages are; nobody spills just now."""
-    for queue in queues:
+    for queue in settled_queues.values():
         size = sum(page.bytes for page in queue.all_pages if page.is_spilled)
         yield from recounted(f"spilled bytes of {queue.name}", queue.spilled_bytes, size)
 
 
-def index(queues: Iterable[Queue]) -> Iterator[str]:
+def index(queues: Mapping[str, Queue]) -> Iterator[str]:
     """By what pages are found without a look at them is right."""
-    for queue in queues:
+    for queue in queues.values():
         pages = queue._pages
         sums = zip(
             accumulate(p.rows for p in pages), accumulate(p.bytes for p in pages), strict=True
@@ -43,9 +41,9 @@ def index(queues: Iterable[Queue]) -> Iterator[str]:
         )
 
 
-def floors(queues: Iterable[Queue]) -> Iterator[str]:
+def floors(queues: Mapping[str, Queue]) -> Iterator[str]:
     """A page has nothing but what is later than was promised when it came."""
-    for queue in queues:
+    for queue in queues.values():
         floors_ = queue._floors
         if len(floors_) != len(queue._pages) or sorted(floors_) != floors_:
             yield f"{queue.name} has promises that fall, or not one for each page"
@@ -58,10 +56,10 @@ def floors(queues: Iterable[Queue]) -> Iterator[str]:
                 )
 
 
-def holders(queues: Iterable[Queue]) -> Iterator[str]:
+def holders(queues: Mapping[str, Queue]) -> Iterator[str]:
     """A page is held by as many kinds of readers as it says; one that nobody holds is let go as
     soon as it is passed."""
-    for queue in queues:
+    for queue in queues.values():
         held = Counter(id(p) for kind in queue._kinds.values() for p in _held(kind))
         unread = {id(page) for page in queue._unread}
         for page in queue.pages:
@@ -73,9 +71,9 @@ def holders(queues: Iterable[Queue]) -> Iterator[str]:
                 yield f"{where} is held, and is to be let go"
 
 
-def needed_pages(queues: Iterable[Queue]) -> Iterator[str]:
+def needed_pages(queues: Mapping[str, Queue]) -> Iterator[str]:
     """No page that a reader needs is free."""
-    for queue in queues:
+    for queue in queues.values():
         held = {id(page) for kind in queue._kinds.values() for page in _held(kind)}
         for page in queue._pages:
             if page.is_free and id(page) in held:
@@ -89,9 +87,9 @@ def _held(kind: ReaderKind) -> Iterator[object]:
     yield from (page for _, _, page in kind._held)
 
 
-def kinds(queues: Iterable[Queue]) -> Iterator[str]:
+def kinds(queues: Mapping[str, Queue]) -> Iterator[str]:
     """Readers are with those who need pages equally long, and the slowest of them is known."""
-    for queue in queues:
+    for queue in queues.values():
         for key, kind in queue._kinds.items():
             if not kind.readers or any(reader.kind != key for reader in kind.readers):
                 yield f"{queue.name} has readers with others than their like"
@@ -101,9 +99,9 @@ def kinds(queues: Iterable[Queue]) -> Iterator[str]:
                     yield f"a reader of {queue.name} at {reader.cursor} is thought to be further"
 
 
-def contents(queues: Iterable[Queue]) -> Iterator[str]:
+def contents(queues: Mapping[str, Queue]) -> Iterator[str]:
     """Content is summed up no further than everybody is who needs it."""
-    for queue in queues:
+    for queue in queues.values():
         for reader in queue.readers:
             if reader.needs_content and reader.cursor < queue.base_time:
                 yield (
@@ -124,10 +122,10 @@ def backlog(counted: Backlog, queues: Mapping[str, Queue]) -> Iterator[str]:
         yield from recounted(f"{of} of the backlog", getattr(counted, of), total)
 
 
-def waiting(counted: Backlog, queues: Mapping[str, Queue]) -> Iterator[str]:
+def waiting(counted: Backlog, settled_queues: Mapping[str, Queue]) -> Iterator[str]:
     """What waits in a queue is what its slowest reader has yet to read; what is in files only is
     counted about."""
-    for name, queue in queues.items():
+    for name, queue in settled_queues.items():
         if name in counted._amounts and all(page.is_in_driver for page in queue.pages):
             wait = Amount(*_waiting(queue), queue.bytes - queue.spilled_bytes)
             yield from recounted(f"backlog of {name}", counted.of(name), wait)

@@ -1,7 +1,5 @@
 """The queries of the catalog: each runs and has a log, or says why not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from millpond.catalog import Catalog, QueryEntry

@@ -1,7 +1,5 @@
 """Result logs: positions, pages and counts of what queries have put out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -103,13 +101,13 @@ def account(books: KeptPages) -> Iterator[str]:
     yield from recounted("memory of kept pages", books.memory_bytes, sum(books._in_memory.values()))
 
 
-def accounted(books: KeptPages, kept: set[Page]) -> Iterator[str]:
+def accounted(books: KeptPages, kept_pages: set[Page]) -> Iterator[str]:
     """Each kept page that takes memory is in the account, and none that is gone."""
-    for page in kept:
+    for page in kept_pages:
         if page.memory_bytes and books._in_memory.get(page) != page.memory_bytes:
             yield from recounted(
                 "memory of a kept page", books._in_memory.get(page), page.memory_bytes
             )
-    for page in books._in_memory.keys() - kept:
+    for page in books._in_memory.keys() - kept_pages:
         if not page._pins:  # else somebody is reading it
             yield f"a page of {page.rows} rows is in the account, and kept by nobody"

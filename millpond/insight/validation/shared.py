@@ -1,7 +1,5 @@
 """What was decided about sharing: groups, shapes, selections and totals."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Numbers: whole ones in 64 bits that must not overflow, doubles as IEEE 754 and Java have them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.kernels.expressions.operand import Array

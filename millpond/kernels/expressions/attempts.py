@@ -1,7 +1,5 @@
 """attempt and succeeds of a call that can fail: its faults become NULLs, or an answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -1,7 +1,5 @@
 """CAST, for each pair of types; text that cannot be read is NULL, numbers that do not fit fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

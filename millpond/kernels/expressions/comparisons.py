@@ -1,7 +1,5 @@
 """Comparisons: NaN equals itself and is above all numbers, -0.0 equals 0.0, text by its bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

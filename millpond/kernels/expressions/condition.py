@@ -1,7 +1,5 @@
 """A condition in parts: a row that fails one of them is not looked at by those behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Dates as days and times as microseconds since 1970, in the proleptic Gregorian calendar."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ That is fdlibm's algorithm: an argument is reduced to a small one, for which a p
 less than a unit in the last place. Every operation here is rounded by itself, in fdlibm's order.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.kernels.groups import Bools, Floats, Ints

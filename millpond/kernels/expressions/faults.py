@@ -1,7 +1,5 @@
 """What can go wrong in a row, and the words for it: the same ones as for an error of Spark."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from itertools import cycle
 

@@ -4,8 +4,6 @@ Python's own mapping is the same but for letters that came after its Unicode, an
 sigma: it has another form at the end of a word, and where words end depends on newer letters too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 _PAIRS = {

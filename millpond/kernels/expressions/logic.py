@@ -1,7 +1,5 @@
 """Three truth values, and what depends on them: an operand that is not needed cannot fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -5,8 +5,6 @@ itself. A fault belongs to a row of an operand and is no exception yet, for only
 expression knows which rows of which operand are needed: those of an untaken CASE branch are not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

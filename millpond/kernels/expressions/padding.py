@@ -1,7 +1,5 @@
 """Texts filled up or cut to a length, as long as memory holds them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow.compute as pc
 

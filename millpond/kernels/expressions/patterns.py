@@ -1,7 +1,5 @@
 """LIKE: a pattern becomes a regular expression over the whole text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache

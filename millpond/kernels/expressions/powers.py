@@ -3,8 +3,6 @@
 log2 of the base is found in two doubles, multiplied by the exponent, and 2 raised to that.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.kernels.expressions.exponentials import exp_polynomial, high

@@ -1,7 +1,5 @@
 """Text read as a value, exactly as Spark's TRY_CAST reads it; None where it cannot be read."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 

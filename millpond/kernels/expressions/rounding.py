@@ -1,7 +1,5 @@
 """round: half away from zero, of the decimal number that a double is written as."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 

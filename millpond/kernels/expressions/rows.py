@@ -1,7 +1,5 @@
 """Functions that Python computes row by row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions that are NULL where an argument is NULL, and then look at no further argument."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

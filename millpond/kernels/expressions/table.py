@@ -3,8 +3,6 @@
 ``millpond/spark/expressions.py`` is the first. Both give the same bits for the same input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from millpond.cql.expressions import Call, UserCall

@@ -3,8 +3,6 @@
 Where the other arguments are constant, Arrow does the work; otherwise Python does, row by row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

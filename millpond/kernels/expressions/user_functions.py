@@ -1,7 +1,5 @@
 """Calls of the user's functions in expressions: what raises is a fault of its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce

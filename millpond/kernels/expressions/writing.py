@@ -1,7 +1,5 @@
 """Dates and times as text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

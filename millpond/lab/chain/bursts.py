@@ -5,30 +5,24 @@ describes. "Bursts" are flows that begin as a Poisson process and last Pareto le
 "trace" is a superposition of 16 Pareto ON/OFF flows, self-similar like the paper's network trace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond.lab.chain.sentences import STRATEGIES, WORKLOADS, Sentence, check_sentences
-from millpond.lab.experiment import Experiment, Tables
+from millpond.lab.experiment import Experiment, Figure, Tables, experiment
 from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
 from millpond.workloads import ArrivalProcess, PoissonFlows, SelfSimilar
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 QUANTUM_SECONDS = 0.01
 SAMPLES = 400
 CHOSEN = (
-    " Chart and load are our choice: the print has lost the paper's digits. Selectivities are "
+    "Chart and load are our choice: the print has lost the paper's digits. Selectivities are "
     "drawn tuple by tuple."
 )
 
@@ -43,11 +37,11 @@ class Setting:
 
 
 def queue_size_experiment(
-    name: str, title: str, claim: str, setting: Setting, sentences: Sequence[Sentence], note: str
+    module: str, title: str, setting: Setting, sentences: Sequence[Sentence]
 ) -> Experiment:
     """A figure of queue size over time, with what the text says of its peaks."""
     run, check = partial(run_setting, setting), partial(check_sentences, sentences)
-    return Experiment(name, "Chain", title, claim, run, plot_queues, check, note=note + CHOSEN)
+    return experiment(module, title, note=CHOSEN, run=run, plot=plot_queues, check=check)
 
 
 def path_plan(points: Sequence[Point]) -> SimulatedPlan:

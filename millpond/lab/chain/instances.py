@@ -4,8 +4,6 @@ A chart's points lie at whole instants. At each instant tuples arrive, then one 
 one unit of time: the paper's discrete model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,20 +1,17 @@
 """The Chain paper's opening example: the same burst under FIFO and Greedy, queue size instant by
 instant.
+
+While a burst of one tuple an instant lasts, FIFO's queues grow to 4 tuples, Greedy's and Chain's
+only to 2.2; all are empty at instant 15.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXPECTED = {
     "fifo": (1, 1.2, 2, 2.2, 3, 3.2, 4),
@@ -42,8 +39,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     table = tables["queue size"]
     for name, marker in zip(EXPECTED, "os^", strict=True):
         axes.plot(table["instant"], table[name], marker=marker, label=name, drawstyle="steps-post")
-    axes.set_xlabel("instant")
-    axes.set_ylabel("queue size (tuples)")
+    axes.set(xlabel="instant", ylabel="queue size (tuples)")
     axes.legend()
 
 
@@ -65,16 +61,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join(f"{value:g}" for value in values)
 
 
-EXPERIMENT = Experiment(
-    name="chain-opening-example",
-    paper="Chain",
-    title="Opening example",
-    claim=(
-        "While a burst of one tuple an instant lasts, FIFO's queues grow to 4 tuples, Greedy's and "
-        "Chain's only to 2.2; all are empty at instant 15."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-)
+EXPERIMENT = experiment(__name__, "Opening example", seeds=1)

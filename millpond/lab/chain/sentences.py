@@ -1,7 +1,5 @@
 """What the Chain paper's text says of its figures, as ratios of peak queue sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,17 +1,15 @@
-"""Chain paper, Theorem 1: on lower envelopes Chain is optimal at every instant."""
+"""Chain paper, Theorem 1: on lower envelopes Chain is optimal at every instant.
 
-from __future__ import annotations
+When tuples move along lower envelopes, no schedule, not even one that knows the future, needs less
+memory than Chain at any instant (checked against exhaustive search).
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond.lab.chain.instances import least_sizes, queue_sizes, random_instance
-from millpond.lab.experiment import Claim, Experiment, Tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 
 INSTANCES_A_SEED = 60
 STRATEGIES = ("chain", "greedy", "fifo", "round-robin")
@@ -40,8 +38,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     axes = figure.subplots()
     for strategy in STRATEGIES:
         axes.plot(np.sort(tables["excess"][strategy]), label=strategy)
-    axes.set_xlabel("instances, sorted")
-    axes.set_ylabel("largest excess over the optimum (tuples)")
+    axes.set(xlabel="instances, sorted", ylabel="largest excess over the optimum (tuples)")
     axes.legend()
 
 
@@ -64,15 +61,4 @@ def check(tables: Tables) -> Sequence[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
-    name="chain-theorem-1",
-    paper="Chain",
-    title="Theorem 1: optimal on lower envelopes",
-    claim=(
-        "When tuples move along lower envelopes, no schedule, not even one that knows the future, "
-        "needs less memory than Chain at any instant (checked against exhaustive search)."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-)
+EXPERIMENT = experiment(__name__, "Theorem 1: optimal on lower envelopes")

@@ -1,18 +1,19 @@
-"""Chain paper, Theorem 2: at most one unit of memory a query above the optimum, always."""
+"""Chain paper, Theorem 2: at most one unit of memory a query above the optimum, always.
 
-from __future__ import annotations
+With selectivities of at most one, Chain never needs more than one unit of memory a query above the
+optimum, at any instant.
+
+The bound of the proof is the memory of Chain on the lower envelopes, by Theorem 1 below every
+schedule's; on small instances the true optimum is searched for.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond.lab.chain.instances import Instance, least_sizes, queue_sizes, random_instance
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.lab.words import about
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INSTANCES_A_SEED = 700
 SEARCHED_A_SEED = 25
@@ -59,8 +60,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     for strategy in ("chain", "fifo"):
         axes.plot(np.sort(bounded[strategy]), label=strategy)
     axes.axhline(1.0, color="black", ls="--", label="the theorem's limit")
-    axes.set_xlabel("instances, sorted")
-    axes.set_ylabel("largest excess a query (tuples)")
+    axes.set(xlabel="instances, sorted", ylabel="largest excess a query (tuples)")
     axes.legend()
 
 
@@ -86,19 +86,4 @@ def check(tables: Tables) -> Sequence[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
-    name="chain-theorem-2",
-    paper="Chain",
-    title="Theorem 2: within one unit a query",
-    claim=(
-        "With selectivities of at most one, Chain never needs more than one unit of memory a query "
-        "above the optimum, at any instant."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    note=(
-        "The bound of the proof is the memory of Chain on the lower envelopes, by Theorem 1 below "
-        "every schedule's; on small instances the true optimum is searched for."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Theorem 2: within one unit a query")

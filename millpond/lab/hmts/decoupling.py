@@ -1,13 +1,18 @@
-"""HMTS paper, Figure 6: joins that run in the threads of their sources slow these down."""
+"""HMTS paper, Figure 6: joins that run in the threads of their sources slow these down.
 
-from __future__ import annotations
+A join that runs in its sources' threads cannot keep pace: the input rate falls after 58 s with a
+hash join, after 17 s with nested loops. Queues keep the sources going.
+
+The paper prints no cost of a probe; it is fitted to the two times (29 ns a pair for nested loops,
+8.6 ns for the hash join) and varied from half to twice that. Where rates settle and what a queue
+takes in follow from the model.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.hmts.joins_in_source_threads import (
     ELEMENTS,
     ELEMENTS_PER_SECOND,
@@ -21,9 +26,6 @@ from millpond.lab.hmts.joins_in_source_threads import (
     probe_seconds,
 )
 from millpond.lab.words import about
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0)
 """The fitted cost of a probe is varied from half to twice."""
@@ -67,8 +69,7 @@ def plot(tables: Tables, figure: Figure) -> None:
             axes = below if name.endswith("backlog of the queue") else above
             axes.plot(table["second"], table[name], label=name)
     above.set_ylabel("elements a second")
-    below.set_ylabel("elements queued")
-    below.set_xlabel("seconds")
+    below.set(ylabel="elements queued", xlabel="seconds")
     above.legend()
     below.legend()
 
@@ -159,21 +160,4 @@ def _settles(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="hmts-decoupling",
-    paper="HMTS",
-    title="Figure 6: the necessity of decoupling",
-    claim=(
-        "A join that runs in its sources' threads cannot keep pace: the input rate falls after "
-        "58 s with a hash join, after 17 s with nested loops. Queues keep the sources going."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-    note=(
-        "The paper prints no cost of a probe; it is fitted to the two times (29 ns a pair for "
-        "nested loops, 8.6 ns for the hash join) and varied from half to twice that. Where rates "
-        "settle and what a queue takes in follow from the model."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Figure 6: the necessity of decoupling", seeds=1)

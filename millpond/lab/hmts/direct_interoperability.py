@@ -1,18 +1,19 @@
-"""HMTS paper, Figure 7: time to process one query of five selections by GTS, OTS and directly."""
+"""HMTS paper, Figure 7: time to process one query of five selections by GTS, OTS and directly.
 
-from __future__ import annotations
+Without queues between cheap operators one thread is about 40 % ahead of a thread for each operator
+on two processors; one thread with queues is last.
+
+The paper prints no cost of a queue. 1.5 µs for enqueue and dequeue, nearly three selections, was
+fitted to its 40 % and varied from half to twice that. The source takes no processor time.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.hmts.selections import CONFIGURATIONS, QUEUE_SECONDS, SELECTION_SECONDS, simulated
 from millpond.lab.words import CLEARLY, SAME, about
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ELEMENTS = tuple(range(100_000, 1_000_001, 100_000))
 BREAK_EVEN_SECONDS = 10 / 7 * SELECTION_SECONDS
@@ -51,8 +52,7 @@ def plot(tables: Tables, figure: Figure) -> None:
         left.plot(tables["seconds"]["elements"], tables["seconds"][name], marker="o", label=name)
         micros = [1e6 * each for each in tables["queue cost"]["queue_seconds"]]
         right.plot(micros, tables["queue cost"][name], marker="o", label=name)
-    left.set_xlabel("elements")
-    left.set_ylabel("seconds")
+    left.set(xlabel="elements", ylabel="seconds")
     right.set_xlabel("enqueue and dequeue of an element (µs)")
     right.legend()
 
@@ -141,21 +141,6 @@ def _break_even(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="hmts-direct-interoperability",
-    paper="HMTS",
-    title="Figure 7: a simple query by GTS, OTS and direct interoperability",
-    claim=(
-        "Without queues between cheap operators one thread is about 40 % ahead of a thread for "
-        "each operator on two processors; one thread with queues is last."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=2,
-    note=(
-        "The paper prints no cost of a queue. 1.5 µs for enqueue and dequeue, nearly three "
-        "selections, was fitted to its 40 % and varied from half to twice that. The source takes "
-        "no processor time."
-    ),
+EXPERIMENT = experiment(
+    __name__, "Figure 7: a simple query by GTS, OTS and direct interoperability", seeds=2
 )

@@ -5,8 +5,6 @@ queue a source cannot emit before the join is done with its last element; with o
 backlog grows instead.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
 

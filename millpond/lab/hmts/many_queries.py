@@ -1,19 +1,18 @@
-"""HMTS paper, Figure 8: OTS and direct interoperability with 1 to 200 queries alike."""
+"""HMTS paper, Figure 8: OTS and direct interoperability with 1 to 200 queries alike.
 
-from __future__ import annotations
+The more queries run, the further direct interoperability is ahead of OTS.
+
+Costs as for Figure 7, so the queue cost is the one fitted there.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.hmts.selections import SELECTIVITIES, THREAD_SWITCH_SECONDS, simulated
 from millpond.lab.words import SAME
 from millpond.scheduling.snapshot import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUERIES = (1, 2, 5, 10, 20, 50, 100, 200)
 ELEMENTS = 100_000
@@ -56,8 +55,7 @@ def plot(tables: Tables, figure: Figure) -> None:
         right.plot(table["queries"], relative, marker="o", label=name)
     left.set_ylabel("seconds")
     left.legend()
-    right.set_ylabel("times as long as di")
-    right.set_xscale("log")
+    right.set(ylabel="times as long as di", xscale="log")
     for axes in (left, right):
         axes.set_xlabel("queries")
 
@@ -99,14 +97,4 @@ def _by_queries(queries: Sequence[float], values: Sequence[float] | FloatArray) 
     return "; ".join(f"{n:g}: {each:.2f}" for n, each in zip(queries, values, strict=True))
 
 
-EXPERIMENT = Experiment(
-    name="hmts-many-queries",
-    paper="HMTS",
-    title="Figure 8: scalability of OTS",
-    claim="The more queries run, the further direct interoperability is ahead of OTS.",
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=2,
-    note="Costs as for Figure 7, so the queue cost is the one fitted there.",
-)
+EXPERIMENT = experiment(__name__, "Figure 8: scalability of OTS", seeds=2)

@@ -1,13 +1,20 @@
-"""HMTS paper, Figure 11: capacities of the virtual operators that three constructions build."""
+"""HMTS paper, Figure 11: capacities of the virtual operators that three constructions build.
 
-from __future__ import annotations
+Stall-avoiding queue placement builds virtual operators whose negative capacities are closest to
+zero, on random graphs of 10 to 1,000 operators.
+
+The paper does not say how its random graphs, costs and rates were drawn; here a tenth of the
+operators read streams, a quarter of the others join two inputs. Positive capacities say how much
+room is left; they are large wherever few tuples reach an operator. Rivals keep a queue wherever any
+path asks for one, which favours them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Table, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Table, Tables, experiment
 from millpond.lab.hmts.random_graphs import as_printed, random_plan
 from millpond.lab.words import FEW
 from millpond.scheduling.snapshot import PlanSnapshot
@@ -17,9 +24,6 @@ from millpond.scheduling.threads.rival_placements import (
     place_queues_by_segments,
 )
 from millpond.scheduling.threads.virtual_operators import Placement, capacities, virtual_operators
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = (10, 20, 50, 100, 200, 500, 1000)
 OURS = "stall-avoiding"
@@ -182,22 +186,4 @@ def _closer_as_printed(
     )
 
 
-EXPERIMENT = Experiment(
-    name="hmts-queue-placement",
-    paper="HMTS",
-    title="Figure 11: construction of virtual operators",
-    claim=(
-        "Stall-avoiding queue placement builds virtual operators whose negative capacities are "
-        "closest to zero, on random graphs of 10 to 1,000 operators."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=5,
-    note=(
-        "The paper does not say how its random graphs, costs and rates were drawn; here a tenth of "
-        "the operators read streams, a quarter of the others join two inputs. Positive capacities "
-        "say how much room is left; they are large wherever few tuples reach an operator. Rivals "
-        "keep a queue wherever any path asks for one, which favours them."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Figure 11: construction of virtual operators", seeds=5)

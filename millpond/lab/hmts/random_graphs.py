@@ -5,8 +5,6 @@ one earlier operator or two; costs are log-normal and rates follow from the stre
 selectivities.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot

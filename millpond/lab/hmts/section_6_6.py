@@ -1,7 +1,5 @@
 """What section 6.6 of the HMTS paper says of Figures 9 and 10: ends, memory and results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ printed: enqueue and dequeue together are set to 1.5 µs, with which direct inte
 ahead of OTS for one query. One simulated tuple stands for ten elements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -1,11 +1,13 @@
-"""Strategies on wall-clock bursts, live."""
+"""Strategies on wall-clock bursts, live.
 
-from __future__ import annotations
+Chain keeps the backlog smallest and Path Capacity answers soonest, on real data too
+
+Wall-clock time on this machine, which is to have nothing else to do; some minutes.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.lab.live.bursts import (
     FUNCTIONS,
     STRATEGIES,
@@ -14,9 +16,6 @@ from millpond.lab.live.bursts import (
     measured,
     overloading_rows,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SECONDS = 9.0
 
@@ -59,15 +58,6 @@ def check(tables: Tables) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    name="live-burst",
-    paper="beyond the papers",
-    title="Strategies on wall-clock bursts, live",
-    claim="Chain keeps the backlog smallest and Path Capacity answers soonest, on real data too",
-    run=run,
-    plot=plot,
-    check=check,
-    note="Wall-clock time on this machine, which is to have nothing else to do; some minutes.",
-    group="live",
-    together="live",
+EXPERIMENT = experiment(
+    __name__, "Strategies on wall-clock bursts, live", together="live", group="live"
 )

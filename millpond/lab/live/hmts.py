@@ -1,18 +1,17 @@
-"""The HMTS paper's modes on Spark, live."""
+"""The HMTS paper's modes on Spark, live.
 
-from __future__ import annotations
+With one slow operator hybrid threads are done sooner; cheap chains want no queues
+
+Wall-clock time on this machine, which is to have nothing else to do; some minutes.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.lab.live.threads import GOALS, MODES, TWO_TASKS, cases, medians
 from millpond.settings import Settings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROWS = 320_000
 
@@ -64,15 +63,10 @@ def check(tables: Tables) -> list[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    name="live-hmts",
+EXPERIMENT = experiment(
+    __name__,
+    "Direct interoperability, graph, operator and hybrid threads on Spark",
     paper="HMTS",
-    title="Direct interoperability, graph, operator and hybrid threads on Spark",
-    claim="With one slow operator hybrid threads are done sooner; cheap chains want no queues",
-    run=run,
-    plot=plot,
-    check=check,
-    note="Wall-clock time on this machine, which is to have nothing else to do; some minutes.",
-    group="live",
     together="live",
+    group="live",
 )

@@ -8,8 +8,6 @@ which needs no threads of ours. *A cheap chain* (Figure 6) and *many cheap queri
 in the driver.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Mapping

@@ -1,17 +1,12 @@
 """What Figures 2 to 4 of the Path Capacity paper share: a sentence is checked in every setting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Instead, Table
+from millpond.lab.experiment import Axes, Claim, Instead, Table
 from millpond.lab.path_capacity.workload import STRATEGIES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Measured(NamedTuple):

@@ -4,18 +4,13 @@ Each theorem is tried in several settings: how far Path Capacity is above the op
 instances where its assumptions hold and where they do not, and on counterexamples made by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables
 from millpond.lab.path_capacity.instances import same_random
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ROUNDING = 1e-9
 Measure: TypeAlias = Callable[[np.random.Generator], float | None]
@@ -56,8 +51,7 @@ def plot_excess(tables: Tables, figure: Figure, label: str) -> None:
     for setting in dict.fromkeys(tables["excess"]["setting"]):
         values = excess_in(tables, setting)
         axes.plot(np.linspace(0, 1, len(values)), np.sort(values), label=setting)
-    axes.set_xlabel("share of the instances")
-    axes.set_ylabel(label)
+    axes.set(xlabel="share of the instances", ylabel=label)
     axes.legend()
 
 

@@ -1,13 +1,16 @@
-"""Path Capacity paper, Figure 2: tuple latency over time."""
+"""Path Capacity paper, Figure 2: tuple latency over time.
 
-from __future__ import annotations
+Latency is much better under Path Capacity than under Simplified Segment and Chain, which is worst;
+all rise with the load, and the differences become much sharper.
+
+Curves are means over 5 s, for the rates are below the paper's.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.by_setting import (
     Measured,
     in_every_setting,
@@ -25,9 +28,6 @@ from millpond.lab.path_capacity.workload import (
     record_of,
 )
 from millpond.lab.words import MUCH
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BIN_SECONDS = 5.0
 NEXT_TO_NOTHING = (
@@ -142,18 +142,6 @@ def _gap(row: Measured) -> float:
     return max(row[1:]) - min(row[1:])
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-figure-2",
-    paper="Path Capacity",
-    title="Figure 2, tuple latency",
-    claim=(
-        "Latency is much better under Path Capacity than under Simplified Segment and Chain, which "
-        "is worst; all rise with the load, and the differences become much sharper."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    note=f"{NOTE} Curves are means over {BIN_SECONDS:g} s, for the rates are below the paper's.",
-    long=True,
-    together="path-capacity-figures",
+EXPERIMENT = experiment(
+    __name__, "Figure 2, tuple latency", note=NOTE, long=True, together="path-capacity-figures"
 )

@@ -1,13 +1,14 @@
-"""Path Capacity paper, Figure 3: throughput over time, and how bursty it is."""
+"""Path Capacity paper, Figure 3: throughput over time, and how bursty it is.
 
-from __future__ import annotations
+All strategies put out the same tuples, Path Capacity and Simplified Segment much more evenly than
+Chain, which holds results back during bursts and puts them out behind them.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.by_setting import (
     Measured,
     in_every_setting,
@@ -17,9 +18,6 @@ from millpond.lab.path_capacity.by_setting import (
 from millpond.lab.path_capacity.workload import NOTE, SETTINGS, STRATEGIES, Setting, record_of
 from millpond.lab.words import MUCH, about
 from millpond.simulator import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BIN_SECONDS = 5.0
 
@@ -159,18 +157,6 @@ def _late(late: Sequence[Measured]) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-figure-3",
-    paper="Path Capacity",
-    title="Figure 3, throughput",
-    claim=(
-        "All strategies put out the same tuples, Path Capacity and Simplified Segment much more "
-        "evenly than Chain, which holds results back during bursts and puts them out behind them."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    note=NOTE,
-    long=True,
-    together="path-capacity-figures",
+EXPERIMENT = experiment(
+    __name__, "Figure 3, throughput", note=NOTE, long=True, together="path-capacity-figures"
 )

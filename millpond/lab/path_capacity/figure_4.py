@@ -1,38 +1,24 @@
-"""Path Capacity paper, Figure 4: total queue memory over time."""
+"""Path Capacity paper, Figure 4: total queue memory over time.
 
-from __future__ import annotations
+Chain needs the least memory, Simplified Segment a little more; Path Capacity needs much more when
+bursts come, and about as much while the load is low.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
-from millpond.lab.path_capacity.by_setting import (
-    Measured,
-    in_every_setting,
-    in_most,
-    plot_by_setting,
-    rows,
-)
-from millpond.lab.path_capacity.workload import (
-    NOTE,
-    SETTINGS,
-    STRATEGIES,
-    Setting,
-    plot_over_time,
-    record_of,
-)
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
+from millpond.lab.path_capacity import by_setting, workload
 from millpond.lab.words import CLEARLY, FEW, MUCH, SAME, nearly
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STEP_SECONDS = 1.0
 FIRST, LAST, WHOLE = "mean in the first phase", "mean in the last phase", "mean"
 
 
-def run(seeds: Sequence[int], settings: Mapping[str, Setting] = SETTINGS) -> Tables:
+def run(
+    seeds: Sequence[int], settings: Mapping[str, workload.Setting] = workload.SETTINGS
+) -> Tables:
     """Memory over time for the first setting and seed; means and peaks by setting."""
     first = next(iter(settings.values()))
     times = np.arange(0.0, first.seconds, STEP_SECONDS)
@@ -40,17 +26,19 @@ def run(seeds: Sequence[int], settings: Mapping[str, Setting] = SETTINGS) -> Tab
     tables: dict[str, dict[str, list[object]]] = {
         name: {"setting": list(settings)} for name in (WHOLE, FIRST, LAST, "peak")
     }
-    for strategy in STRATEGIES:
-        over_time[strategy] = record_of(strategy, first, seeds[0]).memory.at(times).tolist()
+    for strategy in workload.STRATEGIES:
+        over_time[strategy] = (
+            workload.record_of(strategy, first, seeds[0]).memory.at(times).tolist()
+        )
         found = [_means(strategy, setting, seeds) for setting in settings.values()]
         for name, column in zip(tables, zip(*found, strict=True), strict=True):
             tables[name][strategy] = list(column)
     return {"memory over time": over_time, **tables}
 
 
-def _means(strategy: str, setting: Setting, seeds: Sequence[int]) -> tuple[float, ...]:
+def _means(strategy: str, setting: workload.Setting, seeds: Sequence[int]) -> tuple[float, ...]:
     """The mean memory of all, the first and the last phase, and the mean of the peaks."""
-    records = [record_of(strategy, setting, seed) for seed in seeds]
+    records = [workload.record_of(strategy, setting, seed) for seed in seeds]
     times = np.arange(0.0, setting.seconds, STEP_SECONDS)
     sizes = np.mean([record.memory.at(times) for record in records], axis=0)
     phases = np.array_split(sizes, len(setting.loads))
@@ -61,15 +49,15 @@ def _means(strategy: str, setting: Setting, seeds: Sequence[int]) -> tuple[float
 def plot(tables: Tables, figure: Figure) -> None:
     """Tuples in all queues, and the peaks of every setting."""
     above, below = figure.subplots(2, 1)
-    plot_over_time(tables["memory over time"], above, "total queue memory (tuples)")
-    plot_by_setting(tables["peak"], below, "peak of the queue memory (tuples)")
+    workload.plot_over_time(tables["memory over time"], above, "total queue memory (tuples)")
+    by_setting.plot_by_setting(tables["peak"], below, "peak of the queue memory (tuples)")
 
 
 def check(tables: Tables) -> Sequence[Claim]:
     """Chain needs the least, Simplified Segment a little more, Path Capacity much more."""
-    whole, last, peaks = (rows(tables[name]) for name in (WHOLE, LAST, "peak"))
+    whole, last, peaks = (by_setting.rows(tables[name]) for name in (WHOLE, LAST, "peak"))
     return [
-        in_every_setting(
+        by_setting.in_every_setting(
             "mean queue memory, tuples",
             '"the Chain strategy performs better than the other two", the least',
             whole,
@@ -81,7 +69,7 @@ def check(tables: Tables) -> Sequence[Claim]:
                 all(row.chain <= (1 + SAME) * min(row[1:]) for row in whole),
             ),
         ),
-        in_every_setting(
+        by_setting.in_every_setting(
             "mean queue memory in the last phase, tuples",
             '"the path capacity strategy requires much more memory", twice the others\' at least',
             last,
@@ -91,12 +79,12 @@ def check(tables: Tables) -> Sequence[Claim]:
                 "where leaves are less selective or no faster than the others, serving them first "
                 "frees less",
                 all(row.path_capacity > max(row.simplified, row.chain) for row in last)
-                and in_most(
+                and by_setting.in_most(
                     last, lambda row: row.path_capacity >= MUCH * max(row.simplified, row.chain)
                 ),
             ),
         ),
-        in_every_setting(
+        by_setting.in_every_setting(
             "peak of the queue memory, tuples",
             '"simplified segment [...] requires a little bit more memory than [...] Chain"',
             peaks,
@@ -105,15 +93,17 @@ def check(tables: Tables) -> Sequence[Claim]:
                 "about as much, a fifth more or less, in most settings",
                 "only where second operators are selective too does Chain serve more than the "
                 "leaves in a burst; elsewhere peaks, single instants, differ by chance",
-                in_most(peaks, lambda row: nearly(row.simplified, row.chain)),
+                by_setting.in_most(peaks, lambda row: nearly(row.simplified, row.chain)),
             ),
         ),
-        _similar_below_full_load(rows(tables[FIRST]), last),
+        _similar_below_full_load(by_setting.rows(tables[FIRST]), last),
     ]
 
 
-def _similar_below_full_load(first: Sequence[Measured], last: Sequence[Measured]) -> Claim:
-    return in_every_setting(
+def _similar_below_full_load(
+    first: Sequence[by_setting.Measured], last: Sequence[by_setting.Measured]
+) -> Claim:
+    return by_setting.in_every_setting(
         "mean queue memory in the first phase, tuples",
         'Path Capacity and Chain "under the non-overload conditions [...] similar", by a fifth',
         first,
@@ -132,18 +122,6 @@ def _similar_below_full_load(first: Sequence[Measured], last: Sequence[Measured]
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-figure-4",
-    paper="Path Capacity",
-    title="Figure 4, memory",
-    claim=(
-        "Chain needs the least memory, Simplified Segment a little more; Path Capacity needs much "
-        "more when bursts come, and about as much while the load is low."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    note=NOTE,
-    long=True,
-    together="path-capacity-figures",
+EXPERIMENT = experiment(
+    __name__, "Figure 4, memory", note=workload.NOTE, long=True, together="path-capacity-figures"
 )

@@ -4,8 +4,6 @@ As for the Chain paper's theorems a chart's points lie at whole instants, tuples
 and work is done in units of time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import TypeAlias

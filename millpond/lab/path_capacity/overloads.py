@@ -1,7 +1,5 @@
 """Three paths in an overload, and the cures for starvation of the Path Capacity paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

@@ -5,8 +5,6 @@ streams), and that selectivities lie between 0 and 1 but for few joins. Costs an
 drawn from ranges that fit its words: leaves are fast and selective, the others much slower.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache

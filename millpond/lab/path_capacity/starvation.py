@@ -1,11 +1,17 @@
-"""Path Capacity paper, section 4.2: both cures for starvation bound the longest wait."""
+"""Path Capacity paper, section 4.2: both cures for starvation bound the longest wait.
 
-from __future__ import annotations
+While paths are overloaded, static priorities let the last wait until the overload is over; either
+cure solves that.
+
+Three paths of two operators with 40 tuples a second each, which is twice what one processor serves;
+rounds of 10 tuples, the oldest every second. The bound is the number of paths times a period and
+two rounds; the paper gives no figures. Both cures keep it when all paths get tuples alike, neither
+does where few tuples wait on the starved path.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.overloads import (
     BOUND_SECONDS,
     CURES,
@@ -18,9 +24,6 @@ from millpond.lab.path_capacity.overloads import (
     rare,
 )
 from millpond.lab.words import ABOUT, CLEARLY, about
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INNER = ("path-capacity", "segment", "simplified-segment", "chain")
 OVERLOADS_SECONDS = (50.0, 100.0, 200.0)
@@ -146,22 +149,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join(f"{value:.1f}" for value in values)
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-starvation",
-    paper="Path Capacity",
-    title="Both starvation cures",
-    claim=(
-        "While paths are overloaded, static priorities let the last wait until the overload is "
-        "over; either cure solves that."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=2,
-    note=(
-        "Three paths of two operators with 40 tuples a second each, which is twice what one "
-        "processor serves; rounds of 10 tuples, the oldest every second. The bound is the number "
-        "of paths times a period and two rounds; the paper gives no figures. Both cures keep it "
-        "when all paths get tuples alike, neither does where few tuples wait on the starved path."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Both starvation cures", seeds=2)

@@ -1,18 +1,19 @@
-"""The Path Capacity paper's Table 2: two selections and a join under FIFO and Chain."""
+"""The Path Capacity paper's Table 2: two selections and a join under FIFO and Chain.
 
-from __future__ import annotations
+On the plan of Figure 1 Chain needs less queue memory than FIFO, but all its tuples wait for five or
+six time units and come out in one burst; every cell of the table.
+
+Time units of one second, arrivals at the start of a step, latency from arrival to the end of the
+step that emits.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.scheduling.registry import make
 from millpond.simulator import Conditions, Record, SimulatedPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STEPS = range(1, 11)
 A_MOMENT = 1e-10
@@ -74,8 +75,7 @@ def plot(tables: Tables, figure: Figure) -> None:
         for name, marker in (("fifo", "o"), ("chain", "s")):
             values = [np.nan if value == NONE else value for value in table[name]]
             axes.plot(table["time"], values, marker=marker, label=name)
-        axes.set_xlabel("time")
-        axes.set_title(measure)
+        axes.set(xlabel="time", title=measure)
         axes.legend()
 
 
@@ -94,20 +94,4 @@ def _row(values: Sequence[float]) -> str:
     return " ".join("-" if value == NONE else f"{round(value, 9):g}" for value in values)
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-table-2",
-    paper="Path Capacity",
-    title="Table 2, FIFO against Chain",
-    claim=(
-        "On the plan of Figure 1 Chain needs less queue memory than FIFO, but all its tuples wait "
-        "for five or six time units and come out in one burst; every cell of the table."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-    note=(
-        "Time units of one second, arrivals at the start of a step, latency from arrival to the "
-        "end of the step that emits."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Table 2, FIFO against Chain", seeds=1)

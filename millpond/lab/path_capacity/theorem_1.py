@@ -1,6 +1,12 @@
-"""Path Capacity paper, Theorem 1: the least total latency of all strategies, and when."""
+"""Path Capacity paper, Theorem 1: the least total latency of all strategies, and when.
 
-from __future__ import annotations
+Path Capacity has the least total latency of all strategies.
+
+The optimum is over all schedules that work on any tuple in any unit of time, with the arrivals
+known. The theorem is true when (1) no tuple is half served at the time others arrive, as when all
+wait from the start, (2) every tuple counts the same, whatever it yields, (3) paths share no
+operators; false without any one of these.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from millpond.lab.chain.instances import Instance
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Tables, experiment
 from millpond.lab.path_capacity.excess import (
     Counterexample,
     Measure,
@@ -145,18 +151,5 @@ def check(tables: Tables) -> Sequence[Claim]:
     ]
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-theorem-1",
-    paper="Path Capacity",
-    title="Theorem 1: least total latency",
-    claim=("Path Capacity has the least total latency of all strategies."),
-    run=run,
-    plot=partial(plot_excess, label="total latency above the optimum (s)"),
-    check=check,
-    note=(
-        "The optimum is over all schedules that work on any tuple in any unit of time, with the "
-        "arrivals known. The theorem is true when (1) no tuple is half served at the time others "
-        "arrive, as when all wait from the start, (2) every tuple counts the same, whatever it "
-        "yields, (3) paths share no operators; false without any one of these."
-    ),
-)
+plot = partial(plot_excess, label="total latency above the optimum (s)")
+EXPERIMENT = experiment(__name__, "Theorem 1: least total latency")

@@ -1,6 +1,12 @@
-"""Path Capacity paper, Theorem 2: the least memory of all path-based strategies, and when."""
+"""Path Capacity paper, Theorem 2: the least memory of all path-based strategies, and when.
 
-from __future__ import annotations
+At no instant does any other path-based strategy need less memory than Path Capacity.
+
+The least is over all schedules that carry each tuple through once begun, idle as they like and know
+the arrivals. The theorem is true when (1) no tuple is half served at the time others arrive, (2)
+tuples are of one size, (3) a tuple counts until it leaves. The paper's assumption that capacities
+by tuples and by bytes order paths alike is kept in the third counterexample and does not save it.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,7 +14,8 @@ from functools import partial
 import numpy as np
 
 from millpond.lab.chain.instances import Instance
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Instead, Tables, experiment
+from millpond.lab.path_capacity import instances
 from millpond.lab.path_capacity.excess import (
     ROUNDING,
     Counterexample,
@@ -19,15 +26,6 @@ from millpond.lab.path_capacity.excess import (
     none_above,
     plot_excess,
     some_above,
-)
-from millpond.lab.path_capacity.instances import (
-    batch,
-    flat,
-    least_path_based_sizes,
-    over_time,
-    run_instance,
-    sizes_at_instants,
-    with_whole_arrivals,
 )
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
@@ -71,26 +69,26 @@ def strategy() -> Strategy:
 
 def excess(instance: Instance) -> float:
     """The largest excess at any instant over the least of all path-based schedules."""
-    mine = sizes_at_instants(instance, run_instance(instance, strategy()))
-    return float((mine - least_path_based_sizes(instance)).max())
+    mine = instances.sizes_at_instants(instance, instances.run_instance(instance, strategy()))
+    return float((mine - instances.least_path_based_sizes(instance)).max())
 
 
 def _waiting(generator: np.random.Generator) -> float:
-    return excess(flat(batch(generator, queries=3, tuples=5)))
+    return excess(instances.flat(instances.batch(generator, queries=3, tuples=5)))
 
 
 def _whole(generator: np.random.Generator) -> float | None:
-    instance = flat(over_time(generator, queries=3, tuples=5))
-    kept = with_whole_arrivals(instance, strategy())
+    instance = instances.flat(instances.over_time(generator, queries=3, tuples=5))
+    kept = instances.with_whole_arrivals(instance, strategy())
     return None if kept is None else excess(kept)
 
 
 def _shrinking(generator: np.random.Generator) -> float:
-    return excess(batch(generator, queries=3, tuples=5))
+    return excess(instances.batch(generator, queries=3, tuples=5))
 
 
 def _any(generator: np.random.Generator) -> float:
-    return excess(flat(over_time(generator, queries=3, tuples=5)))
+    return excess(instances.flat(instances.over_time(generator, queries=3, tuples=5)))
 
 
 def _counterexamples() -> list[Counterexample]:
@@ -122,11 +120,13 @@ def _counterexamples() -> list[Counterexample]:
 
 
 def _at(instance: Instance, instant: int) -> float:
-    return float(sizes_at_instants(instance, run_instance(instance, strategy()))[instant])
+    return float(
+        instances.sizes_at_instants(instance, instances.run_instance(instance, strategy()))[instant]
+    )
 
 
 def _least(instance: Instance, instant: int) -> float:
-    return float(least_path_based_sizes(instance)[instant])
+    return float(instances.least_path_based_sizes(instance)[instant])
 
 
 def _unequal_sizes(large_weight: float) -> float:
@@ -160,19 +160,5 @@ def _within_one_tuple(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-theorem-2",
-    paper="Path Capacity",
-    title="Theorem 2: least memory among path-based strategies",
-    claim=("At no instant does any other path-based strategy need less memory than Path Capacity."),
-    run=run,
-    plot=partial(plot_excess, label="largest excess over the optimum (tuples)"),
-    check=check,
-    note=(
-        "The least is over all schedules that carry each tuple through once begun, idle as they "
-        "like and know the arrivals. The theorem is true when (1) no tuple is half served at the "
-        "time others arrive, (2) tuples are of one size, (3) a tuple counts until it leaves. The "
-        "paper's assumption that capacities by tuples and by bytes order paths alike is kept in "
-        "the third counterexample and does not save it."
-    ),
-)
+plot = partial(plot_excess, label="largest excess over the optimum (tuples)")
+EXPERIMENT = experiment(__name__, "Theorem 2: least memory among path-based strategies")

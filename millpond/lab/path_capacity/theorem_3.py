@@ -1,21 +1,22 @@
-"""Path Capacity paper, Theorem 3: Segment's memory is at most Chain's. Tested before believed."""
+"""Path Capacity paper, Theorem 3: Segment's memory is at most Chain's. Tested before believed.
 
-from __future__ import annotations
+Segment needs at most Chain's memory at any instant.
+
+Both strategies are asked once a unit of time. The theorem is true, with equality at every instant,
+when the mean slopes of a path's segments fall from leaf to root, for then they are the segments of
+the lower envelope.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from millpond.lab.chain.instances import Instance, queue_sizes, random_instance
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.instances import run_instance, same_random, segments_are_chains
 from millpond.lab.words import about
 from millpond.scheduling.registry import make
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INSTANCES_A_SEED = 150
 BURSTS = (5, 10, 20, 40)
@@ -62,14 +63,12 @@ def plot(tables: Tables, figure: Figure) -> None:
     table = tables["segment minus chain"]
     for same, label in ((True, "mean slopes fall"), (False, "they do not")):
         left.plot(np.sort(_peaks(tables, same)), label=label)
-    left.set_xlabel("instances, sorted")
-    left.set_ylabel("peak of Segment minus peak of Chain (tuples)")
+    left.set(xlabel="instances, sorted", ylabel="peak of Segment minus peak of Chain (tuples)")
     left.legend(title=f"{len(table['peak'])} random instances")
     burst = tables["growing burst"]
     for name in ("segment", "chain"):
         right.plot(burst["burst"], burst[name], marker="o", label=name)
-    right.set_xlabel("tuples in the burst")
-    right.set_ylabel("peak memory (tuples)")
+    right.set(xlabel="tuples in the burst", ylabel="peak memory (tuples)")
     right.legend(title="the counterexample")
 
 
@@ -115,17 +114,4 @@ def _growth(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="path-capacity-theorem-3",
-    paper="Path Capacity",
-    title="Theorem 3: Segment against Chain",
-    claim=("Segment needs at most Chain's memory at any instant."),
-    run=run,
-    plot=plot,
-    check=check,
-    note=(
-        "Both strategies are asked once a unit of time. The theorem is true, with equality at "
-        "every instant, when the mean slopes of a path's segments fall from leaf to root, for then "
-        "they are the segments of the lower envelope."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Theorem 3: Segment against Chain")

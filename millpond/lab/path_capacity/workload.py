@@ -4,25 +4,19 @@ The paper names the self-similar arrivals; loads, lengths and the draws of the p
 in seven settings, for which of them is chosen decides some of what the figures show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Table
+from millpond.lab.experiment import Axes, Table
 from millpond.lab.path_capacity.queries import RATES, Ranges, full_load_scale, sixteen_queries
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Conditions, Record, simulate
 from millpond.workloads import SelfSimilar
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FLOWS = (64, 128, 64, 128, 64)
 STRATEGIES = ("path-capacity", "simplified-segment", "chain")
@@ -116,8 +110,7 @@ def plot_over_time(table: Table, axes: Axes, label: str) -> None:
     """A curve for each strategy, from a table with a column of seconds."""
     for name in STRATEGIES:
         axes.plot(table["seconds"], table[name], label=name)
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel(label)
+    axes.set(xlabel="time (s)", ylabel=label)
     axes.legend()
 
 

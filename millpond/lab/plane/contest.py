@@ -1,7 +1,5 @@
 """The contest of the plane: its queries, bursts and bounds, and every strategy that takes part."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,23 +1,18 @@
-"""Every strategy on one plane: peak memory against mean latency, with the lower bounds of both."""
+"""Every strategy on one plane: peak memory against mean latency, with the lower bounds of both.
 
-from __future__ import annotations
+Peak memory and mean latency pull in opposite directions: each paper's strategy sits near one lower
+bound and far from the other. Auto stays on the edge between, by budget: it keeps budgets from twice
+the least possible peak on and is faster there than Threshold, breaks tighter ones by less, and with
+as much memory as Threshold really needs it is faster, if only by a few percent.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
-from millpond.lab.plane.contest import (
-    TIGHT,
-    WIDE,
-    Contestant,
-    arrivals,
-    bounds,
-    contestants,
-    measured,
-    service,
-)
+from millpond.lab.experiment import Claim, Tables, experiment
+from millpond.lab.plane import contest
 from millpond.lab.plane.picture import plot
 from millpond.scheduling.snapshot import FloatArray
 
@@ -32,14 +27,16 @@ def run(seeds: Sequence[int]) -> Tables:
     columns = ("label", "strategy", "budget", "goal", "seed", "peak", "latency")
     rows = []
     for seed in seeds:
-        streams = arrivals(UNTOUCHED + seed)
-        least = bounds(streams)
-        for each in contestants():
-            found = measured(each, streams, least)
+        streams = contest.arrivals(UNTOUCHED + seed)
+        least = contest.bounds(streams)
+        for each in contest.contestants():
+            found = contest.measured(each, streams, least)
             rows.append((*each.shown, seed, *found))
             if each.strategy == "threshold":
-                rival = Contestant(f"{AS_LEAN} {each.label}", "auto", service("auto"), found.memory)
-                rows.append((*rival.shown, seed, *measured(rival, streams, least)))
+                rival = contest.Contestant(
+                    f"{AS_LEAN} {each.label}", "auto", contest.service("auto"), found.memory
+                )
+                rows.append((*rival.shown, seed, *contest.measured(rival, streams, least)))
     return {"runs": dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))}
 
 
@@ -48,8 +45,8 @@ def check(tables: Tables) -> Sequence[Claim]:
     return [
         _nearest(tables, "peak", "least peak memory of all over its lower bound"),
         _nearest(tables, "latency", "least mean latency of all over its lower bound"),
-        *(_keeps(tables, budget) for budget in WIDE),
-        *(_breaks_less(tables, budget) for budget in TIGHT),
+        *(_keeps(tables, budget) for budget in contest.WIDE),
+        *(_breaks_less(tables, budget) for budget in contest.TIGHT),
         _as_lean_and_faster(tables),
     ]
 
@@ -121,7 +118,7 @@ def _breaks_less(tables: Tables, budget: float) -> Claim:
 def _as_lean_and_faster(tables: Tables) -> Claim:
     """With the peak that Threshold reached as its budget Auto is faster."""
     peaks, latencies = [], []
-    for budget in (*TIGHT, *WIDE):
+    for budget in (*contest.TIGHT, *contest.WIDE):
         theirs, mine = f"threshold {budget:g}", f"{AS_LEAN} threshold {budget:g}"
         peaks.append(_of(tables, mine, "peak") / _of(tables, theirs, "peak"))
         latencies.append(_of(tables, mine, "latency") / _of(tables, theirs, "latency"))
@@ -137,33 +134,19 @@ def _as_lean_and_faster(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="plane",
-    paper="beyond the papers",
-    title="Every strategy on one plane",
-    claim=(
-        "Peak memory and mean latency pull in opposite directions: each paper's strategy sits near "
-        "one lower bound and far from the other. Auto stays on the edge between, by budget: it "
-        "keeps budgets from twice the least possible peak on and is faster there than Threshold, "
-        "breaks tighter ones by less, and with as much memory as Threshold really needs it is "
-        "faster, if only by a few percent."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=4,
-    long=True,
-    note=(
-        "Six queries, bursts on six streams, load 0.73, fluid tuples, one processor. Both axes are "
-        "multiples of lower bounds on the same arrivals: for memory Chain on lower envelopes, for "
-        "latency the mean busy times of weighted preemptive scheduling; so are budgets and goals, "
-        "for the least possible peak differs tenfold and more between seeds. Auto's constants were "
-        "chosen among about 20 variants on up to ten of the seeds 300 to 311, most of them on "
-        "five, and the limits were fixed before other seeds were run. On a first such set of five "
-        "seeds all held but one: with the peak that Threshold reached as its budget Auto was to "
-        "keep it and be faster in nine runs of ten each, and kept it in 26 of 30 (6 % above at "
-        "worst) and was faster in 27. So the last claim is weaker now, and checked on seeds never "
-        "used. Budgets near the bound cannot be kept for sure, for nobody knows how large the next "
-        "burst is: there Auto comes nearer to them than Threshold, and is slower because of that."
-    ),
+NOTE = (
+    "Six queries, bursts on six streams, load 0.73, fluid tuples, one processor. Both axes are "
+    "multiples of lower bounds on the same arrivals: for memory Chain on lower envelopes, for "
+    "latency the mean busy times of weighted preemptive scheduling; so are budgets and goals, for "
+    "the least possible peak differs tenfold and more between seeds. Auto's constants were chosen "
+    "among about 20 variants on up to ten of the seeds 300 to 311, most of them on five, and the "
+    "limits were fixed before other seeds were run. On a first such set of five seeds all held "
+    "but one: with the peak that Threshold reached as its budget Auto was to keep it and be "
+    "faster in nine runs of ten each, and kept it in 26 of 30 (6 % above at worst) and was faster "
+    "in 27. So the last claim is weaker now, and checked on seeds never used. Budgets near the "
+    "bound cannot be kept for sure, for nobody knows how large the next burst is: there Auto "
+    "comes nearer to them than Threshold, and is slower because of that."
+)
+EXPERIMENT = experiment(
+    __name__, "Every strategy on one plane", name="plane", plot=plot, note=NOTE, seeds=4, long=True
 )

@@ -1,16 +1,10 @@
 """The picture of the plane: a spot for each strategy, curves for those that know a budget."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from millpond.lab.experiment import Tables
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from millpond.lab.experiment import Axes, Figure, Tables
 
 
 class Spot(NamedTuple):

@@ -1,22 +1,21 @@
 """Figure 5 of the Unified paper: when a fork is partitioned for latency, and the areas of both
 ways.
+
+A fork of O1 into O2 and O3 is best processed as a whole while τ3 < τ1 + τ2, and is best partitioned
+into O1 + O2 and O3 beyond; both areas follow their formulas.
+
+With the rectangle the areas cross at τ3 = τ1 + τ2, as the rule says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.unified.small_instances import tree
 from millpond.scheduling.by_priority import ByPriority
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray, PlanSnapshot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STEM, FIRST = 2.0, 1.0
 SECONDS = (1.5, 2.0, 2.5, 2.9, 3.0, 3.1, 3.5, 4.0, 5.0, 6.0)
@@ -58,8 +57,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     axes.plot(second, corrected / TUPLES**2, "C1--", label="partitioned, formula and rectangle")
     axes.plot(second, _printed(second) / TUPLES**2, "C3:", label="partitioned, as printed")
     axes.axvline(STEM + FIRST, color="grey", linewidth=0.8)
-    axes.set_xlabel("time of O3 (O1 takes 2, O2 takes 1)")
-    axes.set_ylabel("area / N²")
+    axes.set(xlabel="time of O3 (O1 takes 2, O2 takes 1)", ylabel="area / N²")
     axes.legend()
 
 
@@ -121,17 +119,4 @@ def _rectangle() -> float:
     return TUPLES**2 * (STEM + FIRST)
 
 
-EXPERIMENT = Experiment(
-    name="unified-fork-cases",
-    paper="Unified",
-    title="Figure 5, partitioning a fork for latency",
-    claim=(
-        "A fork of O1 into O2 and O3 is best processed as a whole while τ3 < τ1 + τ2, and is best "
-        "partitioned into O1 + O2 and O3 beyond; both areas follow their formulas."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=1,
-    note="With the rectangle the areas cross at τ3 = τ1 + τ2, as the rule says.",
-)
+EXPERIMENT = experiment(__name__, "Figure 5, partitioning a fork for latency", seeds=1)

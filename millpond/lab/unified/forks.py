@@ -4,8 +4,6 @@ What the text says of its example, whose numbers are not printed, is said here i
 the code that partitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple

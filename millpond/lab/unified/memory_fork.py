@@ -1,13 +1,19 @@
-"""Figure 9 of the Unified paper: a fork of two paths, partitioned for memory."""
+"""Figure 9 of the Unified paper: a fork of two paths, partitioned for memory.
 
-from __future__ import annotations
+On two paths with a common input the first operators are kept together and take in what frees memory
+faster, {O1, O3, O4}, {O2} where the slopes say so; that frees memory as fast as possible, and needs
+less than Chain, which treats the paths as independent.
+
+Sizes and costs are drawn; those of the picture are chosen: O1 takes 1 s and makes 0.6 of 1, O2
+takes 6 s, O3 takes 1 s and makes 0.5, O4 takes 0.5 s. The procedure is greedy; the paper claims no
+optimality, and on small random forks it is not optimal, nor is it below Chain on each single one.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.lab.unified.forks import (
     Fork,
     forks_of_figure_9,
@@ -19,9 +25,6 @@ from millpond.lab.unified.small_instances import SmallInstance
 from millpond.scheduling.charts.component_partition import parts
 from millpond.scheduling.registry import make
 from millpond.scheduling.strategy import Strategy
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DRAWN = Fork(("s", 0, "s", 2), (1.0, 6.0, 1.0, 0.5), (0.6, 1.0, 0.5, 1.0))
 """The fork of the picture: sizes and costs of the shape that the text describes."""
@@ -103,8 +106,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     table = tables["memory"]
     for name, style in zip(STRATEGIES, ("-", "-", "--", ":"), strict=True):
         axes.step(table["seconds"], table[name], style, where="post", label=name)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("queue memory")
+    axes.set(xlabel="seconds", ylabel="queue memory")
     axes.legend()
 
 
@@ -171,23 +173,4 @@ def _against_chain(tables: Tables) -> Claim:
     )
 
 
-EXPERIMENT = Experiment(
-    name="unified-memory-fork",
-    paper="Unified",
-    title="Figure 9, a fork partitioned for memory",
-    claim=(
-        "On two paths with a common input the first operators are kept together and take in what "
-        "frees memory faster, {O1, O3, O4}, {O2} where the slopes say so; that frees memory as "
-        "fast as possible, and needs less than Chain, which treats the paths as independent."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=3,
-    note=(
-        "Sizes and costs are drawn; those of the picture are chosen: O1 takes 1 s and makes 0.6 of "
-        "1, O2 takes 6 s, O3 takes 1 s and makes 0.5, O4 takes 0.5 s. The procedure is greedy; the "
-        "paper claims no optimality, and on small random forks it is not optimal, nor is it below "
-        "Chain on each single one."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Figure 9, a fork partitioned for memory")

@@ -1,68 +1,47 @@
-"""Figure 13 of the Unified paper: total buffer size by the percentage of outlier tuples."""
+"""Figure 13 of the Unified paper: total buffer size by the percentage of outlier tuples.
 
-from __future__ import annotations
+On a path of two operators Chain stays within 4 % of the memory variant of MSS at every outlier
+level; per-tuple greedy suffers most from outliers, and round-robin is worse.
+
+The levels of the figure's axis are not readable; 0 to 20 % were taken.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
-from millpond.lab.unified.outliers import (
-    MILLISECOND,
-    PERCENTS,
-    SELECTIVITY,
-    TUPLES,
-    by_level,
-    claims,
-    costs,
-    draw,
-    strategy,
-)
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.unified import outliers
 from millpond.simulator import Conditions, SimulatedPlan, simulate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def run(seeds: Sequence[int], percents: Sequence[int] = PERCENTS) -> Tables:
+def run(seeds: Sequence[int], percents: Sequence[int] = outliers.PERCENTS) -> Tables:
     """Both buffers' size, summed over every millisecond, for each strategy, level and seed."""
-    return {"memory": by_level(summed_size, seeds, percents)}
+    return {"memory": outliers.by_level(summed_size, seeds, percents)}
 
 
 def summed_size(name: str, share: float, seed: int) -> float:
     """A path with 300 waiting tuples, τ_1 ~ N(1, 0.2²) and τ_2 ~ N(5, 1²) ms; O1 halves tuples."""
     plan = SimulatedPlan()
-    cheap, dear = costs(10.0, share)
-    first = plan.operator("O1", plan.stream("s"), cheap, SELECTIVITY, output_bytes=0.5)
-    plan.query("q", plan.operator("O2", first, dear, SELECTIVITY))
+    cheap, dear = outliers.costs(10.0, share)
+    first = plan.operator("O1", plan.stream("s"), cheap, outliers.SELECTIVITY, output_bytes=0.5)
+    plan.query("q", plan.operator("O2", first, dear, outliers.SELECTIVITY))
     conditions = Conditions(seed=seed, clairvoyant=True)
-    record = simulate(plan, strategy(name, "memory"), {"s": [0.0] * TUPLES}, conditions)
-    every = np.arange(0.0, record.finished_seconds, MILLISECOND)
+    record = simulate(
+        plan, outliers.strategy(name, "memory"), {"s": [0.0] * outliers.TUPLES}, conditions
+    )
+    every = np.arange(0.0, record.finished_seconds, outliers.MILLISECOND)
     return float(record.memory.at(every).sum())
 
 
 def plot(tables: Tables, figure: Figure) -> None:
     """Summed size over the percentage of outliers."""
-    draw(tables["memory"], figure, "buffer size, summed every ms (input tuples)")
+    outliers.draw(tables["memory"], figure, "buffer size, summed every ms (input tuples)")
 
 
 def check(tables: Tables) -> Sequence[Claim]:
     """The same conclusions as for latency."""
-    return claims(tables["memory"], "memory")
+    return outliers.claims(tables["memory"], "memory")
 
 
-EXPERIMENT = Experiment(
-    name="unified-memory-outliers",
-    paper="Unified",
-    title="Figure 13, total buffer size by outlier percentage",
-    claim=(
-        "On a path of two operators Chain stays within 4 % of the memory variant of MSS at every "
-        "outlier level; per-tuple greedy suffers most from outliers, and round-robin is worse."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=5,
-    note="The levels of the figure's axis are not readable; 0 to 20 % were taken.",
-)
+EXPERIMENT = experiment(__name__, "Figure 13, total buffer size by outlier percentage", seeds=5)

@@ -1,21 +1,21 @@
-"""The Unified paper's optimality of Maximum-Slope-Segment, against all schedules of small cases."""
+"""The Unified paper's optimality of Maximum-Slope-Segment, against all schedules of small cases.
 
-from __future__ import annotations
+Among all schedules that keep the arrival order of each queue, Maximum-Slope-Segment has the least
+total output latency.
+
+Costs are log-normal. The memory variant, recomputed on a path, is not claimed optimal.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Instead, Tables
+from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.unified.small_instances import Objective, SmallInstance, SmallOperator
 from millpond.lab.words import SAME
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.simulator import Conditions, SimulatedPlan, simulate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 INSTANCES = 150
 WAITING_FOR_IT = (2.0 - 1.0) + (12.0 - 0.0)
@@ -100,8 +100,7 @@ def plot(tables: Tables, figure: Figure) -> None:
         for name in STRATEGIES:
             ratios = np.sort(np.array(tables[objective][name]))
             axes.plot(np.linspace(0, 100, len(ratios)), ratios, label=name)
-        axes.set_title(objective)
-        axes.set_xlabel("percent of the instances")
+        axes.set(title=objective, xlabel="percent of the instances")
     left.set_ylabel("area / least area")
     left.legend()
 
@@ -150,17 +149,4 @@ def _said(excess: FloatArray) -> str:
     return f"mean {excess.mean():+.1%}, worst {excess.max():+.1%}, {len(excess)} instances"
 
 
-EXPERIMENT = Experiment(
-    name="unified-mss-optimal",
-    paper="Unified",
-    title="MSS against exhaustive search",
-    claim=(
-        "Among all schedules that keep the arrival order of each queue, Maximum-Slope-Segment has "
-        "the least total output latency."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=3,
-    note="Costs are log-normal. The memory variant, recomputed on a path, is not claimed optimal.",
-)
+EXPERIMENT = experiment(__name__, "MSS against exhaustive search")

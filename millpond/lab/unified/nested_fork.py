@@ -1,34 +1,26 @@
-"""Figures 6 to 8 of the Unified paper: nested forks, normalised bottom-up for latency.
+"""Figures 6 to 8 of the Unified paper: nested forks, normalised bottom-up for latency. The text
+names its operators and the partitions that an example of unknown costs falls into; here costs are
+drawn, and the slopes say which partitions the text's rule gives.
 
-The figure of the tree is not readable. The text names its operators and the partitions that an
-example of unknown costs falls into; here costs are drawn, and the slopes say which partitions the
-text's rule gives.
+Bottom-up normalisation joins a fork to its stem or breaks it by the slopes, and falls into
+E+D+G+H+P, C+A+B and O where these say so; on trees of like tuples no schedule has a smaller total
+latency.
+
+The figure of the tree is not readable: E forks into D, C and G; C into A and B; G into H, P and O.
+Costs are drawn between a quarter and sixteen seconds, those of the picture are chosen. The paper
+claims no optimality for partitioned trees; with like tuples that all wait it holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Experiment, Tables
+from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.unified import trees
 from millpond.lab.unified.small_instances import SmallInstance
-from millpond.lab.unified.trees import (
-    NAMES,
-    PARENTS,
-    as_in_the_text,
-    drawn_costs,
-    is_the_papers,
-    random_trees,
-    snapshot,
-)
 from millpond.scheduling.charts.chart_parts import ChartPart, unfold
 from millpond.scheduling.charts.component_partition import charts, parts
 from millpond.scheduling.registry import make
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DRAWN = (1.0, 1.0, 4.0, 1.0, 2.0, 1.0, 0.5, 0.8, 10.0)
 """Costs of the picture."""
@@ -38,24 +30,24 @@ DRAWS, TREES = 3000, 40
 
 def run(seeds: Sequence[int]) -> Tables:
     """Partitions of forks and trees of drawn costs, and random trees against all schedules."""
-    whole = snapshot(PARENTS, DRAWN)
+    whole = trees.snapshot(trees.PARENTS, DRAWN)
     step, behind = charts(whole, "latency").step(whole.by_id[0]), charts(whole, "latency").behind[0]
     return {
         "fork of C": _forks(seeds),
         "tree": _trees(seeds),
         "unnormalised": _curve([step, *unfold(behind)]),
         "normalised": _curve(parts(whole, "latency")),
-        "areas": _areas(random_trees(seeds, TREES)),
+        "areas": _areas(trees.random_trees(seeds, TREES)),
     }
 
 
 def _forks(seeds: Sequence[int]) -> dict[str, list[object]]:
     """The fork under C (Figure 7), the branch that delivers faster being A."""
     table: dict[str, list[object]] = {"longest": [], "slopes say": [], "found": []}
-    for cost in drawn_costs(seeds, TREES):
+    for cost in trees.drawn_costs(seeds, TREES):
         if cost["A"] < cost["B"]:
             apart = cost["C"] + cost["A"] < cost["B"]
-            plan = snapshot(("s", 0, 0), [cost[name] for name in "CAB"])
+            plan = trees.snapshot(("s", 0, 0), [cost[name] for name in "CAB"])
             table["longest"].append(max("CAB", key=lambda name: cost[name]))
             table["slopes say"].append("C+A | B" if apart else "C+A+B")
             table["found"].append(_named(parts(plan, "latency"), "CAB"))
@@ -65,11 +57,11 @@ def _forks(seeds: Sequence[int]) -> dict[str, list[object]]:
 def _trees(seeds: Sequence[int]) -> dict[str, list[object]]:
     """The tree under E (Figure 8), where C's fork and G's are as the text has them."""
     table: dict[str, list[object]] = {"slopes say": [], "found": []}
-    for cost in drawn_costs(seeds, DRAWS):
-        if as_in_the_text(cost):
-            plan = snapshot(PARENTS, [cost[name] for name in NAMES])
-            table["slopes say"].append("the paper's" if is_the_papers(cost) else "others")
-            table["found"].append(_named(parts(plan, "latency"), NAMES))
+    for cost in trees.drawn_costs(seeds, DRAWS):
+        if trees.as_in_the_text(cost):
+            plan = trees.snapshot(trees.PARENTS, [cost[name] for name in trees.NAMES])
+            table["slopes say"].append("the paper's" if trees.is_the_papers(cost) else "others")
+            table["found"].append(_named(parts(plan, "latency"), trees.NAMES))
     return table
 
 
@@ -98,8 +90,7 @@ def plot(tables: Tables, figure: Figure) -> None:
     axes = figure.subplots()
     for name, style in (("unnormalised", "o-"), ("normalised", "s--")):
         axes.plot(tables[name]["seconds"], tables[name]["outputs left"], style, label=name)
-    axes.set_xlabel("seconds of work")
-    axes.set_ylabel("outputs still to come")
+    axes.set(xlabel="seconds of work", ylabel="outputs still to come")
     axes.legend()
 
 
@@ -175,23 +166,4 @@ def _against_all_schedules(tables: Tables) -> list[Claim]:
     return claims
 
 
-EXPERIMENT = Experiment(
-    name="unified-nested-fork",
-    paper="Unified",
-    title="Figures 6 to 8, nested forks",
-    claim=(
-        "Bottom-up normalisation joins a fork to its stem or breaks it by the slopes, and falls "
-        "into E+D+G+H+P, C+A+B and O where these say so; on trees of like tuples no schedule has a "
-        "smaller total latency."
-    ),
-    run=run,
-    plot=plot,
-    check=check,
-    seeds=3,
-    note=(
-        "The figure of the tree is not readable: E forks into D, C and G; C into A and B; G into "
-        "H, P and O. Costs are drawn between a quarter and sixteen seconds, those of the picture "
-        "are chosen. The paper claims no optimality for partitioned trees; with like tuples that "
-        "all wait it holds."
-    ),
-)
+EXPERIMENT = experiment(__name__, "Figures 6 to 8, nested forks")

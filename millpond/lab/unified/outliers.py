@@ -1,21 +1,15 @@
 """What Figures 12 and 13 of the Unified paper share: the strategies, the levels, the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from millpond.lab.experiment import Claim, Instead, Table
+from millpond.lab.experiment import Claim, Figure, Instead, Table
 from millpond.lab.words import CLEARLY, SAME
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
 from millpond.scheduling.strategy import Strategy
 from millpond.simulator import Normal, Outliers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TUPLES = 300
 SELECTIVITY = 0.95
@@ -82,8 +76,7 @@ def draw(table: Table, figure: Figure, label: str) -> None:
     styles = ("ko-", "C0s--", "C3^-", "C2:", "C4:", "C5:")
     for name, style in zip(NAMES, styles, strict=True):
         axes.plot(levels, by_percent(table, np.array(table[name])), style, label=name)
-    axes.set_xlabel("outlier tuples (percent)")
-    axes.set_ylabel(label)
+    axes.set(xlabel="outlier tuples (percent)", ylabel=label)
     axes.set_ylim(bottom=0)
     axes.legend()
 

@@ -5,8 +5,6 @@ orders that keep the arrival order of each queue; orders that meet in the same s
 once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property

@@ -4,8 +4,6 @@ What the text says of its example, whose costs are not printed, is said here in 
 the code that partitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 

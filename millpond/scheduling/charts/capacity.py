@@ -6,8 +6,6 @@ of a run a join counts with the cost and selectivity of the side the run comes f
 paper's two semi-joins).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 

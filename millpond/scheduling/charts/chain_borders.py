@@ -6,8 +6,6 @@ comes by the way that is steepest up to it, which Newton's method finds as in `s
 goes on by the way that is flattest behind it; if it is no corner there, it is none anywhere.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from itertools import pairwise

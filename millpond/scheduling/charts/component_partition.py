@@ -6,8 +6,6 @@ step before it takes in whatever is steeper than itself. They differ only in the
 that: `fork_charts` has both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain

@@ -6,8 +6,6 @@ the readers of a shared tuple are one fork-segment, since the last of them frees
 behind them are the unit-segments. All amounts are per second of the plan's input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import chain
 

@@ -5,8 +5,6 @@ The lower envelope joins each point with the one of the steepest descent behind 
 slopes fall in magnitude. Every strategy that partitions charts uses `partition`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -6,8 +6,6 @@ segments. That gives the list of the remaining queries because a query that uses
 uses all those upstream, and so has the same segment up to there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias

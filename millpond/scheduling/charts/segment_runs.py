@@ -5,8 +5,6 @@ once, from whether it was before. So the segments are the ways between cuts, and
 is known before they are listed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 

@@ -9,8 +9,6 @@ It ends with a slope that no path exceeds, since each one is that of a path and 
 before; a handful of passes is usual.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The charts of single waiting tuples, for strategies that are told what each will do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ operator in the plan and of its stream, then reader by reader, a path before tho
 it ends. What a strategy needs of all paths through an operator is worked out edge by edge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise

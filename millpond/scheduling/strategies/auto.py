@@ -8,8 +8,6 @@ memory nears the budget, and the sooner the faster it rises. How early it starts
 as much memory in reserve as the worst burst still needed once it had started to save.
 """
 
-from __future__ import annotations
-
 import math
 
 from millpond.errors import StrategyError

@@ -8,8 +8,6 @@ an operator on several chains takes the steepest. A join's t and s are the rate-
 its inputs, and a blocked join is not ready. Whenever statistics change, the charts are drawn anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority

@@ -5,8 +5,6 @@ a part each tuple is carried through, depth first, branches in order of slope, b
 begun. "Tuple" means the block that one decision serves: with `max_tuples=1` single tuples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import count
 

@@ -4,8 +4,6 @@ No queue is left but those behind the streams; all that hangs together is one vi
 which runs depth first in one thread and stalls as a whole when one of its members is expensive.
 """
 
-from __future__ import annotations
-
 from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings

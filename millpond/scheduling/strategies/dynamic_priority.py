@@ -6,8 +6,6 @@ divisor changes no order. Ages are brought up to date every `period_seconds`, an
 operator whenever its queue changes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
@@ -30,7 +28,6 @@ class Prioritised(Protocol):
 
     def priority(self, operator: int) -> float:
         """The present priority of one operator."""
-        ...
 
 
 @runtime_checkable
@@ -39,11 +36,9 @@ class InRounds(Protocol):
 
     def begin(self, operator: int) -> Decision:
         """Begin a round at a ready operator."""
-        ...
 
     def carry_on(self) -> Decision | None:
         """The next step of a round under way, or None."""
-        ...
 
 
 class DynamicPriority:

@@ -4,8 +4,6 @@ Tuples are processed in the order of their arrival, each to completion before th
 "Tuple" means the block that one decision serves: with `max_tuples=1` single tuples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority

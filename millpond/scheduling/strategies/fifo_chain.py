@@ -5,8 +5,6 @@ Each decision is FIFO's with probability `fifo_share`, else Chain's: memory near
 near FIFO's, in between as the share says.
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from millpond.errors import StrategyError

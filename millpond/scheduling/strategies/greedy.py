@@ -5,8 +5,6 @@ with s the `selectivity`, t the `cost_seconds`, and the output of a query's last
 queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from millpond.scheduling.by_priority import ByPriority

@@ -4,8 +4,6 @@ All operators are decoupled by queues, one strategy says which runs next, and on
 time, however many processors there are.
 """
 
-from __future__ import annotations
-
 from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings

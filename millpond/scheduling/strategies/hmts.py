@@ -5,8 +5,6 @@ Queues are placed so that no virtual operator stalls; each virtual operator, or 
 divides the processors by priority: the mean weight of the queries a partition works for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from millpond.errors import StrategyError

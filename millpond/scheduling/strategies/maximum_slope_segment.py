@@ -7,8 +7,6 @@ steepest first segment is served. Optimal for latency when everything waits and 
 component by itself. Behind a tuple the averages of what its step takes in are added to its own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from millpond.scheduling.charts.component_partition import Objective, check_objective

@@ -4,8 +4,6 @@ All operators are decoupled by queues. There is no strategy: as an operating sys
 thread scheduler gives every thread that has work its turn.
 """
 
-from __future__ import annotations
-
 from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.configuration import Configuration
 from millpond.scheduling.threads.level_settings import LevelSettings

@@ -6,8 +6,6 @@ Work left in the middle of a path (a fork's other branch, a join that was blocke
 path too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.scheduling.by_run import ByRun, RankedRun

@@ -4,8 +4,6 @@ Only the head tuples of the queues are compared: the cheapest is served (latency
 frees the most bytes in a second (memory). One expensive tuple holds back all that wait behind it.
 """
 
-from __future__ import annotations
-
 from millpond.scheduling.charts.component_partition import Objective
 from millpond.scheduling.charts.progress_chart import slope
 from millpond.scheduling.snapshot import OperatorState, PlanSnapshot

@@ -4,8 +4,6 @@ Every `period_seconds` the operator path with the oldest waiting tuple gets one 
 them the inner strategy decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.errors import StrategyError

@@ -4,8 +4,6 @@ Cycles over the operators and gives each ready one a fixed quantum, of tuples or
 of weight w gets w times the quantum.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from heapq import heappop, heappush
 

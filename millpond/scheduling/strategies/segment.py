@@ -7,8 +7,6 @@ change. A query with very many segments (`MOST_SEGMENTS`) has its paths cut wher
 as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from millpond.scheduling.by_run import ByRun, RankedRun

@@ -5,8 +5,6 @@ up, C^M_{O_{i+1}} / C^M_{O_i} >= γ (`gamma`, the similarity factor, 3/4 in the 
 A tuple waits at most twice on its way.
 """
 
-from __future__ import annotations
-
 from millpond.errors import StrategyError
 from millpond.scheduling.strategies.segment import Segment
 

@@ -7,8 +7,6 @@ T_min = min(M̄, β T_max), where it ends. Memory is looked at only at the end o
 shrinks in proportion to what is left of M.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from millpond.errors import StrategyError

@@ -1,7 +1,5 @@
 """The plan snapshot of virtual operators, from that of the elementary ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The settings that GTS, OTS, direct interoperability and HMTS have in common."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

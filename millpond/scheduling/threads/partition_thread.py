@@ -1,7 +1,5 @@
 """A thread that executes one partition like a graph-threaded scheduler: level 2 of HMTS."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 

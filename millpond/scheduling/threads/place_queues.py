@@ -7,8 +7,6 @@ whole virtual operator, so that none of several members ever has a negative capa
 would close a cycle of virtual operators is left out too: such a plan has no order to run in.
 """
 
-from __future__ import annotations
-
 from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Placement, capacity_of, operator_edges
 

@@ -6,8 +6,6 @@ ends are neighbours in one segment of every operator path that takes it. Neither
 capacities near zero.
 """
 
-from __future__ import annotations
-
 from millpond.errors import StrategyError
 from millpond.scheduling.charts.capacity import released_per_second
 from millpond.scheduling.charts.chain_borders import chain_borders

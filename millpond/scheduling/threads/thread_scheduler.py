@@ -7,8 +7,6 @@ processor time is divided in the ratio of priorities, and a thread of the lowest
 gets its turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from millpond.scheduling.ready_queue import ReadyQueue

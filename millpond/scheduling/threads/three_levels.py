@@ -7,8 +7,6 @@ changed are touched. `reconfigure` changes from one configuration to another whi
 does giving the loop another strategy of this family.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 

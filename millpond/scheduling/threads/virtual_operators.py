@@ -5,8 +5,6 @@ Operators joined by an edge without a queue hand tuples on directly and form one
 streams always have one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """What all addresses share: the service behind them, and what goes wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar

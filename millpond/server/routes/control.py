@@ -1,7 +1,5 @@
 """Entities and their control tables, the plan, queues that are watched."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Streams and relations: declared, listed, fed, dropped."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request

@@ -1,7 +1,5 @@
 """How the server is: alive, ready, measured; what failed, what is the bottleneck."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Queries: registered, listed, altered, dropped; and their results, endlessly."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Annotated, Any, Literal
 

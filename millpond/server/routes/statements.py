@@ -1,7 +1,5 @@
 """Texts in CQL: executed, checked, explained, asked once, tried on live data."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
