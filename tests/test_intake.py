@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,9 @@ from millpond import Engine
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import stream_page_schema
 from millpond.errors import InputError
+from millpond.intake.epochs import Epochs
 from millpond.intake.intake import StreamIntake
+from millpond.intake.transitions import PageCame, StreamCame
 from millpond.schema import BEGINNING
 from millpond.storage.queues import Queue
 from millpond.storage.store import Store
@@ -41,9 +44,16 @@ def intake(store, columns="t BIGINT, a INT", by=" TIMESTAMP BY t", delay=0, tick
 def accept(stream, *rows):
     """Pushes rows as one table."""
     schema = arrow_schema(stream.entry.schema)
-    stream.accept(
-        pa.Table.from_pylist([dict(zip(schema.names, r, strict=True)) for r in rows], schema)
+    told = [dict(zip(schema.names, row, strict=True)) for row in rows]
+    admitted = stream.admit(pa.Table.from_pylist(told, schema))
+    page, late = stream.page_of(admitted), stream.late_page_of(admitted)
+    came = admitted.largest, admitted.arrived, stream.late_count + (late.rows if late else 0)
+    inputs = SimpleNamespace(
+        queues={"stream:s": stream.queue}, streams={"s": stream}, epochs=Epochs(dict)
     )
+    if page is not None:
+        PageCame("stream:s", page).apply(inputs)
+    StreamCame("s", *came, admitted.heartbeat, late).apply(inputs)
 
 
 def stored(stream):

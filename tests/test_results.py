@@ -165,14 +165,22 @@ def test_times_print_as_counts_or_as_moments(log):
     assert log.format_time(None) is None
 
 
+def keep_to(log, keeping):
+    """Lets go what is more than is to be kept; how many pages that were."""
+    over = log.over(keeping)
+    if over is not None:
+        log.pass_over(over)
+    return 0 if over is None else over.pages
+
+
 def test_what_is_more_than_is_kept_goes_page_by_page(log, page):
     pages = [page((t, 1, t), (t, 1, t + 1)) for t in range(4)]
     for t, each in enumerate(pages):
         log.add(each, t)
-    assert log.keep_to(Keeping(rows=5)) == {"pages": 1}
+    assert keep_to(log, Keeping(rows=5)) == 1
     assert log.kept == pages[1:]
-    assert log.keep_to(Keeping(rows=5)) is None
-    assert log.keep_to(Keeping(rows=1)) == {"pages": 2}
+    assert keep_to(log, Keeping(rows=5)) == 0
+    assert keep_to(log, Keeping(rows=1)) == 2
     assert (log.rows, log.kept_rows, log.kept) == (8, 2, pages[3:])
 
 
@@ -180,13 +188,13 @@ def test_results_are_kept_as_far_as_is_asked_for(log, page):
     pages = [page((ts, 1, 0), (ts, 1, 1)) for ts in range(5)]
     for ts, each in enumerate(pages):
         log.add(each, ts)
-        log.keep_to(Keeping(rows=4))
+        keep_to(log, Keeping(rows=4))
     assert [each.first for each in log.kept] == [3, 4]
     assert [each.is_free for each in pages] == [True, True, True, False, False]
     assert log.rows == 10
-    log.keep_to(Keeping(seconds=3600.0))
+    keep_to(log, Keeping(seconds=3600.0))
     assert len(log.kept) == 2
-    log.keep_to(Keeping(seconds=0.0))
+    keep_to(log, Keeping(seconds=0.0))
     assert log.kept == []
 
 
@@ -195,7 +203,7 @@ def test_what_is_let_go_stays_for_those_who_have_not_seen_it(log, page):
     log.subscribe(lambda table: seen.append(table["a"].to_pylist()))
     for ts in range(3):
         log.add(page((ts, 1, ts)), ts)
-        log.keep_to(Keeping(rows=0))
+        keep_to(log, Keeping(rows=0))
     assert log.kept == []
     assert handed_on(log) == []
     assert seen == [[0], [1], [2]]

@@ -104,7 +104,8 @@ def test_what_comes_out_does_not_depend_on_templates(monkeypatch):
                 engine.push("S", rows)
                 engine.run_until_idle()
             engine.finish()
-            members = [engine.queries.groups.membership(f"q{n}") for n in range(len(texts))]
+            found = [engine.queries.groups._of.get(f"q{n}") for n in range(len(texts))]
+            members = [each and (each[0].name, each[1]) for each in found]
             return members, [engine.results(f"q{n}").to_pylist() for n in range(len(texts))]
 
     quick = answers()

@@ -98,7 +98,7 @@ def test_of_two_steps_under_way_the_second_does_not_pass_the_first_that_has_fail
     with Engine({"processors": 2, "step_rows": 50}) as engine:
         engine.execute(STREAM + "CREATE QUERY q AS SELECT a FROM S WHERE a >= 0")
         for operator in list(engine.graph.operators):
-            engine.queries.place_queues(operator, True)
+            engine.execute(f"ALTER PLAN QUEUE AFTER {operator}")
         engine.push("S", [{"t": t, "a": t} for t in range(400)])
         engine.finish()
         assert engine.results("q")["a"].to_pylist() == list(range(400))

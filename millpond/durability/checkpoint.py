@@ -25,10 +25,8 @@ from millpond.intake.transitions import (
     StreamCame,
 )
 from millpond.sharing.arrangement import Begun, Failed, GraphKept, GroupFounded, Membership, needs
-from millpond.sharing.containments import SELECTIONS
 from millpond.sharing.groups import Group
 from millpond.sharing.queries import Queries
-from millpond.sharing.shared_totals import TOTALS
 from millpond.sharing.statement import EntryKept, ExecutedKept, Said
 from millpond.storage.transitions import Transition
 
@@ -94,17 +92,13 @@ def _alone(queries: Queries) -> Iterator[Begun]:
         output = queries.outputs.get(key)
         if output is None or queries.groups.of(key) is not None:
             continue
-        chosen = {
-            SELECTIONS: queries.containments.chosen(key),
-            TOTALS: queries.shared_totals.chosen(key),
-        }
         yield Begun(
             key,
             queries.graph.epochs[output],
             output,
             aside=queries.outputs.get(aside_of(key)),
             begins=queries.begins.get(key),
-            chosen={name: each for name, each in chosen.items() if each},
+            chosen=queries.chosen(key),
             is_late=queries.groups.is_late_alone(key),
         )
 

@@ -87,8 +87,13 @@ class Statements:
 
     def declare(self, entry: StreamEntry | RelationEntry | QueryEntry) -> None:
         """Declares something that has no text; for engines whose store does not last."""
+
+        def change(decided: list[Transition]) -> None:
+            self._declare(entry)
+            self._queries.change(decided)
+
         with self._ground.lock:
-            self._create(entry, lambda decided: self._declare(entry))
+            self._create(entry, change)
 
     def drop(self, name: str) -> None:
         """Drops a query, view, stream or relation that nobody uses."""

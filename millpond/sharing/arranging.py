@@ -86,6 +86,10 @@ class Arranging:
 
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """A query has another policy: it goes on in this way."""
+        with self._queries.without(changed.name.lower()):
+            self._succeed(changed, way)
+
+    def _succeed(self, changed: QueryEntry, way: Succession) -> None:
         epoch = self._queries.epoch_of(changed.name)
         begun = self._queries.begins.get(changed.name.lower())
         if way.since is not None:
@@ -99,10 +103,11 @@ class Arranging:
     def begin_anew(self, changed: QueryEntry, anew: Renewal) -> None:
         """A query has a window of another length: it ends, and begins anew."""
         begun = self._queries.begins.get(changed.name.lower(), BEGINNING - 1)
-        if anew.epoch is not None and begun < BEGINNING:
-            self._begin(anew.plans, anew.epoch)
-        else:
-            self._begin_at(anew, max(begun, anew.answered))
+        with self._queries.without(changed.name.lower()):
+            if anew.epoch is not None and begun < BEGINNING:
+                self._begin(anew.plans, anew.epoch)
+            else:
+                self._begin_at(anew, max(begun, anew.answered))
 
     def _begin(self, plans: QueryPlans, epoch: int) -> None:
         """A query runs with others of its shape or by itself."""

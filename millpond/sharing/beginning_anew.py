@@ -8,6 +8,7 @@ the time to which its inputs have come, and with what comes from then on.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -74,7 +75,8 @@ def begins_again(ground: Ground, entry: QueryEntry) -> int:
 
 def changes_back(log: ResultLog, at: int) -> pa.Table | None:
     """The changes that take out at a time what the answer of a query holds."""
-    whole = log.net([*log.content, *log.kept])
+    with log.reading(nullcontext(), of_content=True) as read:
+        whole = log.net(read.pages)
     times, weights = pa.repeat(at, whole.num_rows), pa.array(-integers(whole["_w"]))
     changes = whole.set_column(0, "_ts", times.cast(pa.int64())).set_column(1, "_w", weights)
     table = summed(changes.cast(log.page_schema))

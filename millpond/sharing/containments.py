@@ -93,6 +93,8 @@ class _Use:
 class Containments:
     """The selections of the queries that stand alone."""
 
+    name = SELECTIONS
+
     def __init__(
         self, graph: Graph, measured: Callable[[str, LinearOperator], Seen | None]
     ) -> None:

@@ -175,8 +175,11 @@ class Groups:
         self._of[entry.name.lower()] = group, number
         return GroupSlice(group.log, number)
 
-    def leave(self, query: str) -> Group | None:
-        """A query stands still or is dropped; the group that nobody is left in, if it was that."""
+    def leave(self, query: str, comes_to: str | None = None) -> Group | None:
+        """A query stands still or is dropped; the group that nobody is left in, if it was that.
+
+        One that the query ``comes_to`` again is there for it.
+        """
         key = query.lower()
         alone = self._alone.pop(key, None)
         if alone is not None:
@@ -196,7 +199,7 @@ class Groups:
         del group.queries[number]
         group.log.leave_it(number)
         group.left += 1
-        if group.queries:
+        if group.queries or group.name == comes_to:
             return None
         del self._groups[group.name], self.members[group.name]
         self._outlines[group.outline] -= 1

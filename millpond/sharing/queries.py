@@ -5,9 +5,10 @@ Whoever calls holds the engine's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millpond.catalog import QueryEntry, StreamEntry
 from millpond.cql.algebra import StreamScan
@@ -136,7 +137,7 @@ class Queries:
         self.failures.forget(key)
         log = self.ground.deliveries.of(key)
         log.sink_failed = False
-        before = self._leave(key)
+        before = self._leave(key, None if begun.member is None else begun.member.group)
         if begun.taken_back is not None:
             self.ground.deliveries.put_out(key, begun.taken_back, begun.taken_at)
         if begun.member is None:
@@ -162,6 +163,35 @@ class Queries:
             each.begun(begun.query, plans, begun.chosen)
         known = None if begun.is_late is None else plans
         self.groups.stands_alone(begun.query, Shapes(known, begun.epoch, bool(begun.is_late)))
+
+    def chosen(self, key: str) -> dict[str, Any]:
+        """What passes have chosen for a query that stands alone."""
+        found = {each.name: each.chosen(key) for each in self.passes}
+        return {name: choice for name, choice in found.items() if choice}
+
+    @contextmanager
+    def without(self, key: str) -> Iterator[None]:
+        """Has passes and groups decide as if a query did not stand alone, which is to begin
+        anew."""
+        if key not in self.outputs or self.groups.of(key) is not None:
+            yield
+            return
+        plans, shapes = planned(self.ground.query_entry(key)), self.groups.how_alone(key)
+        chosen = self.chosen(key)
+        self._forget(key)
+        try:
+            yield
+        finally:
+            for each in self.passes:
+                each.begun(key, plans, chosen)
+            if shapes is not None:
+                self.groups.stands_alone(key, shapes)
+
+    def _forget(self, key: str) -> None:
+        """Forgets what is known of a query that stood alone."""
+        self.groups.leave(key)
+        for each in self.passes:
+            each.leave(key)
 
     def _join(self, entry: QueryEntry, member: Membership) -> None:
         group = self.groups.get(member.group)
@@ -274,18 +304,19 @@ class Queries:
         """A query stands still."""
         self._take_out(self._leave(key))
 
-    def _leave(self, key: str) -> list[str]:
-        """Forgets how a query runs; the operators that nobody else needs to be put out."""
+    def _leave(self, key: str, comes_to: str | None = None) -> list[str]:
+        """Forgets how a query runs; the operators that nobody else needs to be put out.
+
+        The group that it ``comes_to`` stays, if it is the one that is left.
+        """
         outputs = [self.outputs.pop(key, None), self.outputs.pop(aside_of(key), None)]
-        for each in self.passes:
-            each.leave(key)
         self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is None:
-            self.groups.leave(key)
+            self._forget(key)
         else:
             self.ground.deliveries.of(key).leave()
-            left = self.groups.leave(key)
+            left = self.groups.leave(key, comes_to)
             if left is None:
                 self._weigh_started(group)
                 self._left.append(group)

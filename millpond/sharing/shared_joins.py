@@ -52,6 +52,8 @@ class Choice(NamedTuple):
 class SharedJoins:
     """Looks at the joins that run, whenever they began: late-comers converge with them."""
 
+    name = "joins"
+
     def __init__(self, graph: Graph, measured: Callable[[str], Tally | None]) -> None:
         self._graph = graph
         self._measured = measured
@@ -66,6 +68,9 @@ class SharedJoins:
 
     def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on; the graph knows its joins."""
+
+    def chosen(self, query: str) -> None:
+        """Nothing: the numbers of joins are part of the operators."""
 
     def leave(self, query: str) -> None:
         """A query stands alone no more."""

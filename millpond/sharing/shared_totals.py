@@ -55,6 +55,8 @@ class _Use:
 class SharedTotals:
     """The counts and sums of the queries that stand alone."""
 
+    name = TOTALS
+
     def __init__(self, graph: Graph, measured: Callable[[str], Tally | None]) -> None:
         self._graph = graph
         self._measured = measured

@@ -65,12 +65,21 @@ class Sketch:
 class Pass(Protocol):
     """Decides one thing about queries that begin, by what it knows of those that run."""
 
+    @property
+    def name(self) -> str:
+        """Under which name it is kept what it chooses."""
+        ...
+
     def arrange(self, sketch: Sketch) -> Sketch:
         """Decides it for one query."""
         ...
 
     def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on, with what was chosen for it."""
+        ...
+
+    def chosen(self, query: str) -> Any:
+        """What was chosen for a query that stands alone; nothing if that is nothing."""
         ...
 
     def leave(self, query: str) -> None:
