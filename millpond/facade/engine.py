@@ -391,7 +391,7 @@ class Engine:
 
     @property
     def runtime(self) -> EngineRuntime:
-        """The running operators on Spark."""
+        """The running operators."""
         return self.queries.runtime
 
     def _strategy(self) -> Strategy:
