@@ -1,4 +1,4 @@
-"""How many rows one decision serves on Spark, where what a strategy calls a tuple is a batch.
+"""How many rows one decision serves, where what a strategy calls a tuple is a batch of rows.
 
 A step costs a + b·n, and its fixed part must not eat the time: where enough waits, a step reads so
 many rows that a is a tenth of it, and if it is the first of a round, so many that this holds of the

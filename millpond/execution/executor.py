@@ -1,7 +1,7 @@
 """Who executes steps: the driver, or the executors beside it.
 
 An `Executor` does the work of a step that an operator describes (`jobs.py`). Those that are there
-are asked through `Executors`, by the place of the step (`placement.py`).
+are asked through `Executors`, by the place of the step (`places.py`).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Preparing:
         return step
 
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
-        """About how many rows a step is to read at most: for Spark a tuple is a batch."""
+        """About how many rows a step is to read at most: for an engine a tuple is a batch."""
         most = min(self._operators.around.limits.step_rows, self._fitting(unit))
         waiting = unit.waiting(unit.horizon)
         known = unit.experience(min(waiting, most)).beside(self._picture.turns.seconds)

@@ -114,7 +114,7 @@ class Publishing:
         self._under_way.forget(step.unit)
         for each in step.steps:
             if each.outcome is None:
-                each.running.unclaim(each)
+                each.running.unclaim(each.after)
                 each.unpin()
         for each in failed:
             self._fail(each)

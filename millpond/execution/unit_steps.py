@@ -214,7 +214,7 @@ class UnitStep:
     def unclaim(self) -> None:
         """What it was to do is there to be done again."""
         for step in self.steps:
-            step.running.unclaim(step)
+            step.running.unclaim(step.after)
 
     def throw_away(self) -> None:
         """Gives it up with all it has written; it is unclaimed already."""

@@ -392,7 +392,7 @@ class Engine:
 
     @property
     def runtime(self) -> EngineRuntime:
-        """The running operators on Spark."""
+        """The running operators."""
         return self.queries.runtime
 
     def _strategy(self) -> Strategy:

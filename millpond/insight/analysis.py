@@ -44,7 +44,7 @@ def _operators(queries: Queries, wanted: set[str]) -> Iterator[str]:
         )
         costs = (
             f"{place} {in_unit(line.step)} + {1e6 * line.row:.3g} µs a row"
-            for place, line in running.placement.lines.items()
+            for place, line in running.places.lines.items()
         )
         yield (
             f"    a step costs: {'; '.join(costs)}; selectivity {measured.selectivity:.3g}; "

@@ -18,7 +18,7 @@ from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
-    from millpond.execution.placement import Placement
+    from millpond.execution.places import Places
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""
@@ -107,7 +107,7 @@ def _steps(queries: Queries) -> Iterator[dict[str, Any]]:
             "seconds": round(tally.seconds, 3),
             "in driver": tally.driver_steps,
             "on executors": tally.executor_steps,
-            **_costs(queries.runtime.running[identity].placement),
+            **_costs(queries.runtime.running[identity].places),
             "driver bytes": tally.driver_bytes,
         }
 
@@ -170,11 +170,11 @@ def _sharing(queries: Queries) -> Iterator[dict[str, Any]]:
         }
 
 
-def _costs(placement: Placement) -> dict[str, str]:
+def _costs(places: Places) -> dict[str, str]:
     """What a step is thought to cost in each place."""
     return {
         f"{place} cost": f"{1e3 * line.step:.1f} ms + {1e6 * line.row:.2f} µs a row"
-        for place, line in placement.lines.items()
+        for place, line in places.lines.items()
     }
 
 
@@ -189,7 +189,7 @@ def _statistics(queries: Queries) -> Iterator[dict[str, Any]]:
             "operator": identity,
             "does": queries.graph.operators[identity].label(),
             "selectivity": round(measured.selectivity, 6),
-            **_costs(running.placement),
+            **_costs(running.places),
             "arriving rows/s": round(_arriving(queries, identity), 3),
             "rows in/s": round(measured.inputs.per_second(), 3),
             "rows out/s": round(measured.outputs.per_second(), 3),

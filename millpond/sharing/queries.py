@@ -375,7 +375,7 @@ class Queries:
 
     @property
     def runtime(self) -> EngineRuntime:
-        """The running operators on Spark, started now if they were not yet."""
+        """The running operators, started now if they were not yet."""
         if self.started is not None:
             return self.started
         with self.ground.lock:

@@ -115,8 +115,9 @@ class SparkExecutor(JobExecutor):
 
     def answers(self, running: RunningOperator, job: Job) -> list[Answer]:
         """Does a job: on each bucket of keys or, without keys, anywhere."""
-        session, tasks = self.session, self.tasks(job)
+        tasks = self.tasks(job)
         with meant():
+            session = self.session
             if tasks is None:
                 return self._answers_of_frame(session, self._of(running), job)
             portions = tuple(portions_of(job.parts) or ())

@@ -7,20 +7,20 @@ import math
 import pytest
 
 from millpond.execution.costs import Costs, Line
-from millpond.execution.placement import EXPECTED_WEIGHT, Placement
+from millpond.execution.places import EXPECTED_WEIGHT, Places
 from millpond.execution.steps import DRIVER, EXECUTORS, Outcome
 from millpond.execution.surroundings import Limits
 
 
-def placement(driver: Line | None = None, executors: Line | None = None, **limits) -> Placement:
-    placed = Placement(Limits(**limits))
+def places(driver: Line | None = None, executors: Line | None = None, **limits) -> Places:
+    placed = Places(Limits(**limits))
     for place, line in ((DRIVER, driver), (EXECUTORS, executors)):
         if line is not None:
             record(placed, place, line)
     return placed
 
 
-def record(placed: Placement, place: str, line: Line, times: int = 20) -> None:
+def record(placed: Places, place: str, line: Line, times: int = 20) -> None:
     for rows in [1_000, 20_000] * times:
         placed.record(rows, Outcome(None, place, seconds=line.at(rows)))
 
@@ -43,40 +43,40 @@ def test_steps_of_one_size_leave_the_slope_to_the_expectation():
 
 @pytest.mark.parametrize("spark_is_there", [True, False])
 def test_without_experience_small_steps_stay(spark_is_there):
-    placed = placement(driver_rows=50_000)
+    placed = places(driver_rows=50_000)
     assert placed.choose(1, spark_is_there) == DRIVER
     assert placed.choose(50_000, spark_is_there) == DRIVER
     assert placed.choose(50_001, spark_is_there) == EXECUTORS
 
 
 def test_an_operator_that_is_slow_here_is_tried_there():
-    placed = placement(Line(0.01, 1e-3), buckets=2)
+    placed = places(Line(0.01, 1e-3), buckets=2)
     assert placed.choose(10_000, True) == EXECUTORS
     assert placed.choose(10_000, False) == DRIVER
     assert placed.choose(10, True) == DRIVER
 
 
 def test_by_rows_nothing_is_tried():
-    placed = placement(Line(0.01, 1e-3), by_cost=False)
+    placed = places(Line(0.01, 1e-3), by_cost=False)
     assert placed.choose(10_000, True) == DRIVER
     assert placed.choose(50_001, True) == EXECUTORS
 
 
 def test_a_burst_goes_there_and_the_trickle_comes_back():
-    placed = placement(Line(0.001, 1e-4), Line(0.1, 1e-5))
+    placed = places(Line(0.001, 1e-4), Line(0.1, 1e-5))
     assert placed.choose(20_000, True) == EXECUTORS
     assert placed.choose(100, True) == DRIVER
 
 
 def test_what_was_slow_once_is_tried_again():
-    placed = placement(Line(0.01, 1e-3), Line(9.0, 1e-3))
+    placed = places(Line(0.01, 1e-3), Line(9.0, 1e-3))
     assert placed.choose(20_000, True) == DRIVER
     record(placed, DRIVER, Line(0.01, 1e-3), 300)
     assert placed.choose(20_000, True) == EXECUTORS
 
 
 def test_the_first_job_says_nothing_of_others():
-    placed = placement(Line(0.001, 1e-4))
+    placed = places(Line(0.001, 1e-4))
     before = placed.lines[EXECUTORS]
     placed.record(1_000, Outcome(None, EXECUTORS, seconds=20.0))
     assert placed.lines[EXECUTORS] == before
@@ -85,16 +85,16 @@ def test_the_first_job_says_nothing_of_others():
 
 
 def test_while_spark_is_awaited_the_driver_takes_what_it_is_done_with_earlier():
-    placed = placement(driver_rows=50_000)
+    placed = places(driver_rows=50_000)
     assert placed.choose(500_000, False, is_awaited=True) == DRIVER
     assert placed.choose(50_000_000, False, is_awaited=True) == EXECUTORS
-    slow = placement(Line(0.01, 1e-3), driver_rows=50_000)
+    slow = places(Line(0.01, 1e-3), driver_rows=50_000)
     assert slow.choose(60_000, False, is_awaited=True) == EXECUTORS
-    assert placement(driver_rows=0).choose(1, False, is_awaited=True) == EXECUTORS
+    assert places(driver_rows=0).choose(1, False, is_awaited=True) == EXECUTORS
 
 
 def test_a_step_is_over_soon_if_such_steps_were():
-    placed = placement(driver_rows=50_000)
+    placed = places(driver_rows=50_000)
     assert placed.seconds_here(1) == math.inf, "nothing was measured"
     record(placed, DRIVER, Line(0.001, 1e-6))
     assert placed.seconds_here(1_000) <= 0.02 < placed.seconds_here(100_000)

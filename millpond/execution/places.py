@@ -38,7 +38,7 @@ MUCH_QUICKER = 0.8
 """A step goes to the executors if that is expected to take at most so much of the time."""
 
 
-class Placement:
+class Places:
     """The two places of one operator."""
 
     def __init__(self, limits: Limits) -> None:
