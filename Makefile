@@ -12,6 +12,7 @@ BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decision
   virtual_operators profiling live_burst live_hmts prediction deciding many_queries shared_join \
   window_lengths serve_load
 export PYTHONUTF8 := 1
+export PYTHONDONTWRITEBYTECODE := # tests start many processes: none compiles what another has compiled
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast check docs-check format fuzz bench clean
@@ -39,10 +40,10 @@ demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## all tests, in two processes; what failed is named last (TESTS='-m spark' chooses)
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(TESTS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-test-fast: $(STAMP) ## the quick tests that need no JVM, under a minute
-	$(BIN)/pytest -m 'not spark and not slow' -n $(WORKERS) --dist loadfile
+test-fast: $(STAMP) ## the quick tests that need no JVM, under two minutes
+	$(BIN)/pytest -m 'not spark and not slow' -n $(WORKERS) --dist worksteal
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
 	$(BIN)/ruff check .

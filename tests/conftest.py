@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +16,10 @@ from millpond.spark.session import create_session
 from tests.drawn_examples import load_profile
 
 load_profile()
+
+LONGEST = ("spark", "slow")
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""What Java gains by compiling more comes after the tests are over."""
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +37,34 @@ def spark(_spark_session: SparkSession) -> Iterator[SparkSession]:
 
 
 def pytest_configure() -> None:
-    """Has Ctrl-C heard, also by what tests start: a shell has its background jobs ignore it."""
+    """Sets what holds for all that tests start, too: a Java that compiles quickly, and a Ctrl-C
+    that is heard, which a shell has its background jobs ignore."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks every test that uses the session, so that `-m 'not spark'` starts no JVM."""
+    """Marks every test that uses the session, so that `-m 'not spark'` starts no JVM.
+
+    Files that take long come first: at the end there are short ones to share among processes.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    ranks: dict[Path, int] = {}
+    for item in items:
+        ranks[item.path] = min(_rank(item), ranks.get(item.path, len(LONGEST)))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+def _rank(item: pytest.Item) -> int:
+    """The place of the first mark that says how long a test takes; behind all of them if none."""
+    marked = (place for place, mark in enumerate(LONGEST) if item.get_closest_marker(mark))
+    return min(marked, default=len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Leaves all that was imported out of the search for garbage, which goes on in every test."""
+    gc.collect()
+    gc.freeze()

@@ -161,7 +161,8 @@ class Watch:
                 self.most_at_once = max(self.most_at_once, self._under_way)
                 is_torn = (reading.name, self.read.count(reading.name) - 1) == self.fault
             if self.is_slow:
-                time.sleep(0.05)
+                wait_until(lambda: self.most_at_once > 1)
+                time.sleep(0.05)  # in which nobody else is to begin
             if is_torn:
                 raise InputError(f"{reading.name} is torn")
             read(reading)

@@ -21,7 +21,7 @@ from millpond.scheduling.strategy_text import driving_spark
 from millpond.storage.pages import Page
 from millpond.storage.store import SPILLED, Store
 from tests.drawn_examples import examples
-from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until, wait_until_inside
 
 STREAM = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');"
 PUSHED = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts;"
@@ -160,7 +160,8 @@ def test_a_push_waits_for_room(steps: threading.Event) -> None:
         wait_until(lambda: engine.has_runtime and engine.runtime.under_way.steps)
         pusher = threading.Thread(target=lambda: (engine.push("S", [(8, 8)]), done.set()))
         pusher.start()
-        assert not done.wait(0.3)
+        wait_until_inside(pusher, "wait")
+        assert not done.is_set()
         steps.set()
         assert done.wait(PATIENCE_SECONDS)
         engine.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from millpond import Engine
 from millpond.planning.placement import MOST_SHAPES
 from tests.crashing import die
@@ -123,6 +125,7 @@ def units_of_shapes(engine):
     return sorted(number for number in found if number)
 
 
+@pytest.mark.slow
 def test_shapes_that_come_one_by_one_while_data_flows_are_one_unit():
     with Engine() as engine:
         engine.execute(STREAM + "CREATE QUERY first AS SELECT k FROM S [RANGE 5];")

@@ -214,6 +214,7 @@ SETS = 40
 """Others are for make fuzz."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_each_query_of_a_set_answers_as_if_alone(number):
     read = 0

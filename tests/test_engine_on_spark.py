@@ -15,6 +15,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import MillpondError
 from millpond.scheduling.strategy_text import driving_spark
+from tests.patience import wait_until
 
 STREAMS = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -174,8 +175,7 @@ def test_streams_by_arrival_are_advanced_by_their_own_clock(spark):
                CREATE QUERY both AS SELECT a FROM A UNION ALL SELECT a FROM B;"""
         )
         engine.push("A", [(1,)])
-        time.sleep(0.002)
-        engine.run_until_idle()
+        wait_until(lambda: engine.run_until_idle() or results(engine, "both"))
         ((_, weight, row),) = results(engine, "both")
         assert (weight, row) == (1, (1,))
         assert engine.format_time("both", 0) == "1970-01-01T00:00:00"
@@ -186,7 +186,7 @@ def test_on_a_wall_clock_a_quiet_stream_follows_the_others(spark):
     with Engine(spark=spark, settings=settings) as engine:
         engine.execute(STREAMS + JOIN)
         engine.push("T", [(1, 7)])
-        time.sleep(0.02)
+        time.sleep(0.02)  # longer than the timeout
         engine.push("S", [(5, 7), (6, 7)])
         engine.run_until_idle()
         assert results(engine, "pairs") == [(5, 1, (7,))]

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
 
 from millpond import Engine
 from millpond.sharing.queries import Queries
+from tests.patience import wait_until_inside
 
 
 def test_threads_that_come_first_at_the_same_time_find_one_runtime(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    start = Queries._start
+    start, threads, found = Queries._start, [], []
 
     def slow(self: Queries) -> Any:
-        time.sleep(0.2)  # whoever else wants one waits for the lock by now
+        for thread in threads:
+            wait_until_inside(thread, "runtime")  # this one, or waiting for it
         return start(self)
 
     monkeypatch.setattr(Queries, "_start", slow)
     with Engine() as engine:
         engine.execute("CREATE STREAM S (a INT, t BIGINT) TIMESTAMP BY t")
         engine.execute("CREATE QUERY q AS SELECT a FROM S")
-        found: list[Any] = []
-        threads = [threading.Thread(target=lambda: found.append(engine.runtime)) for _ in range(2)]
+        threads += (threading.Thread(target=lambda: found.append(engine.runtime)) for _ in range(2))
         for thread in threads:
             thread.start()
         for thread in threads:

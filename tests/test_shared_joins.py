@@ -293,6 +293,7 @@ SETS = 40
 """More of them take longer, and have found nothing else."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_each_query_of_a_set_answers_as_if_alone(number):
     apart = 0

@@ -161,6 +161,7 @@ SETS = 24
 """More of them take longer, and have found nothing else."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_each_query_of_a_set_answers_as_if_alone(number, monkeypatch):
     chosen, begun = [], SharedTotals.begun

@@ -151,6 +151,7 @@ def test_check_and_explain_start_no_jvm(tmp_path: Path) -> None:
         assert "pyspark was loaded" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     file = written(tmp_path, SCRIPT)
     command = f"{sys.executable} -m millpond explain {file} | true; exit ${{PIPESTATUS[0]}}"

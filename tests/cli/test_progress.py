@@ -2,7 +2,6 @@
 
 import io
 import re
-import time
 from contextlib import suppress
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pytest
 
 from millpond.cli.progress import ProgressDisplay, amount, ended_by_printing
 from millpond.connectors import Progress
+from tests.patience import wait_until
 
 COMMAND = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])")
 
@@ -107,10 +107,7 @@ def test_no_bars_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_waiting_is_said_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = looking_at(monkeypatch)
     with ProgressDisplay().waiting_for("Spark"):
-        deadline = time.monotonic() + 20
-        while "starting Spark ..." not in terminal.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert "starting Spark ..." in terminal.getvalue()
+        wait_until(lambda: "starting Spark ..." in terminal.getvalue())
     assert "".join(terminal.screen()) == ""
 
 

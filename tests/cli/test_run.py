@@ -254,6 +254,7 @@ def test_data_may_come_through_a_pipe(tmp_path: Path, source: str) -> None:
     assert without_summary(done.stderr) == ""
 
 
+@pytest.mark.slow
 def test_a_script_from_standard_input_leaves_none_for_data() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "millpond", "run", "-"],

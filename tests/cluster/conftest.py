@@ -72,7 +72,7 @@ def driver(cluster: StandaloneCluster, tmp_path: Path) -> Iterator[Driver]:
 
 
 def _environment() -> dict[str, str]:
-    wanted = ("PATH", "HOME", "LANG", "TMPDIR", "JAVA_HOME")
+    wanted = ("PATH", "HOME", "LANG", "TMPDIR", "JAVA_HOME", "SPARK_SUBMIT_OPTS")
     kept = {name: os.environ[name] for name in wanted if name in os.environ}
     return kept | {"PYTHONPATH": str(Path(__file__).parents[2])}
 

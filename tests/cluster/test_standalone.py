@@ -42,7 +42,8 @@ def write(batches):
         path = store / f"page-{os.getpid()}.parquet"
         pq.write_table(pa.Table.from_batches([batch]), path)
         seen = [marker for marker in markers if os.path.exists(marker)]
-        time.sleep(2)
+        while len(list(store.glob("page-*"))) < 2:
+            time.sleep(0.01)  # so that one worker does not write both
         line = {"path": str(path), "host": os.environ["SPARK_LOCAL_IP"], "seen": seen,
                 "package": millpond.__file__, "python": os.environ.get("PYTHON_OF_WORKERS")}
         yield pa.RecordBatch.from_pydict({"line": [json.dumps(line)]})
@@ -62,7 +63,8 @@ def work(batches):
     for batch in batches:
         for number in batch["id"].to_pylist():
             (store / f"done-{number}-{os.getpid()}").touch()
-            time.sleep(1)
+            while not (store / "killed").exists():
+                time.sleep(0.01)
         yield batch
 
 def wait_for_cores(count):
@@ -148,6 +150,7 @@ def test_a_killed_worker_stops_nothing_and_another_takes_its_place(
     assert process.stdout.readline() == "ready\n"
     wait_until(lambda: len(list(cluster.store.glob("done-*"))) >= 2)
     cluster.kill_worker(cluster.workers[0])
+    (cluster.store / "killed").touch()
     assert process.stdout.readline() == "[0, 1, 2, 3, 4, 5]\n"
     cluster.start_worker()
     process.stdin.write("go\n")

@@ -174,6 +174,7 @@ def passing(part):
     return {number for number, is_kept in enumerate(kept) if is_kept}
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(predicates(4), predicates(2))
 def test_what_is_implied_holds_of_all_rows_that_pass(stronger, weaker):
@@ -181,6 +182,7 @@ def test_what_is_implied_holds_of_all_rows_that_pass(stronger, weaker):
         assert passing(stronger) <= passing(weaker), f"{stronger} and {weaker}"
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(st.data())
 def test_comparisons_of_one_column_too(data):

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx
@@ -54,11 +53,11 @@ def test_who_comes_too_late_is_told_how_much_is_gone() -> None:
 def test_readers_of_one_query_share_the_work_of_writing(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written, results = [], ServerSentEvents.results
+    written, results, gone = [], ServerSentEvents.results, threading.Event()
 
     def counted(form: ServerSentEvents, heading: Heading, table: pa.Table, mark: str) -> bytes:
         written.append(mark)
-        time.sleep(0.05)
+        assert gone.wait(PATIENCE_SECONDS)
         return results(form, heading, table, mark)
 
     monkeypatch.setattr(ServerSentEvents, "results", counted)
@@ -69,8 +68,10 @@ def test_readers_of_one_query_share_the_work_of_writing(
     async def all_of_them() -> list[bytes]:
         streams = [ResultStream(feeds, log, Wish("sse")) for _ in range(5)]
         tasks = [asyncio.create_task(stream._written(event)) for stream in streams]
-        await asyncio.sleep(0.01)
+        while not written:
+            await asyncio.sleep(0.001)
         tasks[0].cancel()  # who has begun it goes
+        gone.set()
         return await asyncio.gather(*tasks[1:])
 
     assert len(set(asyncio.run(all_of_them()))) == 1

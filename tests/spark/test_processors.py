@@ -21,21 +21,28 @@ from tests.patience import PATIENCE_SECONDS, wait_until
 
 
 class Sleepy:
-    """Frames of one task each that say when they begin and then sleep."""
+    """Frames of one task each that say when they begin, and end when they are let."""
 
-    def __init__(self, spark: SparkSession, begun: Path) -> None:
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
         self._spark = spark
-        self.begun = begun
+        self.begun, self.ends = directory / "begun", directory / "ends"
+        self.begun.mkdir()
+        self.ends.mkdir()
 
-    def frame(self, name: str, seconds: float) -> Any:
-        begun = self.begun
+    def frame(self, name: str) -> Any:
+        begun, end, patience = self.begun / name, self.ends / name, PATIENCE_SECONDS
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            (begun / name).touch()
-            time.sleep(seconds)
+            begun.touch()
+            deadline = time.monotonic() + patience
+            while not end.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
             yield from batches
 
         return self._spark.range(0, 1, 1, 1).mapInArrow(work, "id LONG")
+
+    def let_end(self, name: str) -> None:
+        (self.ends / name).touch()
 
     def wait_for(self, count: int) -> None:
         wait_until(lambda: len(list(self.begun.iterdir())) == count)
@@ -115,17 +122,18 @@ def test_each_thread_has_a_pool_and_each_work_a_tag(
 def test_cancelling_one_work_stops_its_jobs_and_no_others(
     spark: SparkSession, processors: Processors, sleepy: Sleepy
 ) -> None:
-    def work(name: str, seconds: float) -> int:
+    def work(name: str) -> int:
         processors.mark(spark)
-        return int(sleepy.frame(name, seconds).count())
+        return int(sleepy.frame(name).count())
 
-    tag, cancelled = submitted(processors, lambda: work("cancelled", 600))
-    _, other = submitted(processors, lambda: work("other", 3))
+    tag, cancelled = submitted(processors, lambda: work("cancelled"))
+    _, other = submitted(processors, lambda: work("other"))
     sleepy.wait_for(2)
     processors.cancel(spark, tag)
     error = cancelled.exception(PATIENCE_SECONDS)
     assert error is not None
     assert was_cancelled(error)
+    sleepy.let_end("other")
     assert other.result(PATIENCE_SECONDS) == 1
     wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
 
@@ -135,15 +143,16 @@ def test_cancelling_all_leaves_another_engines_jobs(
 ) -> None:
     others = Processors()
 
-    def work(of: Processors, name: str, seconds: float) -> int:
+    def work(of: Processors, name: str) -> int:
         of.mark(spark)
-        return int(sleepy.frame(name, seconds).count())
+        return int(sleepy.frame(name).count())
 
-    _, cancelled = submitted(processors, lambda: work(processors, "cancelled", 600))
-    _, other = submitted(others, lambda: work(others, "other", 3))
+    _, cancelled = submitted(processors, lambda: work(processors, "cancelled"))
+    _, other = submitted(others, lambda: work(others, "other"))
     sleepy.wait_for(2)
     processors.cancel(spark)
     assert was_cancelled(cancelled.exception(PATIENCE_SECONDS) or ValueError())
+    sleepy.let_end("other")
     assert other.result(PATIENCE_SECONDS) == 1
     others.close()
 
@@ -168,7 +177,7 @@ def test_dropping_a_query_cancels_its_step_and_nothing_else(
         def slept(executors: Executors, step: Any) -> Any:
             if step.running.identity == slow:
                 executors.far.session.sparkContext  # type: ignore[attr-defined] # noqa: B018 (marks)
-                sleepy.frame("begun", 600).count()
+                sleepy.frame("begun").count()
             return execute(executors, step)
 
         monkeypatch.setattr(Executors, "execute", slept)

@@ -22,6 +22,7 @@ from millpond.storage.pages import Page, Span, concatenated, total_rows
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader, Retention
 from millpond.storage.store import Store
+from tests.patience import wait_until
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("_ts", "_te", "_w", "c0")])
 
@@ -99,7 +100,7 @@ def test_a_short_unread_page_grows_and_a_read_one_does_not(queue: Queue) -> None
 def test_a_grown_page_keeps_the_time_of_its_first_arrival(queue: Queue) -> None:
     queue.append(elements((1, FOREVER, 0)))
     first = queue.oldest_arrival(0)
-    time.sleep(0.01)
+    wait_until(lambda: time.monotonic() > first)
     queue.append(elements((2, FOREVER, 0)))
     assert queue.oldest_arrival(0) == first
 
