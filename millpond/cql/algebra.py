@@ -7,7 +7,6 @@ expressions of a node were in the script; nodes are equal whatever it says.
 """
 
 from dataclasses import dataclass, field
-from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.kept import kept
@@ -295,6 +294,3 @@ class Dstream(_RelationToStream):
 @dataclass(frozen=True, eq=False, repr=False)
 class Rstream(_RelationToStream):
     """The whole relation, at every instant at which an input of the query moves."""
-
-
-RelationToStream = Union[Istream, Dstream, Rstream]

@@ -17,7 +17,6 @@ import pyarrow as pa
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.kernels.hash_index import hashes_of
-from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
 
@@ -152,17 +151,6 @@ class RunIndex:
     def bytes(self) -> int:
         """The memory of the runs."""
         return sum(run.bytes for run in self.runs)
-
-    def with_run(self, table: pa.Table, until: int) -> RunIndex:
-        """The index with one run more, merged with those of its size; true after a time."""
-        lasting = tuple(run for run in self.runs if run.last_end > until)
-        merged = parts_to_merge([run.table.num_rows for run in lasting], table.num_rows)
-        last = self.runs[-1].last + 1 if self.runs else 1
-        if not merged:
-            return RunIndex(self.schema, lasting).succeeded(table, last, last)
-        old = lasting[-merged:]
-        run = merged_runs([*(run.table for run in old), table], until)
-        return RunIndex(self.schema, lasting).succeeded(run, old[0].first, last)
 
     def succeeded(self, table: pa.Table, first: int, last: int) -> RunIndex:
         """The index with a run in place of all those from a version on."""
