@@ -11,13 +11,7 @@ from millpond.cql.algebra import Filter, Project, Sample
 from millpond.cql.node import Node, inputs_first
 from millpond.errors import MillpondError
 from millpond.identities import owner_of
-from millpond.planning.physical import (
-    Graph,
-    LinearOperator,
-    Operator,
-    QueueRead,
-    SnapshotsOperator,
-)
+from millpond.planning.physical import Graph, LinearOperator, Operator, QueueRead, SnapshotsOperator
 
 MOST_PARTS = 63
 """So many parts of an operator have names."""

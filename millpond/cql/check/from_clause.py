@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql.algebra import (
-    Istream,
-    Join,
-    Project,
-    RelationScan,
-    StreamScan,
-)
+from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
 from millpond.cql.check.walk import connect

@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from millpond.catalog import Catalog
-from millpond.cql.algebra import (
-    Distinct,
-    Dstream,
-    Filter,
-    Istream,
-    Project,
-    Rstream,
-    SetOperation,
-)
+from millpond.cql.algebra import Distinct, Dstream, Filter, Istream, Project, Rstream, SetOperation
 from millpond.cql.check.correlation import (
     NOT_IN_SET_OPERATIONS,
     ONLY_EQUALITIES,

@@ -22,14 +22,7 @@ from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
-COMPARISONS = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
+COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
 def _comparison(analyser: Analyser, node: exp.Binary) -> Expression:

@@ -14,10 +14,7 @@ INSTANCE = SmallInstance(
     (SmallOperator("a", (10.0, 1.0), (1, 1)), SmallOperator("b", (9.0,), (1,))),
     (("a", 2), ("b", 1)),
 )
-EXPECTED = {
-    "per-tuple-greedy": ("c9 c10 c1", 48.0),
-    "maximum-slope-segment": ("c10 c1 c9", 41.0),
-}
+EXPECTED = {"per-tuple-greedy": ("c9 c10 c1", 48.0), "maximum-slope-segment": ("c10 c1 c9", 41.0)}
 
 
 def run(seeds: Sequence[int]) -> Tables:
