@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
-from millpond.connectors.registry import check_connector
+from millpond.catalog import Catalog
+from millpond.connectors.registry import check_connectors
 from millpond.cql.check.statements import check_script
-from millpond.cql.statements import Create, SetOption, Statement
+from millpond.cql.statements import SetOption, Statement
 from millpond.errors import CqlError, InputError, StrategyError
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.settings import Settings
@@ -15,7 +15,7 @@ def checked(text: str, settings: Settings) -> Iterator[Statement]:
     """The statements of a script, each checked when its turn comes; raises ``CqlError``."""
     for statement in check_script(text, Catalog(settings.tick_microseconds)):
         try:
-            _check_connectors(statement)
+            check_connectors(getattr(statement.action, "entry", None))
             settings = _changed(settings, statement)
         except (InputError, StrategyError) as error:
             raise CqlError(str(error), statement.position) from None
@@ -30,11 +30,3 @@ def _changed(settings: Settings, statement: Statement) -> Settings:
     settings = settings.with_option(action.key, str(action.value))
     engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
     return settings
-
-
-def _check_connectors(statement: Statement) -> None:
-    entry = statement.action.entry if isinstance(statement.action, Create) else None
-    if isinstance(entry, StreamEntry | RelationEntry):
-        check_connector(entry.source, "source")
-    elif isinstance(entry, QueryEntry) and entry.sink is not None:
-        check_connector(entry.sink, "sink")

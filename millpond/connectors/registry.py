@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
+from millpond.catalog import Connector, Entry, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.changes import open_changes
 from millpond.connectors.claims import Claims
 from millpond.connectors.hidden import HiddenSource
@@ -108,6 +108,14 @@ def _resolved(connector: Connector) -> Connector:
 def _secrets_of(connector: Connector) -> list[Secret]:
     values = (*connector.arguments, *(value for _, value in connector.options))
     return [value for value in values if isinstance(value, Secret)]
+
+
+def check_connectors(entry: Entry | None) -> None:
+    """Refuses a source or sink of an entry that does not exist or is called wrongly."""
+    if isinstance(entry, StreamEntry | RelationEntry):
+        check_connector(entry.source, "source")
+    elif isinstance(entry, QueryEntry) and entry.sink is not None:
+        check_connector(entry.sink, "sink")
 
 
 def check_connector(connector: Connector, role: str) -> None:

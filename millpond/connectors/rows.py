@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from millpond.arguments import shown_value
 from millpond.connectors.arrow import (
     ARROW_TYPES,
     RowPosition,
     arrow_schema,
     conform,
     positions,
-    shortened,
 )
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
@@ -41,7 +41,7 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
         raise InputError(f"{name}: give a list of rows, not one row")
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise InputError(
-            f"{name}: rows are dicts, tuples, a data frame or Arrow data, not {_in_words(data)}"
+            f"{name}: rows are dicts, tuples, a data frame or Arrow data, not {shown_value(data)}"
         )
     return rows_to_arrow(list(data), schema, where)
 
@@ -92,7 +92,7 @@ def _as_tuple(
     if isinstance(row, Mapping):
         return _from_mapping(row, schema, where, index, lenient)
     if not isinstance(row, Sequence) or isinstance(row, str | bytes):
-        raise InputError(f"{where(index)}: a row is a dict or a tuple, not {_in_words(row)}")
+        raise InputError(f"{where(index)}: a row is a dict or a tuple, not {shown_value(row)}")
     if len(row) != len(schema):
         raise InputError(f"{where(index)}: {len(row)} values for {len(schema)} columns {schema}")
     return tuple(row)
@@ -165,17 +165,10 @@ def _fault(value: Any, field: Field, where: RowPosition, row: int) -> InputError
     article = "an" if field.type is Type.INT else "a"
     half = isinstance(value, str) and field.type is Type.STRING
     why = " (it holds half of a surrogate pair)" if half else ""
-    message = f"{where(row)}, column {field.name}: {_in_words(value)} is not {article} {field.type}"
+    message = (
+        f"{where(row)}, column {field.name}: {shown_value(value)} is not {article} {field.type}"
+    )
     return InputError(message + why, field.name)
-
-
-def _in_words(value: Any) -> str:
-    """The value as Python writes it, cut short; whatever its own class makes of that."""
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001, a class of the user's
-        text = f"an object of {type(value).__name__}"
-    return shortened(text)
 
 
 _REFUSALS = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)

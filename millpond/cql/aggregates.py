@@ -70,11 +70,7 @@ AGGREGATE_ALIASES = {
 
 
 def aggregate_call(
-    name: str,
-    argument: Expression,
-    distinct: bool,
-    parameter: float | None,
-    offset: int | None,
+    name: str, argument: Expression, distinct: bool, parameter: float | None, offset: int | None
 ) -> AggregateCall:
     """A checked aggregate of one argument."""
     aggregate = AGGREGATES[name]

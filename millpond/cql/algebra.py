@@ -7,7 +7,6 @@ expressions of a node were in the script; nodes are equal whatever it says.
 """
 
 from dataclasses import dataclass, field
-from typing import Union
 
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.kept import kept
@@ -94,12 +93,7 @@ class Sample(_Unary):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RangeWindow(_Unary):
-    """The last ``length_ticks`` ticks (None: unbounded; 0: now), moving every ``slide_ticks``."""
-
-    length_ticks: int | None
-    slide_ticks: int | None = None
-
+class _Window(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.input.is_stream, "window over a relation")
@@ -108,19 +102,24 @@ class RangeWindow(_Unary):
     def is_stream(self) -> bool:
         return False
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeWindow(_Window):
+    """The last ``length_ticks`` ticks (None: unbounded; 0: now), moving every ``slide_ticks``."""
+
+    length_ticks: int | None
+    slide_ticks: int | None = None
+
     def label(self) -> str:
         if self.length_ticks is None:
             return "Window UNBOUNDED"
         slide = f" SLIDE {self.slide_ticks}" if self.slide_ticks else ""
-        return (
-            "Window NOW"
-            if self.length_ticks == 0 and not slide
-            else f"Window RANGE {self.length_ticks}{slide}"
-        )
+        is_now = self.length_ticks == 0 and not slide
+        return "Window NOW" if is_now else f"Window RANGE {self.length_ticks}{slide}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RowsWindow(_Unary):
+class RowsWindow(_Window):
     """The last ``rows`` elements (of each partition), moving every ``slide_rows`` elements.
 
     In plans of many queries it may be a column, the same in all elements of a partition.
@@ -129,14 +128,6 @@ class RowsWindow(_Unary):
     rows: int | Column
     slide_rows: int | None = None
     partition: tuple[Column, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require(self.input.is_stream, "window over a relation")
-
-    @kept
-    def is_stream(self) -> bool:
-        return False
 
     def label(self) -> str:
         by = f"PARTITION BY {', '.join(map(str, self.partition))} " if self.partition else ""
@@ -295,6 +286,3 @@ class Dstream(_RelationToStream):
 @dataclass(frozen=True, eq=False, repr=False)
 class Rstream(_RelationToStream):
     """The whole relation, at every instant at which an input of the query moves."""
-
-
-RelationToStream = Union[Istream, Dstream, Rstream]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -137,37 +137,29 @@ def _queues(queries: Queries) -> Iterator[dict[str, Any]]:
 def _sharing(queries: Queries) -> Iterator[dict[str, Any]]:
     """Which queries run as one, which operators several queries or groups read, or will read."""
     graph, groups = queries.graph, queries.groups
-    for group in groups:
-        own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
-        yield {
-            "shared": group.name,
-            "by": len(group.queries),
-            "queries": groups.told([group.name]),
-            "operators": ", ".join(sorted(own, key=number_of)),
-            "does": graph.operators[group.output].label(),
-            "when": "",
-        }
-    for identity, operator in graph.operators.items():
-        if graph.serves(identity) > 1:
-            names = graph.queries(identity)
-            yield {
-                "shared": identity,
-                "by": len(groups.expanded(names)),
-                "queries": groups.told(names),
-                "operators": identity,
-                "does": operator.label(),
-                "when": "",
-            }
-    for each in foreseen(graph.copy()):
-        names = list(dict.fromkeys(graph.queries(each.first) + graph.queries(each.later)))
-        yield {
-            "shared": each.first,
+
+    def row(
+        shared: str, names: list[str], operators: Iterable[str], output: str, when: str = ""
+    ) -> dict[str, Any]:
+        return {
+            "shared": shared,
             "by": len(groups.expanded(names)),
             "queries": groups.told(names),
-            "operators": f"{each.first}, {each.later}",
-            "does": graph.operators[each.first].label(),
-            "when": told_merge(queries, each),
+            "operators": ", ".join(operators),
+            "does": graph.operators[output].label(),
+            "when": when,
         }
+
+    for group in groups:
+        own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
+        yield row(group.name, [group.name], sorted(own, key=number_of), group.output)
+    for identity in graph.operators:
+        if graph.serves(identity) > 1:
+            yield row(identity, graph.queries(identity), [identity], identity)
+    for each in foreseen(graph.copy()):
+        names = list(dict.fromkeys(graph.queries(each.first) + graph.queries(each.later)))
+        both, when = (each.first, each.later), told_merge(queries, each)
+        yield row(each.first, names, both, each.first, when)
 
 
 def _costs(places: Places) -> dict[str, str]:

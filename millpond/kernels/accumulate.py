@@ -5,14 +5,7 @@ import pyarrow as pa
 
 from millpond.kernels import exact_sum
 from millpond.kernels.bags import Bag
-from millpond.kernels.columns import (
-    Values,
-    doubles_of,
-    integers_of,
-    mask_of,
-    of_numbers,
-    sortable,
-)
+from millpond.kernels.columns import Values, doubles_of, integers_of, mask_of, of_numbers, sortable
 from millpond.kernels.extremes import (
     NOTHING,
     greatest_of_counts,
@@ -315,8 +308,7 @@ def _keep_counts(
     name: str, group: Group, bag: Bag, entered: Bag, data: Ints, members: Ints
 ) -> None:
     pairs = encode(
-        [pa.chunked_array([pa.array(entered.code)]), pa.chunked_array([pa.array(data)])],
-        len(data),
+        [pa.chunked_array([pa.array(entered.code)]), pa.chunked_array([pa.array(data)])], len(data)
     )
     counts = np.zeros(int(pairs.max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(counts, pairs[: len(bag.code)], bag.number)

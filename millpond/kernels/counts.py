@@ -107,9 +107,7 @@ def net(table: pa.Table, columns: list[str], until: int) -> pa.Table:
     """The net change of each row at each instant: columns ``_ts``, ``_w``, then the rows'."""
     codes = encode([table[name] for name in columns], table.num_rows)
     elements = Elements(
-        np.arange(table.num_rows),
-        codes,
-        *(integers(table[name]) for name in ("_ts", "_te", "_w")),
+        np.arange(table.num_rows), codes, *(integers(table[name]) for name in ("_ts", "_te", "_w"))
     )
     return net_of(elements.changes(until), table, columns)
 

@@ -8,7 +8,7 @@ run of what it changes and reads the few members that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.run_list import RunList, VersionedRun
 from millpond.kernels.timeline import order_of
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -60,10 +61,9 @@ def merged_members(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class MemberRun:
+class MemberRun(VersionedRun):
     """Rows sorted by group and place, and what is needed to find some of them."""
 
-    table: pa.Table
     groups: Ints
     places: Ints
     keys: Ints
@@ -71,9 +71,6 @@ class MemberRun:
     place: Ints
     total: Ints
     """How many members the rows before each one count."""
-    first: int
-    last: int
-    bytes: int
 
     @staticmethod
     def of(table: pa.Table, first: int = 0, last: int = 0) -> MemberRun:
@@ -81,14 +78,14 @@ class MemberRun:
         table = table.combine_chunks()
         group, place, count = (integers(table[name]) for name in ("_g", "_v", "_n"))
         total = np.append(0, np.cumsum(count))
-        ends = first, last, table.nbytes + 3 * total.nbytes
+        versions = first, last, table.nbytes + 3 * total.nbytes
         groups = group[np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])]
         if len(groups) == 1:
             numbers, places = np.arange(len(place)), place
-            return MemberRun(table, groups, places, numbers, place, total, *ends)
+            return MemberRun(table, *versions, groups, places, numbers, place, total)
         places, numbers = np.unique(place, return_inverse=True)
         keys = np.searchsorted(groups, group) * len(places) + numbers
-        return MemberRun(table, groups, places, keys, place, total, *ends)
+        return MemberRun(table, *versions, groups, places, keys, place, total)
 
     def search(self, group: Ints, place: Ints, after: bool) -> Ints:
         """Where the rows of each group begin that lie at or after a place, or only after it."""
@@ -113,36 +110,11 @@ class MemberRun:
         return number, np.asarray(known)
 
 
-@dataclass(frozen=True)
-class MemberIndex:
-    """The runs of a bucket; never changed, only succeeded by another."""
+class MemberIndex(RunList[MemberRun]):
+    """The members of a bucket's groups, and what a step asks of them."""
 
-    schema: pa.Schema
-    runs: tuple[MemberRun, ...] = ()
-
-    def __len__(self) -> int:
-        return sum(run.table.num_rows for run in self.runs)
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the runs, with what finds their rows."""
-        return sum(run.bytes for run in self.runs)
-
-    def succeeded(self, table: pa.Table, first: int, last: int) -> MemberIndex:
-        """The index with a run in place of all those from a version on."""
-        kept = tuple(run for run in self.runs if run.last < first)
-        new = (MemberRun.of(table, first, last),) if table.num_rows else ()
-        return MemberIndex(self.schema, kept + new)
-
-    def only(self, versions: Collection[int]) -> MemberIndex:
-        """The index without the runs that end with other versions."""
-        return MemberIndex(self.schema, tuple(run for run in self.runs if run.last in versions))
-
-    def all(self) -> pa.Table:
-        """The rows of all runs."""
-        return pa.concat_tables([self.schema.empty_table(), *(run.table for run in self.runs)])
-
-    # -- what a step asks ------------------------------------------------------------------
+    def run_of(self, table: pa.Table, first: int, last: int) -> MemberRun:
+        return MemberRun.of(table, first, last)
 
     def between(self, group: Ints, low: Ints, high: Ints) -> pa.Table:
         """The members of each group from one place to another, both included, in order."""

@@ -6,7 +6,7 @@ size are merged, which drops what has ended and sums up what is equal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.kernels.hash_index import hashes_of
-from millpond.kernels.levels import parts_to_merge
+from millpond.kernels.run_list import RunList, VersionedRun
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
 
@@ -78,10 +78,9 @@ def _gains_by_sums(elements: pa.Table) -> bool:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run, what is looked at first as numbers, and the versions whose elements it holds."""
+class Run(VersionedRun):
+    """A run of elements, with what is looked at first as numbers."""
 
-    table: pa.Table
     hashes: Ints
     start: Ints
     end: Ints
@@ -91,9 +90,6 @@ class Run:
     last_end: int
     directory: Ints
     """Where the hashes begin that have the same first bits."""
-    first: int
-    last: int
-    bytes: int
 
     @staticmethod
     def of(table: pa.Table, first: int = 0, last: int = 0) -> Run:
@@ -109,10 +105,8 @@ class Run:
         sizes = np.bincount(_first_bits(hashes, bits), minlength=2**bits)
         directory = np.append(0, np.cumsum(sizes))
         last_end = int(end.max(initial=BEGINNING))
-        size = table.nbytes
-        return Run(
-            table, hashes, start, end, weight, numbers, last_end, directory, first, last, size
-        )
+        versions = first, last, table.nbytes
+        return Run(table, *versions, hashes, start, end, weight, numbers, last_end, directory)
 
     @cached_property
     def is_ordered(self) -> bool:
@@ -138,46 +132,12 @@ def _first_bits(hashes: Ints, bits: int) -> Ints:
     return (hashes >> np.int64(64 - bits)) + np.int64(1 << (bits - 1))
 
 
-@dataclass(frozen=True)
-class RunIndex:
-    """The runs of one side; never changed, only succeeded by another."""
+class RunIndex(RunList[Run]):
+    """The runs of one side of a join."""
 
-    schema: pa.Schema
-    runs: tuple[Run, ...] = ()
-
-    def __len__(self) -> int:
-        return sum(run.table.num_rows for run in self.runs)
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the runs."""
-        return sum(run.bytes for run in self.runs)
-
-    def with_run(self, table: pa.Table, until: int) -> RunIndex:
-        """The index with one run more, merged with those of its size; true after a time."""
-        lasting = tuple(run for run in self.runs if run.last_end > until)
-        merged = parts_to_merge([run.table.num_rows for run in lasting], table.num_rows)
-        last = self.runs[-1].last + 1 if self.runs else 1
-        if not merged:
-            return RunIndex(self.schema, lasting).succeeded(table, last, last)
-        old = lasting[-merged:]
-        run = merged_runs([*(run.table for run in old), table], until)
-        return RunIndex(self.schema, lasting).succeeded(run, old[0].first, last)
-
-    def succeeded(self, table: pa.Table, first: int, last: int) -> RunIndex:
-        """The index with a run in place of all those from a version on."""
-        kept = tuple(run for run in self.runs if run.last < first)
-        new = (Run.of(table, first, last),) if table.num_rows else ()
-        return RunIndex(self.schema, kept + new)
-
-    def only(self, versions: Collection[int]) -> RunIndex:
-        """The index without the runs that end with other versions."""
-        return RunIndex(self.schema, tuple(run for run in self.runs if run.last in versions))
+    def run_of(self, table: pa.Table, first: int, last: int) -> Run:
+        return Run.of(table, first, last)
 
     def together(self, others: Sequence[RunIndex]) -> RunIndex:
         """The runs of this index and of others, to be probed at once."""
         return RunIndex(self.schema, sum((other.runs for other in others), self.runs))
-
-    def all(self) -> pa.Table:
-        """The elements of all runs."""
-        return pa.concat_tables([self.schema.empty_table(), *(run.table for run in self.runs)])

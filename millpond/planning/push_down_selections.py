@@ -346,7 +346,5 @@ def _through_join(node: Join, wish: Wish) -> _Shares:
     if node.kind == "inner" and not says_all:
         on += _disjunction(wish.hint)
     return _Shares(
-        (Wish(tuple(lefts), left_hint), Wish(tuple(rights), right_hint)),
-        tuple(stay),
-        conjoin(on),
+        (Wish(tuple(lefts), left_hint), Wish(tuple(rights), right_hint)), tuple(stay), conjoin(on)
     )

@@ -7,14 +7,7 @@ relations, the window can forget each tuple at once: section 2.2 of the STREAM p
 
 from dataclasses import replace
 
-from millpond.cql.algebra import (
-    Filter,
-    Istream,
-    Join,
-    Project,
-    RangeWindow,
-    RelationScan,
-)
+from millpond.cql.algebra import Filter, Istream, Join, Project, RangeWindow, RelationScan
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.planning.nodes import Arrivals, Combine
 from millpond.planning.predicates import bottom_up

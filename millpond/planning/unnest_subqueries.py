@@ -8,13 +8,7 @@ truth values then follow by CASE.
 
 from dataclasses import replace
 
-from millpond.cql.algebra import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Join,
-    Project,
-)
+from millpond.cql.algebra import Aggregate, Distinct, Filter, Join, Project
 from millpond.cql.expressions import (
     AggregateCall,
     Call,

@@ -19,10 +19,7 @@ class ByPriority:
     """
 
     def __init__(
-        self,
-        max_tuples: int | None = None,
-        slice_seconds: float | None = None,
-        stay: bool = False,
+        self, max_tuples: int | None = None, slice_seconds: float | None = None, stay: bool = False
     ) -> None:
         self.service = Service(max_tuples, slice_seconds)
         self.stay = stay

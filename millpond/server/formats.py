@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
@@ -41,34 +41,36 @@ class Heading:
     format_time: FormatTime
 
 
-class ResultFormat(Protocol):
+class ResultFormat:
     """How an endless response is written; ``mark`` is the id of what was sent last."""
 
     media_type: str
 
     def begin(self, heading: Heading) -> bytes:
         """What comes first."""
+        return b""
 
     def results(self, heading: Heading, table: pa.Table, mark: str) -> bytes:
         """Some results."""
+        raise NotImplementedError
 
     def gap(self, heading: Heading, elements: int, mark: str) -> bytes:
         """So many results were let go before the reader came for them."""
+        raise NotImplementedError
 
     def alive(self, complete_until: Any) -> bytes:
         """Nothing is new."""
+        return b""
 
     def end(self) -> bytes:
         """The query is no more, or all that was asked for is told."""
+        return b""
 
 
-class JsonLines:
+class JsonLines(ResultFormat):
     """One object a line."""
 
     media_type = "application/x-ndjson"
-
-    def begin(self, heading: Heading) -> bytes:
-        return b""
 
     def results(self, heading: Heading, table: pa.Table, mark: str) -> bytes:
         lines = [dumps(row) + "\n" for row in json_rows(table, heading.format_time)]
@@ -80,11 +82,8 @@ class JsonLines:
     def alive(self, complete_until: Any) -> bytes:
         return (dumps({"complete_until": complete_until}) + "\n").encode()
 
-    def end(self) -> bytes:
-        return b""
 
-
-class ServerSentEvents:
+class ServerSentEvents(ResultFormat):
     """Events with ids; one that comes back says the last id it has seen."""
 
     media_type = "text/event-stream"
@@ -106,7 +105,7 @@ class ServerSentEvents:
         return b"event: end\ndata: {}\n\n"
 
 
-class Xml:
+class Xml(ResultFormat):
     """One element a result, inside one that ends when the query does."""
 
     media_type = "application/xml"
@@ -149,7 +148,7 @@ def xml_text(value: Any) -> str:
     return "".join(c if c in "\t\n\r" or " " <= c < "\ufffe" or c > "\uffff" else "?" for c in text)
 
 
-class ArrowStream:
+class ArrowStream(ResultFormat):
     """Arrow's own stream; a gap is said in the metadata of the batch behind it."""
 
     media_type = "application/vnd.apache.arrow.stream"
@@ -175,9 +174,6 @@ class ArrowStream:
 
     def gap(self, heading: Heading, elements: int, mark: str) -> bytes:
         self._gap += elements
-        return b""
-
-    def alive(self, complete_until: Any) -> bytes:
         return b""
 
     def end(self) -> bytes:

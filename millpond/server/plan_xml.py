@@ -97,28 +97,8 @@ class Document:
             raise self.fault(self.root, f"<{self.root.tag}> is no plan: begin with <plan>")
 
     def _parsed(self, text: bytes) -> Element:
-        builder = TreeBuilder()
-        parser: Any = None
-        depth, count = 0, 0
-        start, end = builder.start, builder.end
-
-        def started(tag: str, attributes: dict[str, str]) -> Element:
-            nonlocal depth, count
-            depth, count = depth + 1, count + 1
-            line = parser.parser.CurrentLineNumber
-            if depth > DEEPEST or count > MOST_ELEMENTS:
-                raise RequestError(413, "the plan is too deep or too large", line=line)
-            element = start(tag, attributes)
-            self._lines[id(element)] = line
-            return element
-
-        def ended(tag: str) -> Element:
-            nonlocal depth
-            depth -= 1
-            return end(tag)
-
-        watched = _Watched(builder, started, ended)
-        parser = DefusedXMLParser(target=watched, forbid_dtd=True)
+        watched = _Watched(self._lines)
+        parser = watched.parser = DefusedXMLParser(target=watched, forbid_dtd=True)
         try:
             for first in range(0, len(text), 65_536):
                 parser.feed(text[first : first + 65_536])
@@ -144,12 +124,27 @@ class Document:
         return RequestError(400, reason, line=self.line(element))
 
 
-class _Watched:
-    """A builder that is told of every element."""
+class _Watched(TreeBuilder):
+    """A builder that notes the lines of elements, and refuses too deep or too many of them."""
 
-    def __init__(self, builder: TreeBuilder, start: Any, end: Any) -> None:
-        self.start, self.end = start, end
-        self.data, self.close = builder.data, builder.close
+    parser: Any
+
+    def __init__(self, lines: dict[int, int]) -> None:
+        super().__init__()
+        self._lines, self._depth, self._count = lines, 0, 0
+
+    def start(self, tag: Any, attrs: Any, /) -> Element:
+        self._depth, self._count = self._depth + 1, self._count + 1
+        line = self.parser.parser.CurrentLineNumber
+        if self._depth > DEEPEST or self._count > MOST_ELEMENTS:
+            raise RequestError(413, "the plan is too deep or too large", line=line)
+        element = super().start(tag, attrs)
+        self._lines[id(element)] = line
+        return element
+
+    def end(self, tag: str, /) -> Element:
+        self._depth -= 1
+        return super().end(tag)
 
 
 Placed = tuple[str, int]

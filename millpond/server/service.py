@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, kind_of
-from millpond.connectors.registry import check_connector
+from millpond.connectors.registry import check_connectors
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
@@ -164,12 +164,8 @@ class Service:
 
 
 def _check_connectors(statement: Statement) -> None:
-    entry = statement.action.entry if isinstance(statement.action, Create) else None
     try:
-        if isinstance(entry, StreamEntry | RelationEntry):
-            check_connector(entry.source, "source")
-        elif isinstance(entry, QueryEntry) and entry.sink is not None:
-            check_connector(entry.sink, "sink")
+        check_connectors(getattr(statement.action, "entry", None))
     except MillpondError as error:
         raise CqlError(str(error), statement.position) from None
 

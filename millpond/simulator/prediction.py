@@ -199,10 +199,7 @@ def _plan(measured: Mapping[str, Any]) -> tuple[SimulatedPlan, dict[int, int]]:
             for each in facts["inputs"]
         )
         place = plan.add(
-            facts["name"],
-            inputs,
-            float(facts["output_bytes"]),
-            float(facts["step_cost_seconds"]),
+            facts["name"], inputs, float(facts["output_bytes"]), float(facts["step_cost_seconds"])
         )
         places[facts["id"]] = place
         if facts["delivers"]:

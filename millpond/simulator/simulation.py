@@ -302,10 +302,7 @@ class Simulation:
 
 
 def simulate(
-    plan: SimulatedPlan,
-    strategy: Strategy,
-    arrivals: Arrivals,
-    conditions: Conditions = IDEAL,
+    plan: SimulatedPlan, strategy: Strategy, arrivals: Arrivals, conditions: Conditions = IDEAL
 ) -> Record:
     """Run a plan under a strategy until all arrivals are served; returns what was measured.
 

@@ -5,6 +5,7 @@ step is committed and the next version names them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -130,11 +131,8 @@ class BucketedState:
                 self._store.note_file(delta.path, Sum(delta.bytes, delta.crc))
 
     def _write(self, bucket: int, rows: pa.Table, until: int) -> Delta:
-        name, is_summed = self._name(bucket), self._store.is_durable
-
-        def write(path: str) -> Delta:
-            return self._cache.write(name, self.form, self.version, rows, path, until, is_summed)
-
+        to, is_summed = (self._name(bucket), self.form, self.version), self._store.is_durable
+        write = partial(self._cache.write, *to, rows, until=until, is_summed=is_summed)
         return self._store.placed(self._store.new_state_name(), write)
 
     def without(self, is_gone: Callable[[int, pa.Table], Bools], until: int) -> StateVersion:
@@ -150,11 +148,8 @@ class BucketedState:
         return self.following(written, until) if written else self.version
 
     def _write_base(self, bucket: int, rows: pa.Table) -> Delta:
-        name, is_summed = self._name(bucket), self._store.is_durable
-
-        def write(path: str) -> Delta:
-            return self._cache.write_base(name, self.form, self.version, rows, path, is_summed)
-
+        to, is_summed = (self._name(bucket), self.form, self.version), self._store.is_durable
+        write = partial(self._cache.write_base, *to, rows, is_summed=is_summed)
         return self._store.placed(self._store.new_state_name(), write)
 
     def at(self, bucket: int) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from millpond.storage.state import Delta
 from millpond.storage.synopses import GroupSynopsis
 
 State = TypeVar("State")
+Runs = TypeVar("Runs", RunIndex, MemberIndex)
 
 INDEX_BYTES = 36
 """What a synopsis's index takes for each group, about."""
@@ -140,72 +141,51 @@ class Keyed:
 
 
 @dataclass(frozen=True)
-class Indexed:
-    """One side of a join: each delta is a run of elements."""
+class _OfRuns(Generic[Runs]):
+    """Each delta is a run."""
 
     schema: pa.Schema
+
+    def applied(self, state: Runs, delta: Delta, rows: pa.Table, changes: pa.Table | None) -> Runs:
+        return state.succeeded(rows, delta.first, delta.last)
+
+    def everything(self, state: Runs) -> pa.Table:
+        return state.all()
+
+    def held(self, state: Runs, delta: Delta) -> pa.Table | None:
+        return next((run.table for run in state.runs if run.last == delta.last), None)
+
+    def only(self, state: Runs, deltas: Sequence[Delta]) -> Runs:
+        return state.only({delta.last for delta in deltas})
+
+    def live_rows(self, state: Runs) -> int:
+        return len(state)
+
+    def bytes(self, state: Runs) -> int:
+        return state.bytes
+
+
+class Indexed(_OfRuns[RunIndex]):
+    """One side of a join: runs of elements."""
 
     def empty(self) -> RunIndex:
         return RunIndex(self.schema)
 
-    def applied(
-        self, state: RunIndex, delta: Delta, rows: pa.Table, changes: pa.Table | None
-    ) -> RunIndex:
-        return state.succeeded(rows, delta.first, delta.last)
-
-    def everything(self, state: RunIndex) -> pa.Table:
-        return state.all()
-
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         return merged_runs(parts, until)
-
-    def held(self, state: RunIndex, delta: Delta) -> pa.Table | None:
-        return next((run.table for run in state.runs if run.last == delta.last), None)
-
-    def only(self, state: RunIndex, deltas: Sequence[Delta]) -> RunIndex:
-        return state.only({delta.last for delta in deltas})
 
     def last_end(self, rows: pa.Table) -> int:
         return int(integers(rows["_te"]).max(initial=BEGINNING))
 
-    def live_rows(self, state: RunIndex) -> int:
-        return len(state)
 
-    def bytes(self, state: RunIndex) -> int:
-        return state.bytes
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """The members of groups: each delta is a run of those that come and go."""
-
-    schema: pa.Schema
+class Ordered(_OfRuns[MemberIndex]):
+    """The members of groups: runs of those that come and go."""
 
     def empty(self) -> MemberIndex:
         return MemberIndex(self.schema)
 
-    def applied(
-        self, state: MemberIndex, delta: Delta, rows: pa.Table, changes: pa.Table | None
-    ) -> MemberIndex:
-        return state.succeeded(rows, delta.first, delta.last)
-
-    def everything(self, state: MemberIndex) -> pa.Table:
-        return state.all()
-
     def merged(self, parts: Sequence[pa.Table], is_base: bool, until: int) -> pa.Table:
         return merged_members(parts)
 
-    def held(self, state: MemberIndex, delta: Delta) -> pa.Table | None:
-        return next((run.table for run in state.runs if run.last == delta.last), None)
-
-    def only(self, state: MemberIndex, deltas: Sequence[Delta]) -> MemberIndex:
-        return state.only({delta.last for delta in deltas})
-
     def last_end(self, rows: pa.Table) -> int:
         return FOREVER if rows.num_rows else BEGINNING
-
-    def live_rows(self, state: MemberIndex) -> int:
-        return len(state)
-
-    def bytes(self, state: MemberIndex) -> int:
-        return state.bytes

@@ -104,13 +104,7 @@ class Page:
             return None
         first, last = min(times), max(times)
         page = Page(
-            store,
-            rows=rows,
-            bytes_=size,
-            first=first,
-            last=last,
-            last_end=None,
-            names=tuple(names),
+            store, rows=rows, bytes_=size, first=first, last=last, last_end=None, names=tuple(names)
         )
         page.is_spilled = True
         return page

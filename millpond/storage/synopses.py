@@ -4,8 +4,6 @@ A window's synopsis is the retained pages of its stream (``queues``). Here is th
 one row of state for each group.
 """
 
-from typing import Protocol
-
 import numpy as np
 import pyarrow as pa
 
@@ -26,22 +24,6 @@ CHUNK_SHARES = 32
 """Which part: merging takes as much memory again, for a moment."""
 
 
-class Synopsis(Protocol):
-    """The interface of the STREAM paper, section 3: any operator can be given another synopsis."""
-
-    def change_memory(self, bytes_: int) -> None:
-        """Sets how much memory the synopsis may use."""
-
-    def insert(self, rows: pa.Table) -> None:
-        """Adds rows, replacing those with the same key."""
-
-    def delete(self, keys: pa.Table) -> None:
-        """Forgets keys."""
-
-    def query(self, keys: pa.Table) -> pa.Table:
-        """The rows of these keys."""
-
-
 class GroupSynopsis:
     """Exact state of all groups: chunks of rows and an index by key.
 
@@ -60,9 +42,6 @@ class GroupSynopsis:
         self._rows = 0
         self._index = HashIndex()
         self._lock = WholeLock()
-
-    def change_memory(self, bytes_: int) -> None:
-        """Exact state takes the memory it takes."""
 
     def query(self, keys: pa.Table) -> pa.Table:
         """The rows of those of these keys that are known."""
@@ -98,15 +77,6 @@ class GroupSynopsis:
                 self._append(rows)
             if self._rows > 2 * len(self) + COMPACT_ROWS:
                 self._compact()
-
-    def delete(self, keys: pa.Table) -> None:
-        """Forgets keys."""
-        with self._lock:
-            if not self._keys:
-                self._restart(self.schema.empty_table())
-            elif keys.num_rows:
-                slots = self._found(keys)[1]
-                self._index.remove(slots[slots >= 0])
 
     def all(self) -> pa.Table:
         """The rows of all keys."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from millpond.kernels import join, levels, runs
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.join import JoinKernel
-from millpond.kernels.runs import HASH, as_run, merged_runs
+from millpond.kernels.runs import HASH, RunIndex, as_run, merged_runs
 from millpond.schema import BEGINNING, FOREVER
 from tests.kernels.histories import INSTANTS, LAST, check_times, cuts, lives, meaning, plain
 
@@ -85,11 +85,21 @@ def test_a_join_is_a_nested_loop_however_steps_are_cut(keys, small, left, right,
             output = joined(kernel, *new, *indexes)
             assert output.schema == kernel.output_schema
             check_times(output, after, end)
-            indexes = [index.with_run(run, end) for index, run in zip(indexes, new, strict=True)]
+            indexes = [with_run(index, run, end) for index, run in zip(indexes, new, strict=True)]
             outputs.append(output)
             after = end
     found = meaning(pa.concat_tables(outputs))
     assert found == {instant: naive(left, right, keys, instant) for instant in INSTANTS}
+
+
+def with_run(index, table, until):
+    """The index with one run more, merged with those of its size; true after a time."""
+    lasting = tuple(run for run in index.runs if run.last_end > until)
+    merged = levels.parts_to_merge([run.table.num_rows for run in lasting], table.num_rows)
+    last = index.runs[-1].last + 1 if index.runs else 1
+    old = lasting[len(lasting) - merged :]
+    run = merged_runs([*(run.table for run in old), table], until) if old else table
+    return RunIndex(index.schema, lasting).succeeded(run, old[0].first if old else last, last)
 
 
 @pytest.mark.slow
@@ -152,7 +162,7 @@ def test_what_cancels_and_what_ends_leaves_the_index():
         for start, weight in ((time, 1), (time + 1, -1)):
             rows = {"_ts": [start] * 2, "_te": [FOREVER, start + 3], "_w": [weight] * 2}
             run = kernel.new_run(pa.table(rows | {"k0": [7, start], "c0": [7, start]}))
-            index = index.with_run(run, start)
+            index = with_run(index, run, start)
     assert len(index) <= levels.SMALL_ROWS * levels.PARTS_A_LEVEL
     assert len(index.runs) <= 6
 
@@ -165,5 +175,5 @@ def test_runs_that_have_ended_go_at_once():
         keys = np.arange(size) + step * size
         times = {"_ts": np.full(size, step), "_te": np.full(size, step + 10)}
         run = kernel.new_run(pa.table(times | {"_w": np.ones(size, np.int64), "k0": keys}))
-        index = index.with_run(run, step)
+        index = with_run(index, run, step)
         assert len(index) <= 3 * 10 * size

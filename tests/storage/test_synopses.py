@@ -1,4 +1,4 @@
-"""The state of groups: the last row of each key, whatever was inserted and deleted before."""
+"""The state of groups: the last row of each key, whatever was inserted before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = pa.schema(
 KEYS = st.tuples(st.sampled_from([1, 2, 3, None]), st.sampled_from([0.0, 1.5, math.nan, None]))
 ACTIONS = st.lists(
     st.tuples(
-        st.sampled_from(["insert", "insert", "delete", "query"]),
+        st.sampled_from(["insert", "insert", "query"]),
         st.lists(st.tuples(KEYS, st.integers(0, 3)), max_size=6, unique_by=lambda p: str(p[0])),
     ),
     max_size=15,
@@ -56,9 +56,6 @@ def test_a_synopsis_is_a_dictionary_by_key(compact_rows, actions):
                 synopsis.insert(table)
                 model |= {str(key): (n, [number]) for key, n in pairs}
                 model = {key: value for key, value in model.items() if value[0]}
-            elif action == "delete":
-                synopsis.delete(table)
-                model = {key: value for key, value in model.items() if key not in keys}
             else:
                 found = synopsis.query(table)
                 assert found.schema == SCHEMA

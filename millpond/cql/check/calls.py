@@ -34,7 +34,7 @@ def function(analyser: Analyser, node: exp.Anonymous) -> Expression:
         return _aggregate(analyser, name, node)
     for argument in node.expressions:
         if isinstance(argument, exp.Distinct):
-            raise StatementError(f"{name} does not take DISTINCT", offset_of(argument))
+            raise StatementError(f"{name} does not take DISTINCT", argument)
     if name in _REWRITES:
         return _REWRITES[name](analyser, node)
     own = analyser.scope.functions.get(name)
@@ -52,23 +52,18 @@ def _checked(
 ) -> functions.Function:
     """The function that a call names, if it can be called so."""
     if written.upper() in TO_STREAM:
-        raise StatementError(f"{written} stands around a query, or after SELECT", offset_of(node))
+        raise StatementError(f"{written} stands around a query, or after SELECT", node)
     if written.upper() in NO_CLOCK:
         raise no_clock(written, offset_of(node))
     if written.upper() in ("ALL", "ANY", "SOME", "EXISTS"):
-        raise StatementError(
-            f"{written.upper()} is followed by a subquery in parentheses", offset_of(node)
-        )
+        raise StatementError(f"{written.upper()} is followed by a subquery in parentheses", node)
     if known is None:
         names = [*functions.FUNCTIONS, *functions.ALIASES, *functions.REWRITTEN, *AGGREGATES]
         hint = nearest(written, [*names, *analyser.scope.functions]) or ";"
-        raise StatementError(
-            f'no function "{written}"{hint} docs/cql.md lists the functions', offset_of(node)
-        )
+        raise StatementError(f'no function "{written}"{hint} docs/cql.md lists the functions', node)
     if not known.accepts(len(node.expressions)):
         raise StatementError(
-            f"{written} is called as {known.signature}, not with {_count(node.expressions)}",
-            offset_of(node),
+            f"{written} is called as {known.signature}, not with {_count(node.expressions)}", node
         )
     return known
 
@@ -82,8 +77,7 @@ def _exactly(node: exp.Anonymous, count: int) -> list[exp.Expr]:
     if len(arguments) != count:
         form = functions.REWRITTEN[node.name.lower()].split(" is ")[0]
         raise StatementError(
-            f"{node.name.lower()} is called as {form}, not with {_count(arguments)}",
-            offset_of(node),
+            f"{node.name.lower()} is called as {form}, not with {_count(arguments)}", node
         )
     return arguments
 
@@ -115,11 +109,10 @@ _REWRITES: dict[str, Callable[[Analyser, exp.Anonymous], Expression]] = {
 def _aggregate(analyser: Analyser, written: str, node: exp.Anonymous) -> Expression:
     """An aggregate becomes a column of the grouped row."""
     if analyser.inside_aggregate:
-        raise StatementError("an aggregate function cannot stand inside another", offset_of(node))
+        raise StatementError("an aggregate function cannot stand inside another", node)
     if analyser.aggregates is None:
         raise StatementError(
-            f"{written} is an aggregate function; it cannot stand in {analyser.clause}",
-            offset_of(node),
+            f"{written} is an aggregate function; it cannot stand in {analyser.clause}", node
         )
     made = _aggregate_of(analyser, written, node)
     if made not in analyser.aggregates:
@@ -140,7 +133,7 @@ def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> Aggr
         parameter = fraction(analyser.expression(operands[1]), offset_of(operands[1]))
     if len(operands) != wanted or (name == "percentile" and parameter is None):
         form = "percentile(x, fraction)" if written == "percentile" else f"{written}(x)"
-        raise StatementError(f"{written} is called as {form}", offset_of(node))
+        raise StatementError(f"{written} is called as {form}", node)
     inner = replace(
         analyser, inside_aggregate=True, subquery=None, clause="an aggregate function", offsets={}
     )

@@ -35,7 +35,7 @@ def insert(syntax: InsertStatement, catalog: Catalog) -> Insert:
             raise StatementError(
                 f"{len(positions)} values are needed, one each for "
                 f"{', '.join(schema[p].name for p in positions)}; here are {len(row)}",
-                offset_of(row[0]),
+                row[0],
             )
         values: list[Any] = [None] * len(schema)
         for position, node in zip(positions, row, strict=True):
@@ -47,7 +47,7 @@ def insert(syntax: InsertStatement, catalog: Catalog) -> Insert:
 def _constant(node: exp.Expr, field: Field) -> Value:
     offset = offset_of(node)
     for part in node.find_all(exp.Column):
-        raise StatementError("VALUES takes constants, not columns", offset_of(part))
+        raise StatementError("VALUES takes constants, not columns", part)
     value = analyser(Scope(), "VALUES").expression(node)
     made = evaluate(value, offset)
     if isinstance(made, float) and field.type in (Type.INT, Type.BIGINT) and not made.is_integer():

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql.algebra import (
-    Istream,
-    Join,
-    Project,
-    RelationScan,
-    StreamScan,
-)
+from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
 from millpond.cql.check.walk import connect
@@ -72,7 +66,7 @@ class FromAnalyser:
             return self._joined(node)
         if isinstance(node, FromItem):
             return self._item(node)
-        raise StatementError("FROM takes names, subqueries and joins", offset_of(node))
+        raise StatementError("FROM takes names, subqueries and joins", node)
 
     def _item(self, item: FromItem) -> FromRelation:
         body = item.this
@@ -95,7 +89,7 @@ class FromAnalyser:
             if item.args.get(part) is not None:
                 raise StatementError(
                     f"{words} cannot stand here; put it on a source inside the parentheses",
-                    offset_of(item.args[part]),
+                    item.args[part],
                 )
 
     def _refuse_window(self, item: FromItem, what: str) -> None:
@@ -104,7 +98,7 @@ class FromAnalyser:
                 raise StatementError(
                     f"{what} is a relation; {words} applies to streams "
                     "(Istream(SELECT …) makes one of a relation)",
-                    offset_of(item.args[part]),
+                    item.args[part],
                 )
 
     def _named(self, name: exp.Identifier) -> Node:
@@ -120,13 +114,12 @@ class FromAnalyser:
             raise StatementError(
                 f'"{entry.name}" is a query; FROM reads streams, relations and views '
                 "(CREATE VIEW names a query for use in others)",
-                offset_of(name),
+                name,
             )
         kinds = (StreamEntry, RelationEntry, ViewEntry)
         known = [e.name for e in self.catalog.entries.values() if isinstance(e, kinds)]
         raise StatementError(
-            f'no stream, relation or view "{name.name}"{suggestion(name.name, known)}',
-            offset_of(name),
+            f'no stream, relation or view "{name.name}"{suggestion(name.name, known)}', name
         )
 
     def _subquery(self, item: FromItem) -> Node:
@@ -166,8 +159,7 @@ class FromAnalyser:
             names = [(name, offset_of(node)) for name in dict.fromkeys(found)]
             if not names:
                 raise StatementError(
-                    "NATURAL JOIN finds no columns of the same name; use ON or CROSS JOIN",
-                    offset_of(node),
+                    "NATURAL JOIN finds no columns of the same name; use ON or CROSS JOIN", node
                 )
         return [self._pair(name, offset, left, both) for name, offset in names]
 
@@ -188,7 +180,7 @@ def _renamed(plan: Node, item: FromItem) -> Node:
     fields = plan.schema.fields
     if len(names) != len(fields):
         raise StatementError(
-            f"{len(fields)} columns need as many names, here are {len(names)}", offset_of(names[0])
+            f"{len(fields)} columns need as many names, here are {len(names)}", names[0]
         )
     columns = tuple(Column(i, field.type, field.name) for i, field in enumerate(fields))
     return Project(plan, columns, tuple(name.name for name in names))
@@ -220,6 +212,4 @@ def _refuse_twins(left: Scope, right: Scope, node: exp.Expr) -> None:
     known = {name.lower() for name in left.sources}
     for name in right.sources:
         if name.lower() in known:
-            raise StatementError(
-                f'two sources are called "{name}"; give one an alias', offset_of(node)
-            )
+            raise StatementError(f'two sources are called "{name}"; give one an alias', node)

@@ -59,7 +59,7 @@ def _boolean(analyser: Analyser, node: exp.Boolean) -> Expression:
 
 
 def _star(analyser: Analyser, node: exp.Expr) -> Expression:
-    raise StatementError("* stands alone in a SELECT list or in count(*)", offset_of(node))
+    raise StatementError("* stands alone in a SELECT list or in count(*)", node)
 
 
 def _column(analyser: Analyser, node: exp.Column) -> Expression:
@@ -89,7 +89,7 @@ def arithmetic(analyser: Analyser, node: exp.Binary) -> Expression:
 def _number(analyser: Analyser, node: exp.Expr, symbol: str) -> Expression:
     value = analyser.expression(node)
     if not value.type.is_number and value.type is not Type.NULL:
-        raise StatementError(f"{symbol} needs numbers, not {value.type}", offset_of(node))
+        raise StatementError(f"{symbol} needs numbers, not {value.type}", node)
     return value
 
 
@@ -144,9 +144,7 @@ def _is(analyser: Analyser, node: exp.Is) -> Expression:
         truth = Literal(bool(other.this), Type.BOOLEAN)
         answer = Call("is_not_distinct", (operand, truth), Type.BOOLEAN)
     else:
-        raise StatementError(
-            "IS is followed by [NOT] NULL, TRUE, FALSE or DISTINCT FROM", offset_of(node)
-        )
+        raise StatementError("IS is followed by [NOT] NULL, TRUE, FALSE or DISTINCT FROM", node)
     return negation(answer) if node.args.get("negate") else answer
 
 
@@ -168,16 +166,16 @@ def _like(analyser: Analyser, node: exp.Binary, escape: Expression | None = None
 def _escape(analyser: Analyser, node: exp.Escape) -> Expression:
     mark = node.expression
     if not isinstance(node.this, (exp.Like, exp.ILike)):
-        raise StatementError("ESCAPE belongs to LIKE", offset_of(node))
+        raise StatementError("ESCAPE belongs to LIKE", node)
     if not isinstance(mark, exp.Literal) or len(mark.this) != 1:
-        raise StatementError("ESCAPE is followed by one character in quotes", offset_of(node))
+        raise StatementError("ESCAPE is followed by one character in quotes", node)
     return _like(analyser, node.this, Literal(mark.this, Type.STRING))
 
 
 def _text(analyser: Analyser, node: exp.Expr) -> Expression:
     value = analyser.expression(node)
     if value.type not in (Type.STRING, Type.NULL):
-        raise StatementError(f"LIKE needs a STRING, not {value.type}; CAST it", offset_of(node))
+        raise StatementError(f"LIKE needs a STRING, not {value.type}; CAST it", node)
     return cast(value, Type.STRING)
 
 

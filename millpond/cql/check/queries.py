@@ -5,15 +5,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from millpond.catalog import Catalog
-from millpond.cql.algebra import (
-    Distinct,
-    Dstream,
-    Filter,
-    Istream,
-    Project,
-    Rstream,
-    SetOperation,
-)
+from millpond.cql.algebra import Distinct, Dstream, Filter, Istream, Project, Rstream, SetOperation
 from millpond.cql.check.correlation import (
     NOT_IN_SET_OPERATIONS,
     ONLY_EQUALITIES,
@@ -60,7 +52,7 @@ class QueryAnalyser:
         """A query of any form; ``outer`` is the scope of the query around it."""
         if isinstance(node, exp.Subquery):
             if node.args.get("alias") is not None:
-                raise StatementError("an alias cannot stand here", offset_of(node.args["alias"]))
+                raise StatementError("an alias cannot stand here", node.args["alias"])
             return self.query(node.this, outer, refusal)
         if isinstance(node, ToStream):
             return _to_stream(self.query(node.this, outer, refusal), node)
@@ -76,7 +68,7 @@ class QueryAnalyser:
         if plan.is_stream:
             raise StatementError(
                 "a subquery in an expression is a relation; leave out Istream, Dstream or Rstream",
-                offset_of(node),
+                node,
             )
         return plan
 
@@ -89,7 +81,7 @@ class QueryAnalyser:
             if branch.plan.is_stream:
                 raise StatementError(
                     "UNION, EXCEPT and INTERSECT combine relations; put Istream( … ) around it",
-                    offset_of(part),
+                    part,
                 )
         word = _SET_OPERATIONS[type(node)]
         plans = _aligned(left.plan, right.plan, word, node.expression)
@@ -121,21 +113,19 @@ class QueryAnalyser:
         for part in flatten(where.this, exp.And):
             condition = rules.predicate(part)
             if is_correlated(condition) and not is_correlating_equality(condition):
-                raise StatementError(ONLY_EQUALITIES, offset_of(part))
+                raise StatementError(ONLY_EQUALITIES, part)
             parts.append(condition)
         return Filter(plan, connect("and", parts), self.text.written("WHERE", where.this))
 
 
 def _check_select(node: exp.Select) -> None:
     if not node.expressions:
-        raise StatementError("SELECT needs at least one column", offset_of(node))
+        raise StatementError("SELECT needs at least one column", node)
     if node.args.get("from_") is None:
-        raise StatementError(
-            "FROM is missing: a query reads streams, relations or views", offset_of(node)
-        )
+        raise StatementError("FROM is missing: a query reads streams, relations or views", node)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise StatementError("DISTINCT ON is not supported; use GROUP BY", offset_of(node))
+        raise StatementError("DISTINCT ON is not supported; use GROUP BY", node)
     known = {"expressions", "from_", "where", "group", "having", "distinct", "hint"}
     for part, value in node.args.items():
         if value and part not in known:
@@ -145,9 +135,7 @@ def _check_select(node: exp.Select) -> None:
 def _to_stream(made: AnalysedQuery, node: exp.Expr) -> AnalysedQuery:
     kind = node.args["kind"]
     if made.plan.is_stream:
-        raise StatementError(
-            f"{kind.capitalize()} of a stream: the query is one already", offset_of(node)
-        )
+        raise StatementError(f"{kind.capitalize()} of a stream: the query is one already", node)
     return replace(made, plan=_OPERATORS[kind](made.plan))
 
 
@@ -157,7 +145,7 @@ def _aligned(left: Node, right: Node, word: str, place: exp.Expr) -> tuple[Node,
         raise StatementError(
             f"{word.upper()} needs as many columns on both sides; here {len(left.schema)} "
             f"{left.schema} and {len(right.schema)} {right.schema}",
-            offset_of(place),
+            place,
         )
     types = []
     for position, (a, b) in enumerate(zip(_columns(left), _columns(right), strict=True)):
@@ -166,7 +154,7 @@ def _aligned(left: Node, right: Node, word: str, place: exp.Expr) -> tuple[Node,
             raise StatementError(
                 f"column {position + 1} of {word.upper()} is {with_article(a.type)} on the left "
                 f"and {with_article(b.type)} on the right; CAST one of them",
-                offset_of(place),
+                place,
             )
         types.append(to)
     return _cast_to(left, types), _cast_to(right, types)

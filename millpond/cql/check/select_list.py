@@ -101,9 +101,7 @@ class SelectAnalyser:
 
     def _expanded(self, node: exp.Expr, star: exp.Star) -> list[Item]:
         if any(star.args.values()):
-            raise StatementError(
-                "* with EXCEPT, REPLACE or RENAME is not supported", offset_of(node)
-            )
+            raise StatementError("* with EXCEPT, REPLACE or RENAME is not supported", node)
         source = node.table if isinstance(node, exp.Column) else None
         columns = self.scope.expand(source or None, offset_of(node))
         return [Item(c.name, c.value, None, offset_of(node)) for c in columns]
@@ -148,7 +146,7 @@ def _values(rules: Analyser, items: Sequence[Item]) -> list[Expression]:
 def _at_position(node: exp.Literal, items: list[Item]) -> Item:
     if not node.this.isdigit() or not 1 <= int(node.this) <= len(items):
         raise StatementError(
-            f"GROUP BY {node.this}: the SELECT list has columns 1 to {len(items)}", offset_of(node)
+            f"GROUP BY {node.this}: the SELECT list has columns 1 to {len(items)}", node
         )
     return items[int(node.this) - 1]
 

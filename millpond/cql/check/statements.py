@@ -3,14 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from millpond.catalog import (
-    Catalog,
-    QueryEntry,
-    StreamEntry,
-    ViewEntry,
-    kind_of,
-    name_complaint,
-)
+from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of, name_complaint
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry

@@ -22,28 +22,19 @@ from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
-COMPARISONS = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
+COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
 def _comparison(analyser: Analyser, node: exp.Binary) -> Expression:
     symbol = COMPARISONS[type(node)]
     if isinstance(node.this, (exp.Any, exp.All)):
-        raise StatementError("ALL and ANY stand on the right of a comparison", offset_of(node.this))
+        raise StatementError("ALL and ANY stand on the right of a comparison", node.this)
     if not isinstance(node.expression, (exp.Any, exp.All)):
         return compare(analyser, symbol, node.this, node.expression)
     word = "all" if isinstance(node.expression, exp.All) else "any"
     query = node.expression.this
     if not isinstance(query, exp.Query):
-        raise StatementError(
-            f"{word.upper()} is followed by a subquery", offset_of(node.expression)
-        )
+        raise StatementError(f"{word.upper()} is followed by a subquery", node.expression)
     value, plan = _against(analyser, node.this, query)
     return Quantified(value, symbol, word, plan)
 
@@ -53,9 +44,7 @@ def _in(analyser: Analyser, node: exp.In) -> Expression:
     if query is not None:
         return InSubquery(*_against(analyser, node.this, query))
     if not node.expressions:
-        raise StatementError(
-            "IN is followed by a list or a subquery in parentheses", offset_of(node)
-        )
+        raise StatementError("IN is followed by a list or a subquery in parentheses", node)
     parts = [node.this, *node.expressions]
     values = [analyser.expression(part) for part in parts]
     return Call("in", unify(values, list(map(offset_of, parts)), "cannot compare"), Type.BOOLEAN)
@@ -63,7 +52,7 @@ def _in(analyser: Analyser, node: exp.In) -> Expression:
 
 def _exists(analyser: Analyser, node: exp.Exists) -> Expression:
     if not isinstance(node.this, exp.Query):
-        raise StatementError("EXISTS is followed by a subquery in parentheses", offset_of(node))
+        raise StatementError("EXISTS is followed by a subquery in parentheses", node)
     return Exists(_plan(analyser, node.this))
 
 
@@ -73,7 +62,7 @@ def _scalar(analyser: Analyser, node: exp.Expr) -> Expression:
         raise StatementError(
             "a subquery used as a value must be an aggregation without GROUP BY and HAVING, "
             "so that it has exactly one row",
-            offset_of(node),
+            node,
         )
     return ScalarSubquery(plan, plan.schema[0].type)
 
@@ -90,15 +79,13 @@ def _against(analyser: Analyser, value: exp.Expr, query: exp.Expr) -> tuple[Expr
 def _one_column(analyser: Analyser, node: exp.Expr) -> Node:
     plan = _plan(analyser, node)
     if len(plan.schema) != 1:
-        raise StatementError(
-            f"this subquery must have one column, not {len(plan.schema)}", offset_of(node)
-        )
+        raise StatementError(f"this subquery must have one column, not {len(plan.schema)}", node)
     return plan
 
 
 def _plan(analyser: Analyser, node: exp.Expr) -> Node:
     if analyser.subquery is None:
-        raise StatementError(f"a subquery cannot stand in {analyser.clause}", offset_of(node))
+        raise StatementError(f"a subquery cannot stand in {analyser.clause}", node)
     return analyser.subquery(node, analyser.scope)
 
 

@@ -49,7 +49,7 @@ class Analyser:
         if self.depth > MAX_DEPTH:
             raise StatementError(
                 f"operators nested more than {MAX_DEPTH} deep; use CREATE VIEW to name the parts",
-                offset_of(node),
+                node,
             )
         result = rule(self, node)
         self.depth -= 1
@@ -60,8 +60,7 @@ class Analyser:
         expression = self.expression(node)
         if expression.type not in (Type.BOOLEAN, Type.NULL):
             raise StatementError(
-                f"{clause or self.clause} needs a condition (BOOLEAN), not {expression.type}",
-                offset_of(node),
+                f"{clause or self.clause} needs a condition (BOOLEAN), not {expression.type}", node
             )
         return cast(expression, Type.BOOLEAN)
 

@@ -30,7 +30,7 @@ def windowed(
     if window.args["kind"] == "ROWS":
         return _rows(stream, window, scope)
     if window.args.get("partition"):
-        raise StatementError("PARTITION BY in a window goes with ROWS", offset_of(window))
+        raise StatementError("PARTITION BY in a window goes with ROWS", window)
     return _range(stream, window, tick_microseconds)
 
 
@@ -38,7 +38,7 @@ def _percent(node: exp.Expr) -> float:
     negative = isinstance(node, exp.Neg)
     percent = float(node.this.this if negative else node.this)
     if negative or not 0 < percent <= 100:
-        raise StatementError("SAMPLE takes a percentage above 0 and up to 100", offset_of(node))
+        raise StatementError("SAMPLE takes a percentage above 0 and up to 100", node)
     return percent
 
 
@@ -48,15 +48,13 @@ def _range(stream: Node, window: Window, tick_microseconds: int) -> Node:
         return RangeWindow(stream, 0 if kind == "NOW" else None)
     length = _ticks(window.args["length"], tick_microseconds)
     if length < 0:
-        raise StatementError(
-            "the length of a window cannot be negative", offset_of(window.args["length"])
-        )
+        raise StatementError("the length of a window cannot be negative", window.args["length"])
     slide = window.args.get("slide")
     if slide is None:
         return RangeWindow(stream, length)
     slide_ticks = _ticks(slide, tick_microseconds)
     if slide_ticks <= 0:
-        raise StatementError("SLIDE must be above zero", offset_of(slide))
+        raise StatementError("SLIDE must be above zero", slide)
     return RangeWindow(stream, length, slide_ticks)
 
 
@@ -84,7 +82,7 @@ def _rows(stream: Node, window: Window, scope: Scope) -> Node:
     for node in window.args.get("partition") or ():
         column = names.expression(node)
         if not isinstance(column, Column):
-            raise StatementError("PARTITION BY takes columns", offset_of(node))
+            raise StatementError("PARTITION BY takes columns", node)
         partition.append(column)
     return RowsWindow(stream, rows, slide_rows, tuple(partition))
 
@@ -92,12 +90,9 @@ def _rows(stream: Node, window: Window, scope: Scope) -> Node:
 def _row_count(length: Length, word: str) -> int:
     if length.args.get("unit") is not None:
         raise StatementError(
-            f"{word} counts elements; for a length of time use RANGE",
-            offset_of(length.args["unit"]),
+            f"{word} counts elements; for a length of time use RANGE", length.args["unit"]
         )
     number = _number(length)
     if not number.isdigit() or not 0 < int(number) <= MAX_ROWS:
-        raise StatementError(
-            f"{word} takes a whole number from 1 to {MAX_ROWS:,}", offset_of(length)
-        )
+        raise StatementError(f"{word} takes a whole number from 1 to {MAX_ROWS:,}", length)
     return int(number)

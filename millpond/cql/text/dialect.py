@@ -71,7 +71,7 @@ class CqlParser(FromParser):
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
-        "CASE": lambda self: self._parse_case(),
+        "CASE": lambda self: self._parse_case()
     }
     QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
         TokenType.WHERE: lambda self: ("where", self._clause(exp.Where)),

@@ -59,8 +59,7 @@ def tokenize(text: str) -> list[Token]:
     """The tokens of one statement, refused if too long, too deep or unbalanced."""
     if len(text) > MAX_CHARACTERS:
         raise StatementError(
-            f"the statement has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed",
-            0,
+            f"the statement has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed", 0
         )
     try:
         found = CqlTokenizer(_Lexicon).tokenize(text)

@@ -86,10 +86,7 @@ def _extreme(values: tuple[Value, ...], better: Callable[[Value, Value], Operand
 
 
 def _compare(
-    a: Value,
-    b: Value,
-    of_text: Callable[..., pa.Array],
-    of_arrays: Callable[[Array, Array], Bools],
+    a: Value, b: Value, of_text: Callable[..., pa.Array], of_arrays: Callable[[Array, Array], Bools]
 ) -> Operand:
     if isinstance(a, Text) and isinstance(b, Text):
         answer = of_array(pa.array(of_text(*_aligned(a, b))), Type.BOOLEAN)

@@ -150,10 +150,7 @@ def contains(text: Text, part: Text) -> Operand:
 
 
 def _search(
-    text: Text,
-    part: Text,
-    of_constant: Callable[..., pa.Array],
-    of_row: Callable[[str, str], bool],
+    text: Text, part: Text, of_constant: Callable[..., pa.Array], of_row: Callable[[str, str], bool]
 ) -> Operand:
     if _is_constant(part):
         return _truths(of_constant(text.data, part.constant), text, part)

@@ -13,6 +13,7 @@ import numpy as np
 
 from millpond.lab.chain.sentences import STRATEGIES, WORKLOADS, Sentence, check_sentences
 from millpond.lab.experiment import Experiment, Figure, Tables, experiment
+from millpond.lab.tables import table_of
 from millpond.scheduling.charts.progress_chart import Point
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import FloatArray
@@ -82,8 +83,7 @@ def run_setting(setting: Setting, seeds: Sequence[int]) -> Tables:
                     series.setdefault("seconds", times.tolist())
                     series[f"{workload} {strategy}"] = record.memory.at(times).tolist()
     names = ("workload", "seed", "strategy", "peak", "mean", "latency_seconds", "switches")
-    summary = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    return {"summary": summary, "queue size": series}
+    return {"summary": table_of(names, rows), "queue size": series}
 
 
 def _simulate(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from millpond.lab.experiment import Claim, Instead, Tables
+from millpond.lab.tables import picked
 from millpond.lab.words import CLEARLY
 
 STRATEGIES = ("chain", "greedy", "round-robin", "fifo")
@@ -96,6 +97,5 @@ def _instead(otherwise: Otherwise | None, tables: Tables, workload: str) -> Inst
 
 def mean_of(tables: Tables, column: str, workload: str, strategy: str) -> float:
     """A summary column averaged over the seeds."""
-    summary = tables["summary"]
-    rows = zip(summary["workload"], summary["strategy"], summary[column], strict=True)
-    return float(np.mean([value for *which, value in rows if which == [workload, strategy]]))
+    of = {"workload": workload, "strategy": strategy}
+    return float(np.mean(picked(tables["summary"], column, of)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from millpond.lab.chain.instances import least_sizes, queue_sizes, random_instance
 from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.tables import table_of
 
 INSTANCES_A_SEED = 60
 STRATEGIES = ("chain", "greedy", "fifo", "round-robin")
@@ -17,20 +18,17 @@ STRATEGIES = ("chain", "greedy", "fifo", "round-robin")
 
 def run(seeds: Sequence[int]) -> Tables:
     """For each instance the largest excess over the optimum at any instant, by strategy."""
-    table: dict[str, list[float]] = {"instance": [], "instants": []}
-    table |= {strategy: [] for strategy in STRATEGIES}
+    rows = []
     for seed in seeds:
         generator = np.random.default_rng(seed)
         for number in range(INSTANCES_A_SEED):
             queries = 1 + number % 2
             instance = random_instance(generator, queries, operators=3, tuples=4, longest=2)
             least = least_sizes(instance, on_envelope=True)
-            table["instance"].append(seed * INSTANCES_A_SEED + number)
-            table["instants"].append(len(least))
-            for strategy in STRATEGIES:
-                sizes = queue_sizes(instance, strategy, on_envelope=True)
-                table[strategy].append(float((sizes - least).max()))
-    return {"excess": table}
+            sizes = [queue_sizes(instance, each, on_envelope=True) for each in STRATEGIES]
+            excess = [float((size - least).max()) for size in sizes]
+            rows.append((seed * INSTANCES_A_SEED + number, len(least), *excess))
+    return {"excess": table_of(("instance", "instants", *STRATEGIES), rows)}
 
 
 def plot(tables: Tables, figure: Figure) -> None:

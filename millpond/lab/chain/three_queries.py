@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from millpond.lab.chain import four_operators, sentences, window_join
 from millpond.lab.chain.bursts import CHOSEN, Setting, plot_queues, run_setting
 from millpond.lab.experiment import Claim, Instead, Tables, experiment
+from millpond.lab.tables import table_of
 from millpond.lab.words import CLEARLY, HUGE
 from millpond.simulator import SimulatedPlan
 
 OTHER_FOUR = ((0.0, 1.0), (0.001, 0.95), (0.002, 0.93), (0.004, 0.1), (0.008, 0.0))
 RIVALS = sentences.STRATEGIES[1:]
+OVER_CHAIN = [sentences.Ratio(rival, "chain") for rival in RIVALS]
 ALONE = {"window join": window_join.SETTING, "four operators": four_operators.SETTING}
 
 
@@ -38,16 +40,12 @@ def run(seeds: Sequence[int]) -> Tables:
     runs = {"three queries": together} | {
         name: run_setting(setting, seeds) for name, setting in ALONE.items()
     }
-    ahead: dict[str, list[str | float]] = {
-        column: [] for column in ("queries", "workload", *RIVALS)
-    }
-    for name, tables in runs.items():
-        for workload in sentences.WORKLOADS:
-            ahead["queries"].append(name)
-            ahead["workload"].append(workload)
-            for rival in RIVALS:
-                ahead[rival].append(sentences.Ratio(rival, "chain").of(tables, workload))
-    return {**together, "ahead": ahead}
+    rows = [
+        (name, workload, *(ratio.of(tables, workload) for ratio in OVER_CHAIN))
+        for name, tables in runs.items()
+        for workload in sentences.WORKLOADS
+    ]
+    return {**together, "ahead": table_of(("queries", "workload", *RIVALS), rows)}
 
 
 def check(tables: Tables) -> Sequence[Claim]:

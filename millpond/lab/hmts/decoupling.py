@@ -25,6 +25,7 @@ from millpond.lab.hmts.joins_in_source_threads import (
     per_second,
     probe_seconds,
 )
+from millpond.lab.tables import table_of
 from millpond.lab.words import about
 
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0)
@@ -48,16 +49,12 @@ def run(seeds: Sequence[int], elements: int = ELEMENTS) -> Tables:
 
 def _varied(elements: int) -> dict[str, list[object]]:
     """When the rate falls, by the cost of a probe; infinity where it never does."""
-    table: dict[str, list[object]] = {"join": [], "factor": [], "probe seconds": [], "falls": []}
+    seconds, rows = np.arange(1.0, elements / ELEMENTS_PER_SECOND + 1), []
     for join in SLOWS_AFTER_SECONDS:
         for factor in FACTORS:
-            emitted = coupled(join, elements, factor)
-            seconds = np.arange(1.0, elements / ELEMENTS_PER_SECOND + 1)
-            table["join"].append(join)
-            table["factor"].append(factor)
-            table["probe seconds"].append(probe_seconds(join, factor))
-            table["falls"].append(falls_after(per_second(emitted, seconds), seconds))
-    return table
+            falls = falls_after(per_second(coupled(join, elements, factor), seconds), seconds)
+            rows.append((join, factor, probe_seconds(join, factor), falls))
+    return table_of(("join", "factor", "probe seconds", "falls"), rows)
 
 
 def plot(tables: Tables, figure: Figure) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from millpond.lab.experiment import Claim, Instead, Table, Tables
 from millpond.lab.hmts.expensive_selection import EXPENSIVE_SECONDS, SOURCES, STRATEGIES
+from millpond.lab.tables import picked
 from millpond.lab.words import CLEARLY, MUCH, SAME, about
 
 MORE_REACH_IT = (
@@ -32,9 +33,7 @@ def _mean(table: Table, source: str, name: str, column: str) -> float:
 
 
 def _values(table: Table, source: str, name: str, column: str) -> list[float]:
-    keys = zip(table["source"], table["strategy"], strict=True)
-    places = [place for place, key in enumerate(keys) if key == (source, name)]
-    return [float(table[column][place]) for place in places]
+    return list(map(float, picked(table, column, {"source": source, "strategy": name})))
 
 
 def _gts_ends(table: Table, source: str, name: str) -> Claim:

@@ -11,6 +11,7 @@ import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Instead, Tables
 from millpond.lab.path_capacity.instances import same_random
+from millpond.lab.tables import picked, table_of
 
 ROUNDING = 1e-9
 Measure: TypeAlias = Callable[[np.random.Generator], float | None]
@@ -27,22 +28,21 @@ def measured_excess(
     offset: int,
 ) -> Tables:
     """The excess of every instance by setting, and the counterexamples."""
-    table: dict[str, list[str | float]] = {"setting": [], "excess": []}
-    for number, (setting, measure) in enumerate(measures.items()):
-        found = [measure(each) for each in same_random(seeds, instances_a_seed, offset + number)]
-        kept = [excess for excess in found if excess is not None]
-        table["setting"] += [setting] * len(kept)
-        table["excess"] += kept
-    columns = map(list, zip(*counterexamples, strict=True))
+    found = [
+        (setting, measure(each))
+        for number, (setting, measure) in enumerate(measures.items())
+        for each in same_random(seeds, instances_a_seed, offset + number)
+    ]
     names = ("what", "path capacity", "another", "path capacity by hand", "another by hand")
-    against = dict(zip(names, columns, strict=True))
-    return {"excess": table, "counterexamples": against}
+    return {
+        "excess": table_of(("setting", "excess"), [row for row in found if row[1] is not None]),
+        "counterexamples": table_of(names, counterexamples),
+    }
 
 
 def excess_in(tables: Tables, setting: str) -> list[float]:
     """The excess of every instance of one setting."""
-    rows = zip(tables["excess"]["setting"], tables["excess"]["excess"], strict=True)
-    return [value for name, value in rows if name == setting]
+    return picked(tables["excess"], "excess", {"setting": setting})
 
 
 def plot_excess(tables: Tables, figure: Figure, label: str) -> None:

@@ -9,12 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
-from millpond.lab.path_capacity.by_setting import (
-    Measured,
-    in_every_setting,
-    in_most,
-    rows,
-)
+from millpond.lab.path_capacity.by_setting import Measured, in_every_setting, in_most, rows
 from millpond.lab.path_capacity.workload import NOTE, SETTINGS, STRATEGIES, Setting, record_of
 from millpond.lab.words import MUCH, about
 from millpond.simulator import Record

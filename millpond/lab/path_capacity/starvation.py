@@ -10,6 +10,7 @@ does where few tuples wait on the starved path.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.overloads import (
@@ -23,6 +24,7 @@ from millpond.lab.path_capacity.overloads import (
     longest_wait,
     rare,
 )
+from millpond.lab.tables import picked, table_of
 from millpond.lab.words import ABOUT, CLEARLY, about
 
 INNER = ("path-capacity", "segment", "simplified-segment", "chain")
@@ -32,27 +34,14 @@ STARVED = '"some paths/segments may have to wait for a long period"'
 SOLVED = f'"solve the starvation or long waiting problem": at most {BOUND_SECONDS:g} s'
 
 
-def run(seeds: Sequence[int]) -> Tables:
+def run(seeds: Sequence[int], overloads_seconds: Sequence[float] = OVERLOADS_SECONDS) -> Tables:
     """The longest wait of any operator, by cure, strategy and length of the overload."""
-    return measure(seeds, OVERLOADS_SECONDS)
-
-
-def measure(seeds: Sequence[int], overloads_seconds: Sequence[float]) -> Tables:
-    """The longest wait of any operator, by cure, strategy and length of the overload."""
-    table: dict[str, list[str | float]] = {
-        name: [] for name in ("cure", "inner", "overload", "wait")
-    }
-    for cure in CURES:
-        for inner in INNER:
-            for overload in overloads_seconds:
-                waits = [
-                    longest_wait(cured(cure, inner), overload, seed, all_over) for seed in seeds
-                ]
-                row: tuple[str | float, ...] = (cure, inner, overload, max(waits))
-                for column, value in zip(table, row, strict=True):
-                    table[column].append(value)
+    rows = []
+    for cure, inner, overload in product(CURES, INNER, overloads_seconds):
+        waits = [longest_wait(cured(cure, inner), overload, seed, all_over) for seed in seeds]
+        rows.append((cure, inner, overload, max(waits)))
     return {
-        "longest wait": table,
+        "longest wait": table_of(("cure", "inner", "overload", "wait"), rows),
         FEW_TUPLES[0]: _few(alone, seeds[0], overloads_seconds),
         FEW_TUPLES[1]: _few(rare, seeds[0], overloads_seconds),
     }
@@ -86,12 +75,8 @@ def plot(tables: Tables, figure: Figure) -> None:
 
 
 def _rows(tables: Tables, cure: str, inner: str) -> list[tuple[float, float]]:
-    table = tables["longest wait"]
-    return [
-        (overload, wait)
-        for one, other, overload, wait in zip(*table.values(), strict=True)
-        if one == cure and other == inner
-    ]
+    table, of = tables["longest wait"], {"cure": cure, "inner": inner}
+    return list(zip(picked(table, "overload", of), picked(table, "wait", of), strict=True))
 
 
 def check(tables: Tables) -> Sequence[Claim]:
@@ -145,8 +130,8 @@ def _few_claims(tables: Tables, name: str) -> list[Claim]:
     ]
 
 
-def _row(values: Sequence[float]) -> str:
-    return " ".join(f"{value:.1f}" for value in values)
+def _row(found: Sequence[float]) -> str:
+    return " ".join(f"{value:.1f}" for value in found)
 
 
 EXPERIMENT = experiment(__name__, "Both starvation cures", seeds=2)

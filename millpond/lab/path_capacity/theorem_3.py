@@ -15,6 +15,7 @@ import numpy as np
 from millpond.lab.chain.instances import Instance, queue_sizes, random_instance
 from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.instances import run_instance, same_random, segments_are_chains
+from millpond.lab.tables import picked, table_of
 from millpond.lab.words import about
 from millpond.scheduling.registry import make
 
@@ -46,15 +47,13 @@ def run(seeds: Sequence[int]) -> Tables:
 
 
 def _growing_burst() -> dict[str, list[float]]:
-    table: dict[str, list[float]] = {"burst": [], "segment": [], "chain": []}
+    rows = []
     for burst in BURSTS:
         often = tuple(range(0, 20 * burst, 13))
         instance = Instance((CUT_WRONGLY, RIVAL), (often, (0,) * burst))
-        table["burst"].append(burst)
-        for name in ("segment", "chain"):
-            record = run_instance(instance, make(name, slice_seconds=1.0))
-            table[name].append(record.peak_bytes)
-    return table
+        made = [make(name, slice_seconds=1.0) for name in ("segment", "chain")]
+        rows.append((burst, *(run_instance(instance, each).peak_bytes for each in made)))
+    return table_of(("burst", "segment", "chain"), rows)
 
 
 def plot(tables: Tables, figure: Figure) -> None:
@@ -73,9 +72,7 @@ def plot(tables: Tables, figure: Figure) -> None:
 
 
 def _peaks(tables: Tables, same: bool) -> list[float]:
-    table = tables["segment minus chain"]
-    pairs = zip(table["same cut"], table["peak"], strict=True)
-    return [peak for cut, peak in pairs if cut == same]
+    return picked(tables["segment minus chain"], "peak", {"same cut": same})
 
 
 def check(tables: Tables) -> Sequence[Claim]:

@@ -10,6 +10,7 @@ both its parts (1.85 s, 1.50 and 1.64): changing between them can cost more than
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from millpond.lab.path_capacity.workload import (
     record_of,
     run_phases,
 )
+from millpond.lab.tables import table_of
 from millpond.lab.words import SAME
 from millpond.scheduling.registry import make
 from millpond.simulator import Record
@@ -29,52 +31,26 @@ from millpond.simulator import Record
 SETTING = replace(KEPT, phase_seconds=100.0)
 LIMITS = (0.6, 0.8, 1.2, 2.5)
 """Memory limits as shares of Path Capacity's peak."""
+MEASURES = [f"{of}{what}" for of in ("", "normal ", "saving ") for what in ("peak", "latency")]
 
 
 def run(seeds: Sequence[int], setting: Setting = SETTING) -> Tables:
     """Peak and latency for each limit, with those of the two strategies it is made of."""
-    table: dict[str, list[float]] = {
-        "seed": [],
-        "limit": [],
-        "peak": [],
-        "latency": [],
-        "normal peak": [],
-        "normal latency": [],
-        "saving peak": [],
-        "saving latency": [],
-    }
+    rows = []
     for seed in seeds:
         normal = record_of("path-capacity", setting, seed)
         saving = record_of("simplified-segment", setting, seed)
         for share in LIMITS:
             limit = share * normal.peak_bytes
-            row = (limit, _under(limit, setting, seed), normal, saving)
-            _add(table, seed, *row)
-    return {"limits": table}
+            records = (_under(limit, setting, seed), normal, saving)
+            found = [(each.peak_bytes, each.mean_latency_seconds) for each in records]
+            rows.append((seed, limit, *chain.from_iterable(found)))
+    return {"limits": table_of(("seed", "limit", *MEASURES), rows)}
 
 
 def _under(limit: float, setting: Setting, seed: int) -> Record:
     strategy = make("threshold", memory_bytes=limit, slice_seconds=UNIT_SECONDS)
     return run_phases(strategy, setting, seed)
-
-
-def _add(
-    table: dict[str, list[float]],
-    seed: int,
-    limit: float,
-    record: Record,
-    normal: Record,
-    saving: Record,
-) -> None:
-    values = (seed, limit, record.peak_bytes, record.mean_latency_seconds)
-    others = (
-        normal.peak_bytes,
-        normal.mean_latency_seconds,
-        saving.peak_bytes,
-        saving.mean_latency_seconds,
-    )
-    for column, value in zip(table, (*values, *others), strict=True):
-        table[column].append(value)
 
 
 def plot(tables: Tables, figure: Figure) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from millpond.lab.experiment import Claim, Tables, experiment
 from millpond.lab.plane import contest
 from millpond.lab.plane.picture import plot
+from millpond.lab.tables import picked, table_of
 from millpond.scheduling.snapshot import FloatArray
 
 UNTOUCHED = 5000
@@ -37,7 +38,7 @@ def run(seeds: Sequence[int]) -> Tables:
                     f"{AS_LEAN} {each.label}", "auto", contest.service("auto"), found.memory
                 )
                 rows.append((*rival.shown, seed, *contest.measured(rival, streams, least)))
-    return {"runs": dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))}
+    return {"runs": table_of(columns, rows)}
 
 
 def check(tables: Tables) -> Sequence[Claim]:
@@ -67,9 +68,7 @@ def _nearest(tables: Tables, column: str, text: str) -> Claim:
 
 
 def _of(tables: Tables, label: str, column: str) -> FloatArray:
-    runs = tables["runs"]
-    pairs = zip(runs["label"], runs[column], strict=True)
-    return np.array([value for name, value in pairs if name == label])
+    return np.array(picked(tables["runs"], column, {"label": label}))
 
 
 class Against(NamedTuple):

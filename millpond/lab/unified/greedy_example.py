@@ -7,6 +7,7 @@ units of latency in total, looking ahead 41, which is the least possible.
 from collections.abc import Sequence
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.tables import picked, table_of
 from millpond.lab.unified.small_instances import SmallInstance, SmallOperator
 from millpond.scheduling.registry import make
 
@@ -14,20 +15,17 @@ INSTANCE = SmallInstance(
     (SmallOperator("a", (10.0, 1.0), (1, 1)), SmallOperator("b", (9.0,), (1,))),
     (("a", 2), ("b", 1)),
 )
-EXPECTED = {
-    "per-tuple-greedy": ("c9 c10 c1", 48.0),
-    "maximum-slope-segment": ("c10 c1 c9", 41.0),
-}
+EXPECTED = {"per-tuple-greedy": ("c9 c10 c1", 48.0), "maximum-slope-segment": ("c10 c1 c9", 41.0)}
 
 
 def run(seeds: Sequence[int]) -> Tables:
     """The order of the tuples and when each leaves; no chance is involved."""
-    table: dict[str, list[str | float]] = {"strategy": [], "tuple": [], "latency": []}
-    for name in EXPECTED:
-        for step in INSTANCE.simulate(make(name)).trace:
-            table["strategy"].append(name)
-            table["tuple"].append(f"c{step.end_seconds - step.start_seconds:g}")
-            table["latency"].append(step.end_seconds)
+    rows = [
+        (name, f"c{step.end_seconds - step.start_seconds:g}", step.end_seconds)
+        for name in EXPECTED
+        for step in INSTANCE.simulate(make(name)).trace
+    ]
+    table = table_of(("strategy", "tuple", "latency"), rows)
     return {"latencies": table, "least": {"total latency": [INSTANCE.least_area("latency")]}}
 
 
@@ -56,9 +54,7 @@ def check(tables: Tables) -> Sequence[Claim]:
 
 
 def _column(tables: Tables, name: str, column: str) -> list[float]:
-    table = tables["latencies"]
-    pairs = zip(table["strategy"], table[column], strict=True)
-    return [value for strategy, value in pairs if strategy == name]
+    return picked(tables["latencies"], column, {"strategy": name})
 
 
 EXPERIMENT = experiment(__name__, "Greedy is not optimal: 48 against 41", seeds=1)

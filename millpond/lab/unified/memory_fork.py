@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.tables import table_of
 from millpond.lab.unified.forks import (
     Fork,
     forks_of_figure_9,
@@ -46,36 +47,23 @@ def run(seeds: Sequence[int]) -> Tables:
 
 def _figure_9(seeds: Sequence[int]) -> dict[str, list[object]]:
     """Partitions found, and those that the slopes say."""
-    table: dict[str, list[object]] = {"slopes say": [], "found": []}
+    rows = []
     for fork in forks_of_figure_9(seeds, DRAWS):
-        found = parts(fork.snapshot(), "memory")
-        table["slopes say"].append(said(fork))
-        table["found"].append(
-            " | ".join(
-                "+".join(f"O{each + 1}" for each in sorted(part.operators)) for part in found
-            )
-        )
-    return table
+        found = [sorted(part.operators) for part in parts(fork.snapshot(), "memory")]
+        named = " | ".join("+".join(f"O{each + 1}" for each in part) for part in found)
+        rows.append((said(fork), named))
+    return table_of(("slopes say", "found"), rows)
 
 
 def _first_operators(forks: Sequence[Fork]) -> dict[str, list[object]]:
     """Whether all are in the first part, its rate, the best rate, and what each step frees."""
-    table: dict[str, list[object]] = {
-        "all": [],
-        "rate": [],
-        "best rate": [],
-        "others": [],
-        "last": [],
-    }
+    rows = []
     for fork in forks:
         first = parts(fork.snapshot(), "memory")[0]
-        freed = freed_by_first_operators(fork, _made("component-based"))
-        table["all"].append(fork.first <= set(first.operators))
-        table["rate"].append(first.slope)
-        table["best rate"].append(fork.best_rate())
-        table["others"].append(max(freed[:-1]))
-        table["last"].append(freed[-1])
-    return table
+        *others, last = freed_by_first_operators(fork, _made("component-based"))
+        has_all = fork.first <= set(first.operators)
+        rows.append((has_all, first.slope, fork.best_rate(), max(others), last))
+    return table_of(("all", "rate", "best rate", "others", "last"), rows)
 
 
 def _areas(instances: Sequence[SmallInstance]) -> dict[str, list[float]]:

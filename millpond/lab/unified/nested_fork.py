@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.tables import table_of
 from millpond.lab.unified import trees
 from millpond.lab.unified.small_instances import SmallInstance
 from millpond.scheduling.charts.chart_parts import ChartPart, unfold
@@ -43,15 +44,14 @@ def run(seeds: Sequence[int]) -> Tables:
 
 def _forks(seeds: Sequence[int]) -> dict[str, list[object]]:
     """The fork under C (Figure 7), the branch that delivers faster being A."""
-    table: dict[str, list[object]] = {"longest": [], "slopes say": [], "found": []}
+    rows = []
     for cost in trees.drawn_costs(seeds, TREES):
         if cost["A"] < cost["B"]:
-            apart = cost["C"] + cost["A"] < cost["B"]
+            said = "C+A | B" if cost["C"] + cost["A"] < cost["B"] else "C+A+B"
             plan = trees.snapshot(("s", 0, 0), [cost[name] for name in "CAB"])
-            table["longest"].append(max("CAB", key=lambda name: cost[name]))
-            table["slopes say"].append("C+A | B" if apart else "C+A+B")
-            table["found"].append(_named(parts(plan, "latency"), "CAB"))
-    return table
+            longest = max("CAB", key=cost.__getitem__)
+            rows.append((longest, said, _named(parts(plan, "latency"), "CAB")))
+    return table_of(("longest", "slopes say", "found"), rows)
 
 
 def _trees(seeds: Sequence[int]) -> dict[str, list[object]]:

@@ -114,10 +114,7 @@ class SwiftestPaths:
             yield operator
 
     def _first_best(
-        self,
-        steps: Iterable[tuple[int, Source]],
-        passed: Passed,
-        behind: Mapping[int, Outlook],
+        self, steps: Iterable[tuple[int, Source]], passed: Passed, behind: Mapping[int, Outlook]
     ) -> tuple[int, Source]:
         """The first of the steps that lead to the best end: an operator and what it reads."""
 

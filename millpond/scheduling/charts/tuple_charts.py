@@ -6,12 +6,7 @@ import numpy as np
 
 from millpond.scheduling.charts.component_partition import Objective, charts
 from millpond.scheduling.charts.fork_charts import Charts, MemoryReductionCharts
-from millpond.scheduling.snapshot import (
-    FloatArray,
-    OperatorSnapshot,
-    OperatorState,
-    PlanSnapshot,
-)
+from millpond.scheduling.snapshot import FloatArray, OperatorSnapshot, OperatorState, PlanSnapshot
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,7 @@ class SimplifiedSegment(Segment):
     cuts_once = True
 
     def __init__(
-        self,
-        gamma: float = 0.75,
-        max_tuples: int | None = None,
-        slice_seconds: float | None = None,
+        self, gamma: float = 0.75, max_tuples: int | None = None, slice_seconds: float | None = None
     ) -> None:
         super().__init__(max_tuples, slice_seconds)
         if not 0 < gamma <= 1:

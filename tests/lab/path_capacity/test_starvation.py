@@ -6,7 +6,7 @@ from millpond.lab.path_capacity import starvation
 
 
 def test_both_cures_bound_the_wait_in_a_short_overload() -> None:
-    tables = starvation.measure([0], (15.0, 30.0))
+    tables = starvation.run([0], (15.0, 30.0))
     starvation.plot(tables, Figure())
     claims = starvation.check(tables)
     bounded = [claim for claim in claims if "longest wait with" in claim.text]
