@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 
 import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
-from tests.crashing import die, validate_open
-from tests.test_window_changes import DDL, OTHERS, Told, sums
+from tests.lives import DDL, OTHERS, Dying, Told, alone, sums
 
 
 class Intervals(Told):
@@ -27,34 +25,20 @@ class Intervals(Told):
         return text, sorted(self.rng.sample(range(len(self.pages)), count))
 
 
-def alone(told, text, first, last):
-    """The net changes of a query that runs alone between two pages, whether it has put out any,
-    and whether they are a stream's."""
-    with Engine({"sharing": "off"}) as engine:
-        engine.execute(DDL + OTHERS)
-        for at, _ in enumerate(told.pages[:last]):
-            if at == first:
-                engine.execute(f"CREATE QUERY q AS {text}")
-            told.feed(engine, at)
-        if last == len(told.pages):
-            engine.finish()
-        return sums(engine, "q"), engine.result_count("q") > 0, engine.query_entry("q")
-
-
 def expected(told, text, moments):
     """What each interval alone answers; what was held before is taken out as the next begins."""
     whole, held, has_told = Counter(), Counter(), False
     ends = [*moments[1:], len(told.pages)]
     for first, last in list(zip(moments, ends, strict=True))[::2]:
-        found, tells, entry = alone(told, text, first, last)
-        begins = first - 1 if has_told and not entry.plan.is_stream else -1
+        answer = alone(told, text, first, last)
+        begins = first - 1 if has_told and not answer.is_stream else -1
         for row, weight in held.items():
             whole[(begins, *row)] -= weight
         held = Counter()
-        for (ts, *row), weight in found.items():
+        for (ts, *row), weight in answer.changes.items():
             whole[(max(ts, begins), *row)] += weight
-            held[tuple(row)] += 0 if entry.plan.is_stream else weight
-        has_told = has_told or tells
+            held[tuple(row)] += 0 if answer.is_stream else weight
+        has_told = has_told or answer.rows > 0
     return Counter({key: weight for key, weight in whole.items() if weight})
 
 
@@ -91,22 +75,9 @@ def test_what_was_held_is_taken_out_before_a_query_begins_again(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_changes_nothing(seed, tmp_path):
-    told, rng = Intervals(2_000 + seed), random.Random(seed)
-    engines = [Engine(store=tmp_path)]
-
-    def between(engine):
-        if rng.random() < 0.5:
-            return engine
-        if rng.random() < 0.5:
-            engine.compact_log()
-        die(engines.pop())
-        engines.append(Engine(store=tmp_path))
-        validate_open(engines[-1])
-        return engines[-1]
-
-    found = run(told, engines[0], between)
-    engines[-1].close()
-    check(told, found)
+    told = Intervals(2_000 + seed)
+    with Dying(tmp_path, seed) as dying:
+        check(told, run(told, dying.engine, dying.live_on))
 
 
 @pytest.fixture

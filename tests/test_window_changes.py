@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 
@@ -10,94 +9,13 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, MillpondError
-from tests.crashing import die, validate_open
-
-DDL = """
-CREATE STREAM S (ts BIGINT, k INT, v INT) TIMESTAMP BY ts;
-CREATE STREAM T (ts BIGINT, k INT) TIMESTAMP BY ts;
-CREATE RELATION R (k INT PRIMARY KEY, name STRING);
-INSERT INTO R VALUES (0, 'a'), (1, 'b');
-"""
-OTHERS = "CREATE QUERY from_s AS SELECT ts FROM S; CREATE QUERY from_t AS SELECT ts FROM T;"
-"""So that data flows."""
-SHAPES = (
-    "SELECT count(*) AS n FROM S [RANGE {w}] WHERE v > {c}",
-    "SELECT count(*) AS n, sum(v) AS s FROM S [RANGE {w}]",
-    "SELECT k, count(*) AS n FROM S [RANGE {w}] WHERE v > {c} GROUP BY k",
-    "SELECT k, max(v) AS top FROM S [ROWS {w}] WHERE v <> {c} GROUP BY k",
-    "SELECT k, v FROM S [ROWS {w} WHERE v > {c}]",
-    "SELECT DSTREAM k FROM S [RANGE {w}] WHERE v = {c}",
-    "SELECT v FROM S [PARTITION BY k ROWS {w}] WHERE v > {c}",
-    "SELECT RSTREAM k, v FROM S [RANGE {w}] WHERE v = {c}",
-    "SELECT DISTINCT k FROM S [RANGE {w} SLIDE 2] WHERE v > {c}",
-    "SELECT DISTINCT S.k, name FROM S [RANGE {w}], R WHERE S.k = R.k AND v > {c}",
-    "SELECT S.k, sum(v) AS n FROM S [RANGE {w}], T [ROWS 3] WHERE S.k = T.k AND v > {c} GROUP BY 1",
-    "SELECT k FROM R UNION SELECT k FROM S [RANGE {w}] WHERE v > {c}",
-    "SELECT name FROM R WHERE k NOT IN (SELECT k FROM S [RANGE {w}] WHERE v > {c})",
-)
-
-
-class Told:
-    """What happens to engines: pages, and what is registered and altered between them."""
-
-    def __init__(self, seed):
-        self.rng = random.Random(seed)
-        self.pages = [self._page(ts) for ts in range(self.rng.randint(6, 14))]
-        shapes = self.rng.sample(SHAPES, self.rng.randint(1, 4))
-        self.lives = [self._life(self.rng.choice(shapes)) for _ in range(self.rng.randint(2, 9))]
-        self.changes_relation = self.rng.random() < 0.4
-
-    def _page(self, ts):
-        rng = self.rng
-        rows = [(ts, rng.randrange(4), rng.randrange(5)) for _ in range(rng.randrange(7))]
-        return rows, [(ts, rng.randrange(4)) for _ in range(rng.randrange(4))]
-
-    def _life(self, shape):
-        """The texts of a query and the pages before which it has them."""
-        constant, count = self.rng.randrange(4), self.rng.randint(1, 3)
-        moments = sorted(self.rng.choices(range(len(self.pages)), k=count))
-        if self.rng.random() < 0.5:
-            moments[0] = 0
-        windows = [self.rng.randint(1, 5) for _ in moments]
-        return [(at, shape.format(c=constant, w=w)) for at, w in zip(moments, windows, strict=True)]
-
-    def feed(self, engine, at):
-        """Hands one page over."""
-        for name, rows in zip("ST", self.pages[at], strict=True):
-            engine.push(name, rows)
-            engine.advance(name, at)
-        if self.changes_relation and at % 4 == 2:
-            engine.execute_anew(f"DELETE FROM R WHERE k = {at % 3}")
-            engine.execute_anew(f"INSERT INTO R VALUES ({at % 3}, 'x{at}')")
-        engine.run_until_idle()
+from tests.lives import DDL, OTHERS, Dying, Told, alone, sums
 
 
 def altered(text):
     """What follows SET in the statement that gives a query the window of a text."""
     kind, length = re.search(r"\b(RANGE|ROWS) (\d+)", text).groups()
     return f"WINDOW OF S = {kind} {length}"
-
-
-def sums(engine, name):
-    """The net changes of a query."""
-    found = Counter()
-    for row in engine.results(name).to_pylist():
-        ts, weight, *values = row.values()
-        found[(-1 if ts is None else ts, *values)] += weight
-    return Counter({key: weight for key, weight in found.items() if weight})
-
-
-def alone(told, text, first, last):
-    """What a query alone answers that is registered before a page, until before another one."""
-    with Engine({"sharing": "off"}) as engine:
-        engine.execute(DDL + OTHERS)
-        for at, _ in enumerate(told.pages[:last]):
-            if at == first:
-                engine.execute(f"CREATE QUERY q AS {text}")
-            told.feed(engine, at)
-        if last == len(told.pages):
-            engine.finish()
-        return sums(engine, "q"), engine.query_entry("q").plan.is_stream
 
 
 def expected(told, life):
@@ -107,16 +25,16 @@ def expected(told, life):
     for (first, text), last in zip(life, ends, strict=True):
         if first == last:
             continue  # it is another one before anything comes
-        found, is_stream = alone(told, text, first, last)
-        for (ts, *row), weight in found.items():
+        answer = alone(told, text, first, last)
+        for (ts, *row), weight in answer.changes.items():
             whole[(max(ts, first - 1) if begun else ts, *row)] += weight
-            if last < len(told.pages) and not is_stream:
+            if last < len(told.pages) and not answer.is_stream:
                 whole[(last - 1, *row)] -= weight
         begun = True
     return Counter({key: weight for key, weight in whole.items() if weight})
 
 
-def run(told, engine, between=lambda engine, at: engine):
+def run(told, engine, between=lambda engine: engine):
     """Has an engine do all that is told; each query's answer."""
     engine.execute(DDL + OTHERS)
     for at, _ in enumerate(told.pages):
@@ -126,7 +44,7 @@ def run(told, engine, between=lambda engine, at: engine):
                     engine.execute(f"CREATE QUERY q{number} AS {text}")
                 elif moment == at:
                     engine.execute_anew(f"ALTER QUERY q{number} SET {altered(text)}")
-        engine = between(engine, at)
+        engine = between(engine)
         told.feed(engine, at)
     engine.finish()
     return [sums(engine, f"q{number}") for number in range(len(told.lives))]
@@ -147,21 +65,9 @@ def test_answers_are_those_of_each_query_alone(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_crash_changes_nothing(seed, tmp_path):
-    told, rng = Told(1_000 + seed), random.Random(seed)
-    engines = [Engine(store=tmp_path)]
-
-    def between(engine, at):
-        if rng.random() < 0.5:
-            return engine
-        if rng.random() < 0.5:
-            engine.compact_log()
-        die(engines.pop())
-        engines.append(Engine(store=tmp_path))
-        validate_open(engines[-1])
-        return engines[-1]
-
-    found = run(told, engines[0], between)
-    engines[-1].close()
+    told = Told(1_000 + seed)
+    with Dying(tmp_path, seed) as dying:
+        found = run(told, dying.engine, dying.live_on)
     for life, answer in zip(told.lives, found, strict=True):
         assert answer == expected(told, life), (seed, life)
 

@@ -200,8 +200,12 @@ def dying_with_its_parent() -> tuple[str, ...]:
 
 
 def _environment(host: str) -> dict[str, str]:
-    """As little as a daemon of another machine would have of the driver's environment."""
-    return {
+    """As little as a daemon of another machine would have of the driver's environment.
+
+    Executors get it from their worker: in tests, with a Java that compiles quickly.
+    """
+    options = os.environ.get("SPARK_SUBMIT_OPTS")
+    return ({"JDK_JAVA_OPTIONS": options} if options else {}) | {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
         "JAVA_HOME": str(java_home()),
