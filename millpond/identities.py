@@ -1,9 +1,16 @@
-"""Names that the engine makes itself: made here and read here, and nowhere else.
+"""Identities: how the engine knows inputs, queues, operators, queries and groups of queries.
 
-No name that is declared has one of the characters that tell them apart (``catalog.OURS``).
+Each is a text, equal to its text and hashed like it, whose parts are found once, when it is made.
+They are made here and read here, and nowhere else. No name that is declared has one of the
+characters that tell ours apart (``catalog.OURS``).
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, ClassVar, Self, cast
 
 ASIDE = "#left_out"
 """What stands behind the name of a query in the name of what it leaves out."""
@@ -11,126 +18,253 @@ ASIDE = "#left_out"
 PARTS = 64
 """Between the numbers of two operators there is room for the numbers of the second one's parts."""
 
-_STREAM, _RELATION = "stream", "relation"
+_OPERATOR = re.compile(r"op(\d+)(?:_(\d+))?", re.ASCII)
+
+_LATE = "late"
+"""What stands for the epoch of a group whose queries began at different times."""
 
 
-# -- queues ----------------------------------------------------------------------------------
+class Identity(str):
+    """A text that says what something is; wherever texts go it goes as one."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self),)
 
 
-class InputQueue(NamedTuple):
-    """Which input a queue belongs to, and since which epoch; one behind an operator has none.
+# -- inputs ----------------------------------------------------------------------------------
+
+
+class InputId(Identity):
+    """The name of a stream or a relation, in lower case."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def __new__(cls, name: str) -> Self:
+        return name if isinstance(name, cls) else super().__new__(cls, name.lower())
+
+
+class StreamId(InputId):
+    """Names a stream.
+
+    >>> StreamId("Bids"), StreamId("Bids").queue
+    ('bids', 'stream:bids')
+    """
+
+    __slots__ = ()
+    kind = "stream"
+
+    @property
+    def queue(self) -> QueueId:
+        """The queue with its tuples."""
+        return QueueId(f"{self.kind}:{self}")
+
+
+class RelationId(InputId):
+    """Names a relation.
+
+    >>> RelationId("R").queue(), RelationId("R").queue(5)
+    ('relation:r', 'relation:r@5')
+    """
+
+    __slots__ = ()
+    kind = "relation"
+
+    def queue(self, epoch: int = 0) -> QueueId:
+        """The queue with its changes for queries since an epoch."""
+        return QueueId(f"{self.kind}:{self}@{epoch}" if epoch else f"{self.kind}:{self}")
+
+
+# -- queues and operators --------------------------------------------------------------------
+
+
+class QueueId(Identity):
+    """Names a queue: that of an input, or the one behind an operator, which is an ``OperatorId``.
 
     A relation has a queue for queries that were there from the beginning, and a copy for those of
     each later epoch.
+
+    >>> queue = QueueId("relation:r@5")
+    >>> queue.relation, queue.stream, queue.epoch, queue.is_copy, queue.original
+    ('r', None, 5, True, 'relation:r')
+    >>> OperatorId("op7_1").owner, type(QueueId("op7_1")) is OperatorId
+    ('op7', True)
     """
 
-    kind: str
-    name: str
-    epoch: int = 0
+    __slots__ = ("epoch", "relation", "stream")
+    stream: StreamId | None
+    """The stream whose tuples it has."""
+    relation: RelationId | None
+    """The relation whose changes it has."""
+    epoch: int
+    """Since when it is there: all but copies are since the beginning."""
 
-    def __str__(self) -> str:
-        since = f"@{self.epoch}" if self.epoch else ""
-        return f"{self.kind}:{self.name}{since}"
+    def __new__(cls, text: str) -> Self:
+        if isinstance(text, cls):
+            return text
+        if cls is QueueId and _OPERATOR.fullmatch(text):
+            return cast("Self", OperatorId(text))
+        kind, _, rest = text.partition(":")
+        name, _, epoch = rest.partition("@")
+        made = super().__new__(cls, text)
+        made.stream = StreamId(name) if kind == StreamId.kind else None
+        made.relation = RelationId(name) if kind == RelationId.kind else None
+        made.epoch = int(epoch or 0)
+        return made
 
     @property
-    def is_stream(self) -> bool:
-        """Whether it has the tuples of a stream."""
-        return self.kind == _STREAM
+    def input(self) -> str:
+        """The name of the stream or relation that it is of; one behind an operator is of none."""
+        return self.stream or self.relation or ""
 
     @property
     def is_copy(self) -> bool:
         """Whether it is a relation's for queries that began late."""
-        return self.kind == _RELATION and self.epoch > 0
+        return self.epoch > 0
+
+    @property
+    def original(self) -> QueueId:
+        """The queue of the same relation for those that were there from the beginning."""
+        return self if self.relation is None else self.relation.queue()
 
 
-def stream_queue(name: str) -> str:
-    """What the queue of a stream is called.
+class OperatorId(QueueId):
+    """Names an operator, or a part of one, and the queue behind it.
 
-    >>> stream_queue("Bids")
-    'stream:bids'
+    Strategies know it by its number; those that read it have larger ones.
+
+    >>> OperatorId("op12").number, OperatorId("op12_1").number, OperatorId.numbered(705)
+    (768, 705, 'op12_1')
     """
-    return str(InputQueue(_STREAM, name.lower()))
+
+    __slots__ = ("number",)
+    number: int
+
+    def __new__(cls, text: str) -> Self:
+        if isinstance(text, cls):
+            return text
+        found = _OPERATOR.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} names no operator")
+        made, part = super().__new__(cls, text), found[2]
+        made.number = (int(found[1]) - bool(part)) * PARTS + int(part or 0)
+        return made
+
+    @classmethod
+    def written(cls, text: str) -> Self | None:
+        """The one that a user means, if there can be one of that name."""
+        return cls(text) if _OPERATOR.fullmatch(text) else None
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    def numbered(cls, number: int) -> Self:
+        """The one that strategies know by a number."""
+        whole, part = divmod(number, PARTS)
+        return cls(f"op{whole + 1}_{part}" if part else f"op{whole}")
+
+    @property
+    def owner(self) -> OperatorId:
+        """The operator that a part is of; an operator's own name is answered as it is."""
+        return self.numbered(-(-self.number // PARTS) * PARTS) if self.number % PARTS else self
+
+    def part(self, place: int) -> OperatorId:
+        """One of its parts, the first of which is 1."""
+        return OperatorId(f"{self}_{place}")
 
 
-def relation_queue(name: str, epoch: int = 0) -> str:
-    """What the queue of a relation is called, for queries since an epoch.
+BY_NUMBER = attrgetter("number")
+"""Orders operators: those that are read come before those that read them."""
 
-    >>> relation_queue("R"), relation_queue("R", 5)
-    ('relation:r', 'relation:r@5')
+
+# -- queries and groups of them --------------------------------------------------------------
+
+
+class QueryName(Identity):
+    """Names a query as its statement does, what it leaves out, or a group (a ``GroupId``).
+
+    >>> name = QueryName("Q")
+    >>> name.aside, name.aside.is_aside, name.aside.asked_by
+    ('Q#left_out', True, 'Q')
     """
-    return str(InputQueue(_RELATION, name.lower(), epoch))
+
+    __slots__ = ("is_aside",)
+    is_aside: bool
+    """Whether it names what ON ERROR SKIP leaves out of a query."""
+
+    def __new__(cls, text: str) -> Self:
+        if isinstance(text, cls):
+            return text
+        if text.startswith("~") and not issubclass(cls, GroupId):
+            return cast("Self", GroupId(text))
+        made = super().__new__(cls, text)
+        made.is_aside = text.endswith(ASIDE)
+        return made
+
+    @property
+    def aside(self) -> Self:
+        """Names what ON ERROR SKIP leaves out of the query."""
+        return type(self)(f"{self}{ASIDE}")
+
+    @property
+    def asked_by(self) -> Self:
+        """The query itself, of what it puts out or leaves out."""
+        return type(self)(self.removesuffix(ASIDE)) if self.is_aside else self
 
 
-def input_queue(queue: str) -> InputQueue | None:
-    """What a queue is called after, if it is an input's.
+class QueryId(QueryName):
+    """The name of a query, of what it leaves out, or of a group, in lower case.
 
-    >>> input_queue("relation:r@5"), input_queue("op12")
-    (InputQueue(kind='relation', name='r', epoch=5), None)
+    >>> QueryId("Q"), QueryId("Q").aside, QueryId("~401aa2ec812d@late").is_aside
+    ('q', 'q#left_out', False)
     """
-    kind, colon, rest = queue.partition(":")
-    if not colon:
-        return None
-    name, _, epoch = rest.partition("@")
-    return InputQueue(kind, name, int(epoch or 0))
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> Self:
+        return name if isinstance(name, cls) else super().__new__(cls, name.lower())
 
 
-def input_of(queue: str) -> str:
-    """The stream or relation that a queue is of; of one behind an operator none.
+class GroupId(QueryId):
+    """Names a group: queries of one shape that run as one, begun at one time or late-comers.
 
-    >>> input_of("relation:r@5"), input_of("op12")
-    ('r', '')
+    >>> GroupId.of("401aa2ec812d77", 3), GroupId.of("401aa2ec812d77", None).is_late
+    ('~401aa2ec812d@3', True)
     """
-    found = input_queue(queue)
-    return "" if found is None else found.name
+
+    __slots__ = ("is_late",)
+    is_late: bool
+    """Whether its queries began at different times."""
+
+    def __new__(cls, text: str) -> Self:
+        if isinstance(text, cls):
+            return text
+        made = super().__new__(cls, text)
+        made.is_late = text.endswith(f"@{_LATE}")
+        return made
+
+    @classmethod
+    def of(cls, shape: str, epoch: int | None) -> Self:
+        """The group of a shape whose queries began in an epoch; None: at different times."""
+        return cls(f"~{shape[:12]}@{_LATE if epoch is None else epoch}")
 
 
-def stream_of(queue: str) -> str | None:
-    """The stream whose tuples a queue has, if it is one's."""
-    found = input_queue(queue)
-    return found.name if found is not None and found.is_stream else None
+# -- the same of plain texts -----------------------------------------------------------------
 
 
-def is_relation(queue: str) -> bool:
-    """Whether a queue has the changes of a relation."""
-    found = input_queue(queue)
-    return found is not None and not found.is_stream
+def stream_queue(name: str) -> QueueId:
+    """What the queue of a stream is called."""
+    return StreamId(name).queue
 
 
-def is_copy(queue: str) -> bool:
-    """Whether it is a queue of a relation for queries that began late."""
-    found = input_queue(queue)
-    return found is not None and found.is_copy
-
-
-def original(copy: str) -> str:
-    """The queue of the same relation for those that were there from the beginning.
-
-    >>> original("relation:r@5")
-    'relation:r'
-    """
-    found = input_queue(copy)
-    return copy if found is None else str(found._replace(epoch=0))
-
-
-def epoch_of(queue: str) -> int:
-    """Since which epoch a queue is there: of all but copies since the beginning.
-
-    >>> epoch_of("relation:r@5"), epoch_of("stream:s"), epoch_of("op1")
-    (5, 0, 0)
-    """
-    found = input_queue(queue)
-    return 0 if found is None else found.epoch
-
-
-# -- operators -------------------------------------------------------------------------------
+def original(copy: str) -> QueueId:
+    """The queue of the same relation for those that were there from the beginning."""
+    return QueueId(copy).original
 
 
 def name_of(number: int) -> str:
-    """What an operator or a part of one is called; strategies know it by its number.
-
-    >>> name_of(768), name_of(705), number_of("op12"), number_of("op12_1")
-    ('op12', 'op12_1', 768, 705)
-    """
+    """What an operator or a part of one is called; strategies know it by its number."""
     whole, part = divmod(number, PARTS)
     return f"op{whole + 1}_{part}" if part else f"op{whole}"
 
@@ -142,31 +276,10 @@ def number_of(name: str) -> int:
 
 
 def owner_of(name: str) -> str:
-    """The operator that a part is of; an operator's own name is answered as it is.
-
-    >>> owner_of("op7_1"), owner_of("op7")
-    ('op7', 'op7')
-    """
+    """The operator that a part is of; an operator's own name is answered as it is."""
     return name.partition("_")[0]
 
 
-# -- queries ---------------------------------------------------------------------------------
-
-
-def aside_of(query: str) -> str:
-    """What is called so that ON ERROR SKIP leaves out of a query."""
-    return query + ASIDE
-
-
-def is_aside(name: str) -> bool:
-    """Whether a name is that of what a query leaves out."""
-    return name.endswith(ASIDE)
-
-
 def asked_by(name: str) -> str:
-    """The query itself, of what it puts out or leaves out.
-
-    >>> asked_by("q#left_out"), asked_by("q")
-    ('q', 'q')
-    """
+    """The query itself, of what it puts out or leaves out."""
     return name.removesuffix(ASIDE)

@@ -128,7 +128,7 @@ def test_the_engine_of_these_tests_has_all_there_is_to_look_at(healthy):
     assert any(use.chosen for use in healthy.queries.containments._uses.values())
     assert any(use.chosen for use in healthy.queries.shared_totals._uses.values())
     assert any(len(group.queries) > 1 for group in healthy.queries.groups)
-    assert any(group.is_late for group in healthy.queries.groups)
+    assert any(group.name.is_late for group in healthy.queries.groups)
     assert healthy.inputs.relations["r"].queues[1:]
     assert healthy.inputs.streams["t"].late_count
     assert healthy.left_out_count("skipping")

@@ -24,7 +24,7 @@ from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, com
 from millpond.delivery.transitions import Came, sink_fed
 from millpond.errors import StateError
 from millpond.failures import Failure
-from millpond.identities import aside_of, is_aside
+from millpond.identities import QueryId, QueryName
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.settings import Keeping
 from millpond.spelling import suggestion
@@ -94,7 +94,7 @@ class Deliveries:
 
     def remove_aside(self, key: str) -> None:
         """What a query has left out is told no more, if it has that."""
-        log = self._logs.pop(aside_of(key), None)
+        log = self._logs.pop(QueryId(key).aside, None)
         if log is not None:
             log.close()
 
@@ -121,7 +121,7 @@ class Deliveries:
         key = as_text(query, "a name").lower()
         if key not in self._logs:
             names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
-            known = (name for name in names if not is_aside(name))
+            known = (name for name in names if not QueryName(name).is_aside)
             raise StateError(f'no query "{query}"{suggestion(query, known)}')
         return self._logs[key]
 
@@ -135,7 +135,7 @@ class Deliveries:
 
     def aside(self, query: str) -> ResultLog | None:
         """The log of what ON ERROR SKIP leaves out, if a query has that."""
-        return self._logs.get(aside_of(query.lower()))
+        return self._logs.get(QueryId(query).aside)
 
     def latency(self, query: str) -> Latencies:
         """How long the results of a query took, from the arrival of their tuples."""

@@ -13,7 +13,7 @@ from millpond.catalog import Declaration, QueryEntry
 from millpond.cql.functions_in_use import functions_in_use
 from millpond.delivery.transitions import results_kept, sink_fed
 from millpond.durability.transitions import CutMade, OperatorKept, QueuesPlaced
-from millpond.identities import aside_of
+from millpond.identities import QueryId
 from millpond.intake.inputs import is_one_row
 from millpond.intake.transitions import (
     EpochsKept,
@@ -96,7 +96,7 @@ def _alone(queries: Queries) -> Iterator[Begun]:
             key,
             queries.graph.epochs[output],
             output,
-            aside=queries.outputs.get(aside_of(key)),
+            aside=queries.outputs.get(QueryId(key).aside),
             begins=queries.begins.get(key),
             chosen=queries.chosen(key),
             is_late=queries.groups.is_late_alone(key),

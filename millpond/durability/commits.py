@@ -14,7 +14,7 @@ from millpond.durability.transitions import (
     Stepped,
 )
 from millpond.failures import Failure
-from millpond.identities import asked_by
+from millpond.identities import QueryName
 from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
@@ -99,7 +99,7 @@ class Commits:
             said = str(error).removeprefix(place)
             error = type(error)(f"{word} {some_of(own)}, {label}{said}")
         served = self._queries.groups.expanded(served) if own is None else own
-        queries = dict.fromkeys(asked_by(query) for query in served)
+        queries = dict.fromkeys(QueryName(query).asked_by for query in served)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)
             for query in queries

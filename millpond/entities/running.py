@@ -11,7 +11,7 @@ from millpond.entities.attributes import Read, integer, knob, number, text
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
-from millpond.identities import name_of
+from millpond.identities import OperatorId
 
 if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
@@ -264,8 +264,8 @@ def thread_parts(view: Controlled) -> list[list[str]]:
     parts: list[list[str]] = [[] for _ in configuration.partitions]
     running = set(_operators(view))
     for operator, place in configuration.partition_of.items():
-        if name_of(operator) in running:
-            parts[place].append(name_of(operator))
+        if OperatorId.numbered(operator) in running:
+            parts[place].append(OperatorId.numbered(operator))
     return parts
 
 

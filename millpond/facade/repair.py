@@ -19,7 +19,7 @@ from millpond.errors import DamageError, StateError
 from millpond.facade.engine import Engine
 from millpond.failures import Failure
 from millpond.functions.user_function import UserFunction
-from millpond.identities import asked_by
+from millpond.identities import QueryName
 from millpond.settings import Settings
 from millpond.storage.log import LogEnd, Record
 from millpond.storage.mark import LOG, NAME, Mark
@@ -212,7 +212,7 @@ class _Repairing(Engine):
             self._tell(f"rows of {queue}", lost)
             self._fail(self.graph.readers(queue), lost, "input")
 
-    def _fail(self, operators: list[str], lost: set[str], what: str) -> None:
+    def _fail(self, operators: Iterable[str], lost: set[str], what: str) -> None:
         """Has the queries stand still that need some operators, if those have lost something."""
         served = [query for each in operators for query in self._served(each)] if lost else []
         if not served:
@@ -227,7 +227,7 @@ class _Repairing(Engine):
         if operator not in self.graph.operators:
             return []
         queries = self.queries.groups.expanded(self.graph.queries(operator))
-        return [asked_by(query) for query in queries]
+        return [QueryName(query).asked_by for query in queries]
 
     def _tell(self, what: str, files: Iterable[str]) -> None:
         self.lost.append(f"lost: {what} ({self._said(files)})")

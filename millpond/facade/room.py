@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from millpond.errors import StateError
 from millpond.facade.operation import Operation
 from millpond.failures import Failure
-from millpond.identities import asked_by
+from millpond.identities import QueryName
 from millpond.interruption import WholeLock
 from millpond.sharing.queries import Queries
 
@@ -107,7 +107,7 @@ class Room:
         if crowded not in runtime.queues:
             return
         retaining = self._queries.groups.expanded(runtime.retaining(crowded))
-        queries = dict.fromkeys(asked_by(query) for query in retaining)
+        queries = dict.fromkeys(QueryName(query).asked_by for query in retaining)
         operator = self._queries.graph.operators.get(crowded)
         error = StateError(
             f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "

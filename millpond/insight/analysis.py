@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from millpond.delivery.latency import in_unit
-from millpond.identities import name_of, number_of
+from millpond.identities import OperatorId
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 from millpond.scheduling.snapshot import OperatorPath, PlanSnapshot
 from millpond.sharing.queries import Queries
@@ -23,15 +23,14 @@ def analysed(queries: Queries, query: str) -> str:
         list(_operators(queries, wanted)),
         list(_units(queries, wanted)),
     ]
-    number = number_of(output)
-    paths = list(islice(paths_to(plan, number), MOST_PATHS + 1))
+    paths = list(islice(paths_to(plan, output.number), MOST_PATHS + 1))
     parts += [list(_chart(plan, path)) for path in paths[:MOST_PATHS]]
     if len(paths) > MOST_PATHS:
         parts.append([f"more than {MOST_PATHS} ways lead to the output; these are the first"])
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _operators(queries: Queries, wanted: set[str]) -> Iterator[str]:
+def _operators(queries: Queries, wanted: set[OperatorId]) -> Iterator[str]:
     runtime = queries.runtime
     yield "operators"
     for identity in (each for each in runtime.running if each in wanted):
@@ -56,7 +55,7 @@ def _operators(queries: Queries, wanted: set[str]) -> Iterator[str]:
         )
 
 
-def _units(queries: Queries, wanted: set[str]) -> Iterator[str]:
+def _units(queries: Queries, wanted: set[OperatorId]) -> Iterator[str]:
     """The virtual operators, and what waits in the queues before them."""
     runtime = queries.runtime
     yield "units and the queues before them"
@@ -83,7 +82,7 @@ def paths_to(plan: PlanSnapshot, output: int) -> Iterator[OperatorPath]:
 def _chart(plan: PlanSnapshot, path: OperatorPath) -> Iterator[str]:
     """Work against bytes left for one tuple, and the lower envelope that Chain schedules by."""
     points = path_chart(plan, path)
-    names = [name_of(each) for each in path.operators]
+    names = [OperatorId.numbered(each) for each in path.operators]
     yield f"progress chart of a tuple of {path.stream}, through {', '.join(names)}"
     yield f"  {in_unit(0.0):>10}  {points[0][1]:>10.1f} bytes"
     for (seconds, size), name in zip(points[1:], names, strict=True):

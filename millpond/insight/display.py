@@ -12,7 +12,7 @@ import pyarrow as pa
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
-from millpond.identities import number_of
+from millpond.identities import BY_NUMBER
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
@@ -152,7 +152,7 @@ def _sharing(queries: Queries) -> Iterator[dict[str, Any]]:
 
     for group in groups:
         own = [i for i in graph.upstream(group.output) if graph.serves(i) == 1]
-        yield row(group.name, [group.name], sorted(own, key=number_of), group.output)
+        yield row(group.name, [group.name], sorted(own, key=BY_NUMBER), group.output)
     for identity in graph.operators:
         if graph.serves(identity) > 1:
             yield row(identity, graph.queries(identity), [identity], identity)

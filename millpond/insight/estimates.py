@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from millpond.identities import is_relation, number_of
+from millpond.identities import BY_NUMBER, OperatorId
 from millpond.planning.graph import Graph
 from millpond.sharing.queries import Queries
 
@@ -41,9 +41,9 @@ class Measured:
         step = row = 0.0
         unlike: list[str] = []
         reached: dict[str, float] = {}
-        for identity in sorted(graph.operators, key=number_of):
+        for identity in sorted(map(OperatorId, graph.operators), key=BY_NUMBER):
             inputs = graph.queues_of(identity)
-            reached[identity] = sum(reached.get(each, not is_relation(each)) for each in inputs)
+            reached[identity] = sum(reached.get(each, each.relation is None) for each in inputs)
             if identity in new:
                 like = self._like(graph, identity)
                 if not like:

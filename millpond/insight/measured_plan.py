@@ -8,7 +8,7 @@ from typing import Any
 
 from millpond.catalog import QueryEntry
 from millpond.errors import StateError
-from millpond.identities import name_of
+from millpond.identities import OperatorId, QueueId
 from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot
 from millpond.sharing.queries import Queries
 
@@ -41,7 +41,7 @@ def measured_plan(queries: Queries) -> dict[str, Any]:
 
 def _streams(queries: Queries, operators: tuple[OperatorSnapshot, ...]) -> dict[str, Any]:
     read = {name: each for op in operators for each in op.inputs if (name := each.stream)}
-    courses = {name: queries.ground.inputs.queues[name].course for name in read}
+    courses = {name: queries.ground.inputs.queues[QueueId(name)].course for name in read}
     return {
         name: {
             "tuple_bytes": each.tuple_bytes,
@@ -61,14 +61,15 @@ def _queues(queries: Queries, operators: tuple[OperatorSnapshot, ...]) -> list[l
         for operator in operators
         for each in operator.inputs
         if isinstance(each.source, str)
-        or unit_of[name_of(each.source)] is not unit_of[name_of(operator.id)]
+        or unit_of[OperatorId.numbered(each.source)]
+        is not unit_of[OperatorId.numbered(operator.id)]
     ]
 
 
 def _operator(queries: Queries, operator: OperatorSnapshot) -> dict[str, Any]:
     """An operator with what all its steps have cost, and what a turn costs beside a step."""
     runtime = queries.runtime
-    measured = runtime.statistics[name_of(operator.id)]
+    measured = runtime.statistics[OperatorId.numbered(operator.id)]
     line = measured.whole.line
     return {
         "id": operator.id,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
 from millpond.errors import MillpondError
-from millpond.identities import relation_queue
+from millpond.identities import OperatorId, RelationId
 from millpond.insight.analysis import analysed
 from millpond.insight.estimates import Measured
 from millpond.planning.convergence import foreseen, settle
@@ -99,7 +99,7 @@ def _described(queries: Queries, arranging: Arranging, begun: Begun) -> str:
     if queries.ground.settings.sharing == "off":
         return "\n".join(lines)
     epoch, relations = begun.epoch, queries.ground.inputs.relations
-    copies = {relation_queue(key, epoch): each for key, each in relations.items()}
+    copies = {RelationId(key).queue(epoch): each for key, each in relations.items()}
     since = arranging.since(epoch) | {copy: r.queue.heartbeat for copy, r in copies.items()}
     for each in new:
         settle(trial, each, since)
@@ -111,7 +111,7 @@ def _described(queries: Queries, arranging: Arranging, begun: Begun) -> str:
     return "\n".join(lines)
 
 
-def _fused(groups: Iterable[tuple[str, ...]], wanted: set[str]) -> Iterator[str]:
+def _fused(groups: Iterable[tuple[str, ...]], wanted: set[OperatorId]) -> Iterator[str]:
     """A line for each virtual operator of several of these operators."""
     for group in groups:
         if len(group) > 1 and wanted.intersection(group):

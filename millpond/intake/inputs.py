@@ -20,7 +20,11 @@ from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.sources import OpenPages, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
-from millpond.identities import epoch_of, input_of, relation_queue, stream_queue
+from millpond.identities import (
+    QueueId,
+    RelationId,
+    StreamId,
+)
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import (
     END,
@@ -57,7 +61,7 @@ from millpond.storage.transitions import Transition
 
 def is_one_row(queue: str) -> bool:
     """Whether a queue is of the relation of one row; those are made anew in every run."""
-    return input_of(queue) == ONE_ROW.name.lower()
+    return QueueId(queue).relation == ONE_ROW.name
 
 
 Report = Callable[[str, Progress], None]
@@ -106,7 +110,7 @@ class Inputs:
         """A new stream, without a source yet."""
         key = entry.name.lower()
         schema = stream_page_schema(entry.schema)
-        queue = Queue(stream_queue(key), schema, self._store, is_stream=True)
+        queue = Queue(StreamId(key).queue, schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
         intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
         intake.late_log.books = self._keeper.books
@@ -143,7 +147,7 @@ class Inputs:
             self.sources[entry.name.lower()] = (source, OpenPages(source.pages()))
 
     def _relation_queue(self, entry: RelationEntry, epoch: int = 0) -> Queue:
-        name = relation_queue(entry.name, epoch)
+        name = RelationId(entry.name).queue(epoch)
         return Queue(name, relation_page_schema(entry.schema), self._store, is_stream=False)
 
     def drop(self, key: str) -> list[str]:
@@ -204,7 +208,7 @@ class Inputs:
 
     def copied(self, name: str) -> RelationCopied:
         """A queue of a relation in which what has happened so far holds from the beginning."""
-        intake = self.relations[input_of(name)]
+        intake = self.relations[QueueId(name).input]
         promised, changes = intake.queue.heartbeat, intake.changes()
         past = _from_the_beginning(intake.content(promised))
         coming = changes.filter(pa.array(integers(changes["_ts"]) > promised))
@@ -216,11 +220,11 @@ class Inputs:
         over = self.epochs.forget(in_use)
         closed = []
         for intake in self.relations.values() if over else ():
-            for queue in [q for q in intake.queues[1:] if epoch_of(q.name) in over]:
+            for queue in [q for q in intake.queues[1:] if QueueId(q.name).epoch in over]:
                 intake.queues.remove(queue)
                 self.queues.pop(queue.name).close()
                 closed.append(queue.name)
-        rows = [relation_queue(ONE_ROW.name, epoch) for epoch in over]
+        rows = [RelationId(ONE_ROW.name).queue(epoch) for epoch in over]
         for name in rows:
             if name in self.queues:
                 self.queues.pop(name).close()
@@ -230,7 +234,7 @@ class Inputs:
     def forget_copy(self, name: str) -> None:
         """Nobody reads a relation's queue of a past epoch any more."""
         queue = self.queues.pop(name)
-        self.relations[input_of(name)].queues.remove(queue)
+        self.relations[QueueId(name).input].queues.remove(queue)
         queue.close()
 
     # -- tuples and changes ----------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from millpond.connectors import Source
 from millpond.connectors.sources import OpenPages
-from millpond.identities import epoch_of, input_of
+from millpond.identities import QueueId
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import RelationIntake, StreamIntake
 from millpond.storage.pages import Page
@@ -99,7 +99,7 @@ class HeartbeatCame(Transition, kind="heartbeat", to="inputs"):
     def apply(self, part: Filled) -> None:
         """Advances the queue."""
         part.queues[self.queue].advance(self.time)
-        relation = part.relations.get(input_of(self.queue))
+        relation = part.relations.get(QueueId(self.queue).input)
         if relation is not None:
             relation.reader.cursor = relation.queue.heartbeat
         part.epochs.has_moved |= self.moves
@@ -157,9 +157,9 @@ class RelationCopied(Transition, kind="copy", to="inputs"):
 
     def apply(self, part: Filled) -> None:
         """Adds and fills the queue."""
-        epoch = epoch_of(self.queue)
-        queue = part.add_copy(input_of(self.queue), epoch)
-        part.epochs.since.setdefault(epoch, {})[queue.name] = self.heartbeat
+        copy = QueueId(self.queue)
+        queue = part.add_copy(copy.input, copy.epoch)
+        part.epochs.since.setdefault(copy.epoch, {})[queue.name] = self.heartbeat
         for page in self.pages:
             queue.add(page)
         queue.advance(self.heartbeat)
@@ -181,8 +181,8 @@ class EpochsKept(Transition, kind="epochs", to="inputs"):
         """Has them back; what copies hold is said later."""
         part.epochs.last, part.epochs.has_moved = self.last, self.has_moved
         part.epochs.since.update(self.since)
-        for queue in self.copies:
-            part.add_copy(input_of(queue), epoch_of(queue))
+        for copy in map(QueueId, self.copies):
+            part.add_copy(copy.input, copy.epoch)
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,6 @@ class QueueKept(Transition, kind="queue", to="inputs"):
         queue.restore(
             self.heartbeat, self.freed_until, list(self.placed), self.base, self.base_time
         )
-        relation = part.relations.get(input_of(self.name))
+        relation = part.relations.get(QueueId(self.name).input)
         if relation is not None:
             relation.reader.cursor = relation.queue.heartbeat

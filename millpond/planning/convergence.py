@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from millpond.cql.algebra import RangeWindow, Sample
 from millpond.cql.node import Node, inputs_first
-from millpond.identities import is_copy, number_of, original
+from millpond.identities import BY_NUMBER, OperatorId, QueueId
 from millpond.planning.graph import Graph
 from millpond.planning.physical import (
     MatchOperator,
@@ -39,7 +39,7 @@ class Merge:
     at: int
 
 
-def settled(operator: Operator, times: Mapping[str, int]) -> int:
+def settled(operator: Operator, times: Mapping[QueueId, int]) -> int:
     """From when on it is as if it had begun at the beginning; ``FOREVER`` if that is not known.
 
     ``times`` tells that of the queues it reads. Members of groups have their constants in common
@@ -53,7 +53,7 @@ def settled(operator: Operator, times: Mapping[str, int]) -> int:
     return known
 
 
-def settled_input(operator: Operator, times: Mapping[str, int]) -> int:
+def settled_input(operator: Operator, times: Mapping[QueueId, int]) -> int:
     """The same of what it reads."""
     return max(_settled(fragment, times) for fragment in operator.inputs)
 
@@ -71,7 +71,7 @@ def begins_empty(operator: RowsWindowOperator) -> bool:
     return writes_tuples(operator.input)
 
 
-def _settled(fragment: Node, times: Mapping[str, int]) -> int:
+def _settled(fragment: Node, times: Mapping[QueueId, int]) -> int:
     found: dict[Node, int] = {}
     for node in inputs_first(fragment):
         below = max((found[each] for each in node.inputs), default=ALWAYS)
@@ -99,11 +99,11 @@ def is_sampled(operator: Operator, queue: str) -> bool:
 
 def settle(graph: Graph, identity: str, since: Mapping[str, int]) -> None:
     """Finds when a new operator settles that sees its inputs after some times."""
-    times = {}
+    times: dict[QueueId, int] = {}
     for queue in graph.operators[identity].queues():
-        if queue in graph.operators:
+        if isinstance(queue, OperatorId):
             times[queue] = graph.settled.get(queue, FOREVER)
-        elif is_copy(queue):
+        elif queue.is_copy:
             times[queue] = since.get(queue, FOREVER)
             graph.copied.update({queue: times[queue]} if queue in since else {})
         else:
@@ -116,15 +116,15 @@ def settle_again(graph: Graph, identity: str, at: int) -> None:
     if graph.settled.get(identity, FOREVER) < FOREVER:
         return
     times = {
-        queue: max(at, graph.settled.get(queue, FOREVER)) if queue in graph.operators else at
+        queue: max(at, graph.settled.get(queue, FOREVER)) if isinstance(queue, OperatorId) else at
         for queue in graph.operators[identity].queues()
-        if not is_copy(queue)
+        if not queue.is_copy
     }
     if len(times) == len(graph.operators[identity].queues()):
         _settle(graph, identity, times)
 
 
-def _settle(graph: Graph, identity: str, times: Mapping[str, int]) -> None:
+def _settle(graph: Graph, identity: str, times: Mapping[QueueId, int]) -> None:
     operator = graph.operators[identity]
     graph.settled[identity] = settled(operator, times)
     if is_counted(operator) and graph.settled[identity] == FOREVER:
@@ -139,8 +139,8 @@ def _settle(graph: Graph, identity: str, times: Mapping[str, int]) -> None:
 class Foreseen:
     """An operator will be one with another one: from a time on, or once so many rows have come."""
 
-    later: str
-    first: str
+    later: OperatorId
+    first: OperatorId
     at: int
     rows: int = 0
 
@@ -148,12 +148,12 @@ class Foreseen:
 def foreseen(trial: Graph) -> list[Foreseen]:
     """Which operators will become one, inputs first; the graph is changed as if all were."""
     for copy in list(trial.copied):
-        trial.redirect(copy, original(copy))
+        trial.redirect(copy, QueueId(copy).original)
     found: list[Foreseen] = []
-    rows: dict[str, int] = {}
+    rows: dict[OperatorId, int] = {}
     """So many rows must come before something is known of those that read them."""
-    for later in sorted(trial.operators, key=number_of):
-        first = min(trial.twins(later), key=number_of, default=later)
+    for later in sorted(map(OperatorId, trial.operators), key=BY_NUMBER):
+        first = min(trial.twins(later), key=BY_NUMBER, default=later)
         at = max(trial.settled.get(each, FOREVER) for each in (first, later))
         counts = max(_rows(trial, first), _rows(trial, later), rows.get(later, 0))
         if first == later or (at == FOREVER and not counts):
@@ -167,7 +167,7 @@ def foreseen(trial: Graph) -> list[Foreseen]:
     return found
 
 
-def _passed(graph: Graph, queue: str, settled_: int) -> int:
+def _passed(graph: Graph, queue: QueueId, settled_: int) -> int:
     """When what came to a queue before it has settled is in no window of its readers any more."""
     if not ALWAYS < settled_ < FOREVER:
         return settled_
@@ -181,7 +181,7 @@ def _passed(graph: Graph, queue: str, settled_: int) -> int:
     return max([settled_, *(window.leave(settled_) for window in windows)])
 
 
-def _rows(graph: Graph, identity: str) -> int:
+def _rows(graph: Graph, identity: OperatorId) -> int:
     """How many rows must come before a window settles, if that is how it does."""
     operator = graph.operators[identity]
     is_waiting = graph.settled.get(identity, FOREVER) == FOREVER and identity in graph.counting

@@ -25,7 +25,7 @@ from millpond.cql.algebra import (
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node
 from millpond.errors import MillpondError
-from millpond.identities import PARTS, name_of, relation_queue, stream_queue
+from millpond.identities import PARTS, GroupId, OperatorId, QueryName, RelationId, StreamId
 from millpond.planning.graph import Addition, Graph, Placed
 from millpond.planning.joins import join_under, parents_of
 from millpond.planning.nodes import Arrivals, Combine, Match, Moments, Snapshots, Totals
@@ -54,20 +54,20 @@ class Draft:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._ids: dict[tuple[Operator, int], str] = {}
-        self._made: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._ids: dict[tuple[Operator, int], OperatorId] = {}
+        self._made: dict[str, OperatorId] = {}
+        self._taken: set[OperatorId] = set()
 
     def add_query(
         self,
-        name: str,
+        name: QueryName,
         plan: Node,
         epoch: int = 0,
         *,
         apart: frozenset[Node] = frozenset(),
         numbers: Mapping[str, int] | None = None,
         begins: int | None = None,
-    ) -> str:
+    ) -> OperatorId:
         """Drafts the operators of an optimised plan; the id of its output operator.
 
         The plan may be that of a group of queries of one shape, and the name the group's.
@@ -84,15 +84,15 @@ class Draft:
             output = OutputOperator(build.fragment(plan), name, mode, is_net(plan), begins)
         return self.add(output, epoch)
 
-    def add(self, operator: Operator, epoch: int) -> str:
+    def add(self, operator: Operator, epoch: int) -> OperatorId:
         """The id of an operator, which runs, is drafted already, or is from now on."""
         found = self.graph.find(operator, epoch) or self._ids.get((operator, epoch))
         if found is None:
-            found = name_of((self.graph.next_number + len(self._ids)) * PARTS)
+            found = OperatorId.numbered((self.graph.next_number + len(self._ids)) * PARTS)
             self._ids[operator, epoch] = found
         return found
 
-    def stems_from(self, identity: str, node: Node) -> None:
+    def stems_from(self, identity: OperatorId, node: Node) -> None:
         """A node of a plan becomes an operator."""
         self._made[node.digest] = identity
 
@@ -105,10 +105,10 @@ class Draft:
         return Addition(placed, tuple(made.items()))
 
 
-def add_query(graph: Graph, name: str, plan: Node, epoch: int = 0) -> str:
+def add_query(graph: Graph, name: str, plan: Node, epoch: int = 0) -> OperatorId:
     """Adds the operators of an optimised plan to a graph; the id of its output operator."""
     draft = Draft(graph)
-    output = draft.add_query(name, plan, epoch)
+    output = draft.add_query(QueryName(name), plan, epoch)
     graph.add(draft.take())
     return output
 
@@ -121,7 +121,7 @@ class _Build:
         draft: Draft,
         epoch: int,
         plan: Node,
-        name: str,
+        name: QueryName,
         apart: frozenset[Node],
         numbers: Mapping[str, int],
     ) -> None:
@@ -162,14 +162,14 @@ class _Build:
         below = tuple(self._fragments[each] for each in self._cut_below(node))
         match node:
             case StreamScan():
-                return QueueRead(stream_queue(node.name), node.schema, True, True)
+                return QueueRead(StreamId(node.name).queue, node.schema, True, True)
             case RelationScan():
-                queue = relation_queue(node.name, self._epoch)
+                queue = RelationId(node.name).queue(self._epoch)
                 return QueueRead(queue, node.schema, False, True)
             case _ if (join := join_under(node, self._parents)) is not None:
                 return self._read(node, self._join(node, join, *below))
             case Match():
-                return self._read(node, MatchOperator(below[0], self._name, node))
+                return self._read(node, MatchOperator(below[0], GroupId(self._name), node))
             case Filter() | Project() if self._stands_alone(node):
                 return self._read(node, LinearOperator(node.with_inputs(below)))
             case Filter() | Project() | Sample() | RangeWindow() | Combine():

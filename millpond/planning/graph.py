@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from millpond.cql.node import Node, inputs_first, lines_of
-from millpond.identities import PARTS, number_of
+from millpond.identities import BY_NUMBER, PARTS, OperatorId, QueueId
 from millpond.planning.physical import (
     JoinOperator,
     LinearOperator,
@@ -23,7 +24,7 @@ from millpond.planning.physical import (
 class Placed:
     """An operator and its place in a graph."""
 
-    identity: str
+    identity: OperatorId
     operator: Operator
     epoch: int
 
@@ -34,7 +35,7 @@ class Addition:
 
     operators: tuple[Placed, ...] = ()
     """The operators that were not there, inputs first."""
-    made: tuple[tuple[str, str], ...] = ()
+    made: tuple[tuple[str, OperatorId], ...] = ()
     """The digests of the plan's nodes that have become operators, new or not, and which."""
 
 
@@ -60,10 +61,10 @@ class Graph:
     """From when on the copies of relations that are read are like these."""
     pairs: int = 0
     """How many operators do what one that came before them does, with the same queues."""
-    _ids: dict[tuple[Operator, int], str] = field(default_factory=dict)
-    _readers: dict[str, list[str]] = field(default_factory=dict)
-    _twins: dict[Operator, list[str]] = field(default_factory=dict)
-    _made: dict[str, dict[str, None]] = field(default_factory=dict)
+    _ids: dict[tuple[Operator, int], OperatorId] = field(default_factory=dict)
+    _readers: dict[str, list[OperatorId]] = field(default_factory=dict)
+    _twins: dict[Operator, list[OperatorId]] = field(default_factory=dict)
+    _made: dict[str, dict[OperatorId, None]] = field(default_factory=dict)
     """The operators that nodes of plans have become, by the digests of the nodes."""
     _nodes: dict[str, dict[str, None]] = field(default_factory=dict)
     """The same the other way round."""
@@ -73,62 +74,62 @@ class Graph:
         for each in addition.operators:
             self._ids[each.operator, each.epoch] = each.identity
             self._place(each.identity, each.operator, each.epoch)
-            self.next_number = max(self.next_number, number_of(each.identity) // PARTS + 1)
+            self.next_number = max(self.next_number, each.identity.number // PARTS + 1)
         for digest, identity in addition.made:
             self._made.setdefault(digest, {})[identity] = None
             self._nodes.setdefault(identity, {})[digest] = None
 
-    def find(self, operator: Operator, epoch: int) -> str | None:
+    def find(self, operator: Operator, epoch: int) -> OperatorId | None:
         """The id of an operator that began at a time, if it is there."""
         return self._ids.get((operator, epoch))
 
     def whole(self) -> Addition:
         """What adds all there is to an empty graph, but for parts that are cut off."""
-        names = sorted(self._ids.values(), key=number_of)
+        names = sorted(self._ids.values(), key=BY_NUMBER)
         placed = tuple(Placed(each, self.operators[each], self.epochs[each]) for each in names)
         made = ((digest, each) for each in names for digest in self._nodes.get(each, ()))
         return Addition(placed, tuple(made))
 
-    def _place(self, identity: str, operator: Operator, epoch: int) -> None:
+    def _place(self, identity: OperatorId, operator: Operator, epoch: int) -> None:
         self.operators[identity], self.epochs[identity] = operator, epoch
         self._pair(operator, identity)
         for queue in operator.queues():
             self._readers.setdefault(queue, []).append(identity)
 
-    def _pair(self, operator: Operator, identity: str) -> None:
+    def _pair(self, operator: Operator, identity: OperatorId) -> None:
         twins = self._twins.setdefault(operator, [])
         self.pairs += bool(twins)
         twins.append(identity)
 
     def remove(self, identity: str) -> list[str]:
         """Removes an output operator and all that nobody else reads; the ids removed."""
-        removed, stack = [], [identity]
+        removed, stack = list[str](), [identity]
         while stack:
             removed.append(stack.pop())
             queues = self._forget(removed[-1])
-            stack += [q for q in queues if q in self.operators and not self.readers(q)]
+            stack += [q for q in operators_in(queues) if not self.readers(q)]
         return removed
 
-    def _forget(self, identity: str) -> tuple[str, ...]:
+    def _forget(self, identity: str) -> tuple[QueueId, ...]:
         queues = self.queues_of(identity)
         for queue in queues:
-            self._readers[queue].remove(identity)
+            self._readers[queue].remove(OperatorId(identity))
         self.fragments.pop(identity, None)
         self.settled.pop(identity, None)
         self.counting.pop(identity, None)
         for digest in self._nodes.pop(identity, ()):
-            del self._made[digest][identity]
+            del self._made[digest][OperatorId(identity)]
             if not self._made[digest]:
                 del self._made[digest]
         key = self.operators.pop(identity), self.epochs.pop(identity)
         if self._ids.get(key) == identity:  # a part that was cut off has none
-            self._forget_form(identity, *key)
+            self._forget_form(OperatorId(identity), *key)
         for queue in queues:
             if not self.readers(queue):
                 self.copied.pop(queue, None)
         return queues
 
-    def _forget_form(self, identity: str, operator: Operator, epoch: int) -> None:
+    def _forget_form(self, identity: OperatorId, operator: Operator, epoch: int) -> None:
         del self._ids[operator, epoch]
         twins = self._twins[operator]
         twins.remove(identity)
@@ -142,9 +143,9 @@ class Graph:
 
     # -- what plans have become --------------------------------------------------------------
 
-    def made_of(self, node: Node) -> list[str]:
+    def made_of(self, node: Node) -> list[OperatorId]:
         """The operators that equal nodes of plans have become, the first one first."""
-        return sorted(self._made.get(node.digest, ()), key=number_of)
+        return sorted(self._made.get(node.digest, ()), key=BY_NUMBER)
 
     def joins_in(self, identity: str) -> dict[str, int]:
         """The nodes that have become the joins an operator is or depends on, by their digests;
@@ -159,7 +160,7 @@ class Graph:
 
     # -- operators that become one -----------------------------------------------------------
 
-    def twins(self, identity: str) -> list[str]:
+    def twins(self, identity: str) -> list[OperatorId]:
         """The operators that do the same, whenever they began, with the same queues; itself too.
 
         A part that was cut off has none.
@@ -168,7 +169,7 @@ class Graph:
         found = self._twins.get(operator, [])
         return found if identity in found else []
 
-    def redirect(self, old: str, new: str) -> list[str]:
+    def redirect(self, old: str, new: str) -> list[OperatorId]:
         """Has those that read a queue read another one with the same content; who they are."""
         readers = list(self.readers(old))
         self.copied.pop(old, None)
@@ -188,19 +189,19 @@ class Graph:
         """What an operator reads."""
         return self.fragments.get(identity) or self.operators[identity].inputs
 
-    def queues_of(self, identity: str) -> tuple[str, ...]:
+    def queues_of(self, identity: str) -> tuple[QueueId, ...]:
         """The names of the queues an operator reads, without repetition."""
         if identity not in self.fragments:
             return self.operators[identity].queues()
         return queues_in(self.fragments[identity])
 
-    def insert(self, identity: str, part: Operator, epoch: int) -> None:
+    def insert(self, identity: OperatorId, part: Operator, epoch: int) -> None:
         """A part of an operator becomes one itself; nobody reads it yet."""
         self.operators[identity], self.epochs[identity] = part, epoch
         for queue in part.queues():
             self._readers.setdefault(queue, []).append(identity)
 
-    def rewire(self, identity: str, fragments: tuple[Node, ...]) -> None:
+    def rewire(self, identity: OperatorId, fragments: tuple[Node, ...]) -> None:
         """An operator reads other fragments from now on, with the same meaning."""
         for queue in self.queues_of(identity):
             self._readers[queue].remove(identity)
@@ -210,11 +211,11 @@ class Graph:
         for queue in self.queues_of(identity):
             self._readers.setdefault(queue, []).append(identity)
 
-    def take_out(self, identity: str) -> None:
+    def take_out(self, identity: OperatorId) -> None:
         """What was inserted, and nobody reads any more, is gone."""
         self._forget(identity)
 
-    def readers(self, queue: str) -> list[str]:
+    def readers(self, queue: str) -> list[OperatorId]:
         """The operators that read a queue."""
         return self._readers.get(queue, [])
 
@@ -237,8 +238,8 @@ class Graph:
 
     def describe(
         self,
-        wanted: set[str] | None = None,
-        running: set[str] | None = None,
+        wanted: AbstractSet[str] | None = None,
+        running: AbstractSet[str] | None = None,
         parts: Callable[[str], Mapping[Node, str]] = lambda identity: {},
     ) -> str:
         """The operators as text, sources first, with the names that parts of them have."""
@@ -261,16 +262,16 @@ class Graph:
         """The same once more, to try something out."""
         return replace(self, **{f.name: _copied(getattr(self, f.name)) for f in fields(self)})
 
-    def of_group(self, output: str) -> dict[str, tuple[bool, ...]]:
+    def of_group(self, output: str) -> dict[OperatorId, tuple[bool, ...]]:
         """The operators above the matches of a group that is put out there, and which of their
         inputs are rows of its queries."""
-        found: dict[str, tuple[bool, ...]] = {}
-        for identity in sorted(self.upstream(output), key=number_of):
+        found: dict[OperatorId, tuple[bool, ...]] = {}
+        for identity in sorted(self.upstream(output), key=BY_NUMBER):
             operator = self.operators[identity]
             inputs = tuple(
                 any(
-                    name in found or isinstance(self.operators.get(name), MatchOperator)
-                    for name in queues_in([each])
+                    name in found or isinstance(self.operators[name], MatchOperator)
+                    for name in operators_in(queues_in([each]))
                 )
                 for each in operator.inputs
             )
@@ -278,14 +279,19 @@ class Graph:
                 found[identity] = inputs
         return found
 
-    def upstream(self, identity: str) -> set[str]:
+    def upstream(self, identity: str) -> set[OperatorId]:
         """The operator and all it depends on."""
-        found, stack = {identity}, [identity]
+        found, stack = {OperatorId(identity)}, [OperatorId(identity)]
         while stack:
-            queues = set(self.queues_of(stack.pop())) & self.operators.keys() - found
-            found |= queues
-            stack += queues
+            read = set(operators_in(self.queues_of(stack.pop()))) - found
+            found |= read
+            stack += read
         return found
+
+
+def operators_in(queues: Iterable[QueueId]) -> list[OperatorId]:
+    """The operators that some queues are behind; those of inputs are behind none."""
+    return [queue for queue in queues if isinstance(queue, OperatorId)]
 
 
 Reading = TypeVar("Reading", bound=Operator)
@@ -307,7 +313,7 @@ def _redirected(fragment: Node, old: str, new: str) -> Node:
     made: dict[Node, Node] = {}
     for node in inputs_first(fragment):
         if isinstance(node, QueueRead) and node.queue == old:
-            made[node] = replace(node, queue=new)
+            made[node] = replace(node, queue=QueueId(new))
         else:
             made[node] = node.with_inputs(tuple(made[each] for each in node.inputs))
     return made[fragment]

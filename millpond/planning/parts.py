@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from millpond.cql.algebra import Filter, Project, Sample
 from millpond.cql.node import Node, inputs_first
 from millpond.errors import MillpondError
-from millpond.identities import owner_of
+from millpond.identities import OperatorId, QueueId
 from millpond.planning.graph import Graph
 from millpond.planning.physical import LinearOperator, Operator, QueueRead, SnapshotsOperator
 
@@ -97,25 +97,26 @@ class Cuts:
 
     def named(self, operator: str) -> dict[str, Node]:
         """The parts of an operator by their names."""
-        if owner_of(operator) != operator or operator not in self._graph.operators:
+        identity = OperatorId(operator)
+        if identity.owner != identity or identity not in self._graph.operators:
             return {}
-        found = enumerate(parts_of(self._graph.operators[operator]), 1)
-        return {f"{operator}_{number}": node for number, node in found}
+        found = enumerate(parts_of(self._graph.operators[identity]), 1)
+        return {identity.part(number): node for number, node in found}
 
     def names_in(self, identity: str) -> dict[Node, str]:
         """The parts of an operator, or of one that is cut off itself, as they stand in its
         fragments, with their names."""
-        owner = owner_of(identity)
+        owner = OperatorId(identity).owner
         apart = {self._nodes[each]: _read(each, self._nodes[each]) for each in self.names}
         return {_wired(node, apart, is_own=True): name for name, node in self.named(owner).items()}
 
     def rewiring(self, name: str, is_cut: bool) -> dict[str, tuple[Node, ...]]:
         """Who would read other fragments if a part were cut off, or were not, and which."""
-        nodes, node, owner = dict(self._nodes), self._node(name), owner_of(name)
+        nodes, node, owner = dict(self._nodes), self._node(name), OperatorId(name).owner
         nodes.pop(name, None)
         if is_cut and node is not None:
             nodes[name] = node
-        mine = [each for each in nodes if owner_of(each) == owner]
+        mine = [each for each in nodes if OperatorId(each).owner == owner]
         reads = {nodes[each]: _read(each, nodes[each]) for each in mine}
         found = {}
         for each in (owner, *mine):
@@ -129,32 +130,32 @@ class Cuts:
 
     def cut(self, name: str) -> None:
         """Makes a part an operator, which is read where it was."""
-        node, owner = self._node(name), owner_of(name)
+        node, owner = self._node(name), OperatorId(name).owner
         if node is None:
             raise MillpondError(f"internal: there is no part {name}")
         rewiring = self.rewiring(name, is_cut=True)
         self._nodes[name] = node
-        self._graph.insert(name, LinearOperator(node), self._graph.epochs[owner])
+        self._graph.insert(OperatorId(name), LinearOperator(node), self._graph.epochs[owner])
         self._rewire(rewiring)
 
     def fuse(self, name: str) -> None:
         """Makes it a part again."""
         self._rewire(self.rewiring(name, is_cut=False))
         del self._nodes[name]
-        self._graph.take_out(name)
+        self._graph.take_out(OperatorId(name))
 
     def forget(self) -> None:
         """Operators have gone, with their parts."""
         self._nodes = {name: self._nodes[name] for name in self.names}
 
     def _node(self, name: str) -> Node | None:
-        return self._nodes.get(name) or self.named(owner_of(name)).get(name)
+        return self._nodes.get(name) or self.named(OperatorId(name).owner).get(name)
 
     def _rewire(self, rewiring: Mapping[str, tuple[Node, ...]]) -> None:
         for each, fragments in rewiring.items():
-            self._graph.rewire(each, fragments)
+            self._graph.rewire(OperatorId(each), fragments)
 
 
 def _read(name: str, node: Node) -> QueueRead:
     part = LinearOperator(node)
-    return QueueRead(name, part.schema, part.is_stream, part.is_base)
+    return QueueRead(QueueId(name), part.schema, part.is_stream, part.is_base)

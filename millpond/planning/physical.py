@@ -18,10 +18,11 @@ from millpond.cql.algebra import (
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
+from millpond.identities import GroupId, QueryName, QueueId
 from millpond.planning.nodes import Match, Totals
 from millpond.schema import Schema
 
-SELF = "self"
+SELF = QueueId("self")
 """The queue name by which a fragment after a join refers to the join's pairs."""
 
 
@@ -29,7 +30,7 @@ SELF = "self"
 class QueueRead(Node):
     """A leaf of a fragment: a queue of stream elements or of relation elements."""
 
-    queue: str
+    queue: QueueId
     fields_: Schema
     of_stream: bool
     is_base: bool = False
@@ -46,7 +47,7 @@ class QueueRead(Node):
         return f"Read {self.queue}"
 
 
-def queues_in(fragments: Iterable[Node]) -> tuple[str, ...]:
+def queues_in(fragments: Iterable[Node]) -> tuple[QueueId, ...]:
     """The names of the queues that fragments read, without repetition."""
     nodes = (node for fragment in fragments for node in fragment.walk())
     return tuple(dict.fromkeys(node.queue for node in nodes if isinstance(node, QueueRead)))
@@ -77,10 +78,10 @@ class Operator:
         return type(self).__name__.removesuffix("Operator")
 
     @kept
-    def _queues(self) -> tuple[str, ...]:
+    def _queues(self) -> tuple[QueueId, ...]:
         return queues_in(self.inputs)
 
-    def queues(self) -> tuple[str, ...]:
+    def queues(self) -> tuple[QueueId, ...]:
         """The names of the queues it reads, without repetition."""
         return self._queues
 
@@ -109,7 +110,7 @@ class MatchOperator(Operator):
     """Rows matched with the constants of a ``group`` of queries of one shape."""
 
     input: Node
-    group: str
+    group: GroupId
     match: Match
 
     @property
@@ -212,7 +213,10 @@ class RowsWindowOperator(Operator):
 
     def label(self) -> str:
         return RowsWindow(
-            QueueRead("", self.input.schema, True), self.rows, self.slide_rows, self.partition
+            QueueRead(QueueId(""), self.input.schema, True),
+            self.rows,
+            self.slide_rows,
+            self.partition,
         ).label()
 
 
@@ -265,7 +269,7 @@ class TotalsOperator(Operator):
         return True
 
     def label(self) -> str:
-        return Totals(QueueRead("", self.input.schema, False), self.sums).label()
+        return Totals(QueueRead(QueueId(""), self.input.schema, False), self.sums).label()
 
 
 @dataclass(frozen=True)
@@ -296,7 +300,7 @@ class OutputOperator(Operator):
     """
 
     input: Node
-    query: str
+    query: QueryName
     mode: str
     is_net: bool = False
     begins: int | None = field(default=None, compare=False)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from millpond.identities import is_relation
 from millpond.planning.graph import Graph
 from millpond.planning.keys import stays_divided
 from millpond.planning.physical import LinearOperator, MatchOperator, OutputOperator
@@ -139,7 +138,7 @@ def _are_one(graph: Graph, edge: Edge) -> bool:
         return False
     others = set(graph.queues_of(edge[1])) - {edge[0]}
     if isinstance(producer, MatchOperator):
-        return all(map(is_relation, others))  # which nobody waits for
+        return all(each.relation for each in others)  # which nobody waits for
     return not others and (isinstance(reader, OutputOperator) or stays_divided(producer, reader))
 
 

@@ -31,6 +31,7 @@ from millpond.cql.written import Written
 from millpond.errors import MillpondError, Position
 from millpond.functions.user_function import UserFunction
 from millpond.planning.graph import Addition, Placed
+from millpond.planning.identified import identified
 from millpond.planning.nodes import InList
 from millpond.planning.physical import Operator
 from millpond.schema import Field as Named
@@ -132,8 +133,9 @@ def _read(data: Any, nodes: list[Node], functions: Functions) -> Any:
     if not isinstance(data, dict):
         return data
     if "is" in data:
+        kind = _kinds()[data["is"]]
         parts = {k: _read(v, nodes, functions) for k, v in data.items() if k != "is"}
-        return _kinds()[data["is"]](**parts)
+        return kind(**identified(kind, parts))
     ((what, told),) = data.items()
     match what:
         case "node":

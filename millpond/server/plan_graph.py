@@ -6,7 +6,7 @@ from typing import Any
 
 from millpond.entities.running import thread_parts
 from millpond.facade.engine import Engine
-from millpond.identities import original
+from millpond.identities import QueueId
 
 NODE_WIDTH, NODE_HEIGHT, GAP_X, GAP_Y = 190, 46, 40, 70
 MOST_NODES = 400
@@ -24,7 +24,7 @@ def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
         queues = {e.name: e.values() for e in entities.of_kind("queue")}
         synopses = {e.name: e.values() for e in entities.of_kind("synopsis")}
         units = engine.runtime.units.of if engine.has_runtime else {}
-        unit_of = {name: unit.identity for name, unit in units.items()}
+        unit_of: dict[str, str] = {name: unit.identity for name, unit in units.items()}
         threads = thread_parts(engine.controlled) if engine.has_runtime else []
         output = engine.queries.outputs.get(query.lower()) if query else None
         wanted = engine.graph.upstream(output) if output in operators else set(operators)
@@ -34,7 +34,7 @@ def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
     edges: list[dict[str, Any]] = []
     read = dict.fromkeys(q for name in shown for q in _reads(operators[name]))
     nodes += [
-        {"id": name, "kind": "input", "label": original(name), **_of(queues, name)}
+        {"id": name, "kind": "input", "label": QueueId(name).original, **_of(queues, name)}
         for name in read
         if name not in operators
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from millpond.entities.control_tables import plain
 from millpond.facade.engine import Engine
-from millpond.identities import name_of, number_of
+from millpond.identities import OperatorId
 from millpond.insight.analysis import paths_to
 from millpond.scheduling.charts.progress_chart import partition, path_chart
 
@@ -18,13 +18,13 @@ def progress_charts(engine: Engine, query: str) -> list[dict[str, Any]]:
         output = engine.queries.output_of(query)
         plan = engine.runtime.picture.elementary()
         charts = []
-        for path in islice(paths_to(plan, number_of(output)), MOST_PATHS):
+        for path in islice(paths_to(plan, output.number), MOST_PATHS):
             points = path_chart(plan, path)
             corners = [0, *(segment.last + 1 for segment in partition(points))]
             charts.append(
                 {
                     "stream": path.stream,
-                    "operators": [name_of(each) for each in path.operators],
+                    "operators": [OperatorId.numbered(each) for each in path.operators],
                     "points": [[plain(x), plain(y)] for x, y in points],
                     "envelope": [[plain(points[i][0]), plain(points[i][1])] for i in corners],
                 }

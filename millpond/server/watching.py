@@ -9,7 +9,7 @@ from typing import Any
 from millpond.connectors.json_text import json_value
 from millpond.connectors.python_values import python_values
 from millpond.facade.engine import Engine
-from millpond.identities import input_of
+from millpond.identities import QueueId
 from millpond.server.faults import not_found
 from millpond.storage.pages import concatenated
 from millpond.storage.readers import Reader
@@ -34,7 +34,7 @@ class Watcher:
         operator = self._engine.graph.operators.get(queue)
         if operator is not None:
             return list(operator.schema.names)
-        entry = self._engine.catalog.get(input_of(queue))
+        entry = self._engine.catalog.get(QueueId(queue).input)
         return list(getattr(entry, "schema").names) if entry is not None else []  # noqa: B009
 
     def passed(self) -> dict[str, Any]:

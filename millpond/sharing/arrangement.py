@@ -14,6 +14,7 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure
 from millpond.functions.user_function import UserFunction
+from millpond.identities import GroupId, OperatorId
 from millpond.planning.graph import Addition
 from millpond.planning.nodes import Constant
 from millpond.planning.plan_data import Functions
@@ -57,7 +58,7 @@ class Arranged(Protocol):
 class Membership(NamedTuple):
     """Which of a group's queries one is."""
 
-    group: str
+    group: GroupId
     number: int
     constants: tuple[Constant, ...]
     since: dict[str, int]
@@ -72,11 +73,11 @@ class Begun(Transition, kind="begin", to="queries"):
     """Its name, in lower case."""
     epoch: int
     """Since when."""
-    output: str
+    output: OperatorId
     """The operator that puts it out."""
     adds: Addition = NOTHING_MORE
     """What comes to the graph for it."""
-    aside: str | None = None
+    aside: OperatorId | None = None
     """The operator that puts out what it leaves out."""
     begins: int | None = None
     """When its changes begin, if it had others before."""
@@ -96,7 +97,11 @@ class Begun(Transition, kind="begin", to="queries"):
         """The transition that a record says."""
         begun = super().read(facts, store, functions)
         member = begun.member
-        return begun if member is None else replace(begun, member=Membership(*member))
+        return (
+            begun
+            if member is None
+            else replace(begun, member=Membership(GroupId(member[0]), *member[1:]))
+        )
 
     def apply(self, part: Arranged) -> None:
         """Has it run."""
@@ -107,9 +112,9 @@ class Begun(Transition, kind="begin", to="queries"):
 class GroupFounded(Transition, kind="group", to="queries"):
     """A group of queries of one shape is there from now on."""
 
-    name: str
+    name: GroupId
     epoch: int
-    output: str
+    output: OperatorId
     plan: Node
     """Its plan without constants."""
     like: tuple[Constant, ...]

@@ -10,7 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millpond.catalog import QueryEntry
-from millpond.identities import is_copy, stream_queue
+from millpond.identities import (
+    GroupId,
+    OperatorId,
+    QueryName,
+    StreamId,
+)
 from millpond.intake.epochs import Times
 from millpond.intake.inputs import is_one_row
 from millpond.intake.transitions import EpochBegan
@@ -30,7 +35,7 @@ from millpond.sharing.beginning_anew import (
 from millpond.sharing.containments import SELECTIONS
 from millpond.sharing.planned import QueryPlans, planned
 from millpond.sharing.queries import Queries
-from millpond.sharing.shapes import Shapes, is_of_late, shapes_of
+from millpond.sharing.shapes import Shapes, shapes_of
 from millpond.sharing.sketch import Sketch
 from millpond.storage.pages import Page
 from millpond.storage.transitions import Transition
@@ -42,9 +47,9 @@ class Arranging:
     def __init__(self, queries: Queries) -> None:
         self._queries, self._ground = queries, queries.ground
         self._draft = Draft(queries.graph)
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[GroupId, int] = {}
         """The next numbers in groups that queries come to."""
-        self._outputs: dict[str, str] = {}
+        self._outputs: dict[GroupId, OperatorId] = {}
         """The operators that put out groups that are founded."""
         self._copies: dict[str, None] = {}
         """The copies of relations that are to be made."""
@@ -70,7 +75,7 @@ class Arranging:
         """A query is new: it runs from now on, unless it is not active."""
         if entry.active and entry.begins is not None:
             streams = self._ground.inputs.streams
-            since = {stream_queue(name): entry.begins - 1 for name in streams}
+            since: dict[str, int] = {StreamId(name).queue: entry.begins - 1 for name in streams}
             self._alone(self._sketch(plans, Shapes(None, self._epoch_after(since)), is_anew=True))
         elif entry.active:
             self._begin(plans, self._epoch_now())
@@ -120,8 +125,8 @@ class Arranging:
         epoch = self._epoch_now() if is_now else self._epoch_after(anew.since)
         sketch = self._sketch(anew.plans, shapes_of(anew.plans, epoch, self._ground.inputs))
         group = self._queries.groups.arrange(sketch).group if is_now else None
-        if group is not None and is_of_late(group):  # nothing is there before it begins
-            self._join(replace(sketch, group=group))
+        if group is not None and group.is_late:  # nothing is there before it begins
+            self._join(sketch, group)
         else:
             alone = self._sketch(anew.plans, Shapes(None, epoch), is_anew=True)
             self._alone(alone, None if is_stream else at)
@@ -162,7 +167,7 @@ class Arranging:
         if sketch.group is None:
             self._alone(sketch)
         else:
-            self._join(sketch)
+            self._join(sketch, sketch.group)
 
     def _alone(self, sketch: Sketch, begins: int | None = None) -> None:
         """A query runs by itself."""
@@ -171,7 +176,7 @@ class Arranging:
             sketch = each.arrange(sketch)
         self.told[key] = sketch.told
         output = self._draft.add_query(
-            sketch.entry.name,
+            QueryName(sketch.entry.name),
             sketch.plan,
             epoch,
             apart=sketch.apart,
@@ -181,7 +186,7 @@ class Arranging:
         aside = None
         if plans.aside is not None and plans.optimised_aside is not None:
             aside = self._draft.add_query(
-                plans.aside.name, plans.optimised_aside, epoch, numbers=sketch.numbers
+                QueryName(plans.aside.name), plans.optimised_aside, epoch, numbers=sketch.numbers
             )
         is_late = None if sketch.shapes.plans is None else sketch.shapes.is_late
         self.begun[key] = Begun(
@@ -210,14 +215,13 @@ class Arranging:
             read = queries.containments.chosen(key)
             self._alone(replace(sketch.with_choice(SELECTIONS, read), totals=totals))
 
-    def _join(self, sketch: Sketch) -> None:
+    def _join(self, sketch: Sketch, name: GroupId) -> None:
         """A query belongs to a group, there already or to be founded."""
-        name, epoch = sketch.group or "", sketch.shapes.epoch
         if self._queries.groups.get(name) is None and name not in self._outputs:
-            self._bring_along(name, epoch)
+            self._bring_along(name, sketch.shapes.epoch)
         self._member(name, sketch.plans, sketch.shapes)
 
-    def _bring_along(self, name: str, epoch: int) -> None:
+    def _bring_along(self, name: GroupId, epoch: int) -> None:
         """Has queries that stood alone belong to a group that is about to be founded."""
         queries = self._queries
         for key, shapes in queries.groups.alone(name, epoch).items():
@@ -225,7 +229,7 @@ class Arranging:
                 entry = self._ground.query_entry(key)
                 self._member(name, planned(entry, queries.templates), shapes)
 
-    def _member(self, name: str, plans: QueryPlans, shapes: Shapes) -> None:
+    def _member(self, name: GroupId, plans: QueryPlans, shapes: Shapes) -> None:
         lifted, group = shapes.lifted(name), self._queries.groups.get(name)
         if group is not None:
             output, number = group.output, self._numbers.get(name, group.next_number)
@@ -235,17 +239,17 @@ class Arranging:
             output, number = self._outputs[name], self._numbers.get(name, 0)
         self._numbers[name] = number + 1
         since = self._ground.inputs.epochs.since_of(shapes.epoch)
-        queues = map(stream_queue, lifted.streams if is_of_late(name) else ())
-        seen = {queue: since.get(queue, BEGINNING - 1) for queue in queues}
+        queues = (StreamId(each).queue for each in lifted.streams if name.is_late)
+        seen: dict[str, int] = {queue: since.get(queue, BEGINNING - 1) for queue in queues}
         member = Membership(name, number, lifted.constants, seen)
         key = plans.entry.name.lower()
         self.begun[key] = Begun(key, shapes.epoch, output, member=member, plans=plans)
 
-    def _found(self, name: str, plans: QueryPlans, shapes: Shapes) -> str:
+    def _found(self, name: GroupId, plans: QueryPlans, shapes: Shapes) -> OperatorId:
         """A group is founded by its first query; the operator that puts it out."""
         lifted = shapes.in_own_words(name)
         output = self._draft.add_query(name, lifted.plan, shapes.epoch)
-        streams = lifted.streams if is_of_late(name) else ()
+        streams = lifted.streams if name.is_late else ()
         facts = lifted.plan, lifted.constants, streams, outline(plans.optimised)
         self.begun[name] = GroupFounded(name, shapes.epoch, output, *facts, self._added())
         return output
@@ -254,6 +258,6 @@ class Arranging:
         """What was drafted; the copies of relations that it reads are to be made."""
         added, there = self._draft.take(), self._ground.inputs.queues
         for queue in (queue for each in added.operators for queue in each.operator.queues()):
-            if is_copy(queue) and queue not in there and not is_one_row(queue):
+            if queue.is_copy and queue not in there and not is_one_row(queue):
                 self._copies[queue] = None
         return added

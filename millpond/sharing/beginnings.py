@@ -11,7 +11,6 @@ from millpond.connectors.python_values import moment
 from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
-from millpond.identities import stream_of
 from millpond.planning.convergence import ALWAYS, Foreseen
 from millpond.schema import BEGINNING, Type
 from millpond.sharing.queries import Queries
@@ -80,5 +79,5 @@ def told_merge(queries: Queries, each: Foreseen) -> str:
         return f"once {each.rows:,} elements have come"
     graph = queries.graph
     queues = {queue for i in graph.upstream(each.first) for queue in graph.queues_of(i)}
-    names = [name for q in sorted(queues) if (name := stream_of(q)) is not None]
+    names = [queue.stream for queue in sorted(queues) if queue.stream is not None]
     return f"from {told_time(queries, names, each.at)} on" if each.at > ALWAYS else "at once"

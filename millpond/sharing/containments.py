@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from millpond.cql.algebra import Filter, StreamScan
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
-from millpond.identities import stream_queue
+from millpond.identities import StreamId
 from millpond.planning.containment import contain, selections
 from millpond.planning.graph import Graph
 from millpond.planning.implication import implies
@@ -274,7 +274,7 @@ def _operator(by: Filter) -> LinearOperator | None:
     """What a selection from a stream of the catalog is as an operator."""
     if not isinstance(by.input, StreamScan):
         return None
-    read = QueueRead(stream_queue(by.input.name), by.input.schema, True, True)
+    read = QueueRead(StreamId(by.input.name).queue, by.input.schema, True, True)
     return LinearOperator(Filter(read, by.predicate))
 
 

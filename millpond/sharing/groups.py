@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
 from millpond.delivery.group_results import GroupLog, GroupSlice
-from millpond.identities import stream_queue
+from millpond.identities import GroupId, OperatorId, StreamId
 from millpond.kernels.living import Living
 from millpond.sharing.arrangement import GroupFounded, Membership
-from millpond.sharing.shapes import Shapes, is_of_late
+from millpond.sharing.shapes import Shapes
 from millpond.sharing.sketch import Sketch
 from millpond.storage.members import Members
 
@@ -36,14 +36,13 @@ time for all that the group keeps."""
 class Group:
     """The queries of one shape."""
 
-    name: str
+    name: GroupId
     outline: int
     epoch: int
     """When its operators began."""
-    is_late: bool
     members: Members
     log: GroupLog
-    output: str
+    output: OperatorId
     streams: tuple[str, ...]
     """The streams that the queries of a late group see after times of their own."""
     queries: dict[int, str] = field(default_factory=dict)
@@ -87,7 +86,7 @@ class Groups:
         """How many groups, and queries standing alone, have plans of an outline."""
         self._unlifted: dict[int, dict[str, Shapes]] = {}
         """By outline the queries standing alone that nobody was compared with yet."""
-        self._waiting: dict[str, dict[str, Shapes]] = {}
+        self._waiting: dict[GroupId, dict[str, Shapes]] = {}
         """The others, by the groups they would belong to."""
 
     def __iter__(self) -> Iterator[Group]:
@@ -101,7 +100,7 @@ class Groups:
             return sketch
         return replace(sketch, group=self.choose(sketch.shapes, sketch.sharing))
 
-    def choose(self, shapes: Shapes, sharing: str) -> str | None:
+    def choose(self, shapes: Shapes, sharing: str) -> GroupId | None:
         """The group for a query, there already or to be founded; None: it stands alone.
 
         Where nobody has a plan like it nothing is lifted: a program of different queries pays for
@@ -133,7 +132,7 @@ class Groups:
         """The shapes of a query that runs by itself, if others of its shape may join it."""
         return self._alone.get(query.lower())
 
-    def alone(self, name: str, epoch: int) -> dict[str, Shapes]:
+    def alone(self, name: GroupId, epoch: int) -> dict[str, Shapes]:
         """The queries standing alone, begun then, that would belong to a group.
 
         In the order of their names: which came first is not known after a restart.
@@ -156,7 +155,7 @@ class Groups:
         """A new group; its operators are told of its members."""
         name, streams = founded.name, founded.streams
         members = self.members[name] = Members(founded.like, streams)
-        facts = founded.outline, founded.epoch, is_of_late(name), members, log, founded.output
+        facts = founded.outline, founded.epoch, members, log, founded.output
         group = Group(name, *facts, streams, next_number=founded.next_number)
         self._groups[name] = group
         self._outlines[group.outline] += 1
@@ -165,9 +164,9 @@ class Groups:
         """A query belongs to a group from now on; what it has of the group's results."""
         group, number = self._groups[member.group], member.number
         group.next_number = max(group.next_number, number + 1)
-        if group.is_late:
+        if group.name.is_late:
             group.since[number] = dict(member.since)
-        seen = {each: member.since[stream_queue(each)] for each in group.streams}
+        seen = {each: member.since[StreamId(each).queue] for each in group.streams}
         group.members.add(number, member.constants, seen)
         group.queries[number], group.weights[number] = entry.name, entry.weight
         group.weight += entry.weight
@@ -221,7 +220,7 @@ class Groups:
         group.weights[number] = weight
         return group
 
-    def expanded(self, names: list[str]) -> list[str]:
+    def expanded(self, names: Iterable[str]) -> list[str]:
         """The names of queries, with the queries of each group instead of its own name."""
         found: dict[str, None] = {}
         for name in names:
@@ -229,7 +228,7 @@ class Groups:
             found |= dict.fromkeys([name] if group is None else group.queries.values())
         return list(found)
 
-    def told(self, names: list[str]) -> str:
+    def told(self, names: Iterable[str]) -> str:
         """Names of queries as people read them: of a group the number and some of its queries."""
         return ", ".join(self._told(name) for name in names)
 

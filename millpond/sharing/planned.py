@@ -7,7 +7,7 @@ from functools import cached_property
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
-from millpond.identities import aside_of
+from millpond.identities import QueryName
 from millpond.planning.guard import guard, left_out
 from millpond.planning.optimise import optimise
 from millpond.sharing.templates import Shaped, Templates
@@ -51,4 +51,4 @@ def left_aside(entry: QueryEntry) -> QueryEntry | None:
     left = left_out(guard(entry.plan).faults) if entry.on_error == "skip" else None
     if left is None:
         return None
-    return replace(entry, name=aside_of(entry.name), plan=left, sink=None)
+    return replace(entry, name=QueryName(entry.name).aside, plan=left, sink=None)

@@ -14,7 +14,7 @@ from millpond.catalog import QueryEntry
 from millpond.cql.algebra import Filter, Project, RangeWindow, Sample, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
-from millpond.identities import stream_of, stream_queue
+from millpond.identities import QueueId, StreamId
 from millpond.planning.nodes import Arrivals, Combine, Moments
 from millpond.schema import BEGINNING
 from millpond.sharing.beginning_anew import Succession
@@ -88,7 +88,7 @@ def uneven(queries: Queries, entry: QueryEntry, answered: int) -> str:
     """Why a query has read more than it has answered: which streams it waits for."""
     queues = queries.ground.inputs.queues
     behind = [name for name in sorted(_streams(entry)) if queues[name].heartbeat <= answered]
-    names = ", ".join(stream_of(name) or name for name in behind)
+    names = ", ".join(QueueId(name).stream or name for name in behind)
     waits = f", as nothing more has come of {names}" if names else ""
     return f"its operators have not come equally far{waits}; wait until they have"
 
@@ -96,7 +96,7 @@ def uneven(queries: Queries, entry: QueryEntry, answered: int) -> str:
 def _streams(entry: QueryEntry) -> set[str]:
     """The queues of the streams that a query reads."""
     nodes = entry.plan.walk_into_subqueries()
-    return {stream_queue(node.name) for node in nodes if isinstance(node, StreamScan)}
+    return {StreamId(node.name).queue for node in nodes if isinstance(node, StreamScan)}
 
 
 def _refusal(entry: QueryEntry, reason: str) -> StateError:
@@ -109,4 +109,4 @@ def _refusal(entry: QueryEntry, reason: str) -> StateError:
 
 
 def _reads_stream(queues: Iterable[str]) -> bool:
-    return any(stream_of(name) is not None for name in queues)
+    return any(QueueId(name).stream is not None for name in queues)

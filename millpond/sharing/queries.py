@@ -18,7 +18,7 @@ from millpond.delivery.results import ResultLog
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
 from millpond.functions.user_function import UserFunction
-from millpond.identities import aside_of, is_copy
+from millpond.identities import GroupId, OperatorId, QueryId, QueueId
 from millpond.intake.budget import state_bytes, step_bytes
 from millpond.intake.inputs import give_up
 from millpond.planning.convergence import Merge, settle
@@ -53,7 +53,7 @@ class Queries:
     def __init__(self, ground: Ground, keeps_results: bool) -> None:
         self.ground = ground
         self.graph = Graph(linear=ground.settings.linear)
-        self.outputs: dict[str, str] = {}
+        self.outputs: dict[str, OperatorId] = {}
         """The operator that puts each running query out, by the query's name in lower case."""
         self.begins: dict[str, int] = {}
         """When the changes of queries begin that had others before."""
@@ -146,7 +146,7 @@ class Queries:
             self._join(entry, begun.member)
         self.outputs[key] = begun.output
         if begun.aside is not None:
-            self.outputs[aside_of(key)] = begun.aside
+            self.outputs[QueryId(key).aside] = begun.aside
         if begun.begins is not None:
             self.begins[key] = begun.begins
         self._add(begun.adds)
@@ -195,7 +195,12 @@ class Queries:
 
     def _join(self, entry: QueryEntry, member: Membership) -> None:
         group = self.groups.get(member.group)
-        if self.started is not None and group is not None and group.queries and not group.is_late:
+        if (
+            self.started is not None
+            and group is not None
+            and group.queries
+            and not group.name.is_late
+        ):
             self.started.renew(self.graph.upstream(group.output))
         self.ground.deliveries.of(entry.name).join(self.groups.join(entry, member))
 
@@ -304,12 +309,12 @@ class Queries:
         """A query stands still."""
         self._take_out(self._leave(key))
 
-    def _leave(self, key: str, comes_to: str | None = None) -> list[str]:
+    def _leave(self, key: str, comes_to: GroupId | None = None) -> list[OperatorId]:
         """Forgets how a query runs; the operators that nobody else needs to be put out.
 
         The group that it ``comes_to`` stays, if it is the one that is left.
         """
-        outputs = [self.outputs.pop(key, None), self.outputs.pop(aside_of(key), None)]
+        outputs = [self.outputs.pop(key, None), self.outputs.pop(QueryId(key).aside, None)]
         self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is None:
@@ -325,7 +330,7 @@ class Queries:
             left.members.close(self.ground.store)
         return [output for output in outputs if output is not None]
 
-    def _take_out(self, outputs: list[str]) -> None:
+    def _take_out(self, outputs: list[OperatorId]) -> None:
         """Removes operators that put queries out, with all that nobody else reads."""
         removed = [each for output in outputs for each in self.graph.remove(output)]
         if not removed:
@@ -341,7 +346,7 @@ class Queries:
 
     def merged(self, merge: Merge) -> None:
         """Lets a copy of a relation go when its readers read another queue."""
-        if is_copy(merge.queue):
+        if QueueId(merge.queue).is_copy:
             self.ground.inputs.forget_copy(merge.queue)
             self.forget_queues([merge.queue])
 
@@ -443,12 +448,12 @@ class Queries:
 
     def place_queue(self, operator: str, has_queue: bool) -> None:
         """Has a queue stand behind an operator, or none, whatever a strategy wants."""
-        self.runtime.placement = self.runtime.placement.say(operator, has_queue)
+        self.runtime.placement = self.runtime.placement.say(OperatorId(operator), has_queue)
 
     def refuse_placing(self, operator: str) -> None:
         """Refuses to place a queue behind an operator that is not there."""
-        is_part = self.runtime.cutting.cuts.is_part
-        if operator not in self.graph.operators and not is_part(operator):
+        found, is_part = OperatorId.written(operator), self.runtime.cutting.cuts.is_part
+        if found is None or (found not in self.graph.operators and not is_part(found)):
             known = ", ".join(self.graph.operators) or "none"
             raise StateError(f'no operator "{operator}"; EXPLAIN PHYSICAL names them: {known}')
 
@@ -466,7 +471,7 @@ class Queries:
             return None
         return self.ground.deliveries.of(operator.query)
 
-    def output_of(self, query: str) -> str:
+    def output_of(self, query: str) -> OperatorId:
         """The operator that puts a query out; raises if none runs."""
         output = self.outputs.get(query.lower())
         if output is None or self.started is None or output not in self.started.running:

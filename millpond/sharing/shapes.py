@@ -8,15 +8,12 @@ from functools import cached_property
 from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
-from millpond.identities import stream_queue
+from millpond.identities import GroupId, StreamId
 from millpond.intake.inputs import Inputs
 from millpond.kernels.expressions import can_lower
 from millpond.planning.shapes import Lifted, lift, outline
 from millpond.schema import BEGINNING
 from millpond.sharing.planned import QueryPlans
-
-LATE = "late"
-"""What a group is called whose queries began at different times."""
 
 
 @dataclass(eq=False)
@@ -70,29 +67,29 @@ class Shapes:
         return self.usual is not None and self.usual.is_of_windows
 
     @property
-    def usual_name(self) -> str | None:
+    def usual_name(self) -> GroupId | None:
         """The name of the query's group among queries that begin when it does."""
-        return None if self.usual is None else f"~{self.usual.shape[:12]}@{self.epoch}"
+        return None if self.usual is None else GroupId.of(self.usual.shape, self.epoch)
 
     @property
-    def late_name(self) -> str | None:
+    def late_name(self) -> GroupId | None:
         """The name of the query's group among late-comers."""
-        return None if self.late is None else f"~{self.late.shape[:12]}@{LATE}"
+        return None if self.late is None else GroupId.of(self.late.shape, None)
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> list[GroupId]:
         """The groups the query may belong to, that of late-comers first."""
         return [name for name in (self.late_name, self.usual_name) if name is not None]
 
-    def in_own_words(self, name: str) -> Lifted:
+    def in_own_words(self, name: GroupId) -> Lifted:
         """The same, made of the query's own plan and not of one like it."""
         plan = None if self.plans is None else self.plans.optimised
-        lifted = None if plan is None else lift(plan, can_lower, is_late=is_of_late(name))
+        lifted = None if plan is None else lift(plan, can_lower, is_late=name.is_late)
         if lifted is None:
             raise StateError(f"internal: a query does not belong to {name}")
         return lifted
 
-    def lifted(self, name: str) -> Lifted:
+    def lifted(self, name: GroupId) -> Lifted:
         """The shape by which the query belongs to a group."""
         found = self.late if name == self.late_name else self.usual
         if found is None or name not in self.names:
@@ -122,11 +119,6 @@ def shapes_of(plans: QueryPlans, epoch: int, inputs: Inputs) -> Shapes:
     return Shapes(plans, epoch, epoch > 0 and _has_relations_behind(plan, since, inputs))
 
 
-def is_of_late(group: str) -> bool:
-    """Whether the queries of a group began at different times, by its name."""
-    return group.endswith(LATE)
-
-
 def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> bool:
     """Whether a plan begins to read its streams behind all that has happened to its relations.
 
@@ -134,7 +126,7 @@ def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> 
     """
     nodes = list(plan.walk())
     streams = [
-        since.get(stream_queue(node.name), BEGINNING - 1)
+        since.get(StreamId(node.name).queue, BEGINNING - 1)
         for node in nodes
         if isinstance(node, StreamScan)
     ]

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.cql.node import Node, inputs_first
+from millpond.identities import OperatorId
 from millpond.planning.graph import Graph
 from millpond.planning.joins import join_under, parents_of
 from millpond.planning.nodes import Arrivals, Moments
@@ -54,7 +55,7 @@ class SharedJoins:
 
     name = "joins"
 
-    def __init__(self, graph: Graph, measured: Callable[[str], Tally | None]) -> None:
+    def __init__(self, graph: Graph, measured: Callable[[OperatorId], Tally | None]) -> None:
         self._graph = graph
         self._measured = measured
         """What was seen of an operator."""
@@ -96,7 +97,9 @@ class SharedJoins:
             needed.update(node.inputs if join is None else join.inputs)
         return found
 
-    def _shared(self, running: list[str], sharing: str, reasons: list[str]) -> str | None:
+    def _shared(
+        self, running: list[OperatorId], sharing: str, reasons: list[str]
+    ) -> OperatorId | None:
         """One of some equal joins to be shared; None, and the reason if there are any."""
         against: str | None = None
         for identity in self._by_number(running).values():
@@ -110,16 +113,16 @@ class SharedJoins:
         reasons += [] if against is None else [against]
         return None
 
-    def _by_number(self, running: list[str]) -> dict[int, str]:
+    def _by_number(self, running: list[OperatorId]) -> dict[int, OperatorId]:
         """The first of equal joins for each of their numbers."""
-        found: dict[int, str] = {}
+        found: dict[int, OperatorId] = {}
         for identity in running:
             operator = self._graph.operators[identity]
             if isinstance(operator, JoinOperator):
                 found.setdefault(operator.number, identity)
         return dict(sorted(found.items()))
 
-    def _against(self, identity: str) -> str | None:
+    def _against(self, identity: OperatorId) -> str | None:
         """Why a join should not be shared by one more, if it should not."""
         join = self._known(identity)
         if join is None or join.bytes_out < UNSELECTIVE * join.bytes_in:
@@ -144,7 +147,7 @@ class SharedJoins:
             f"{1e6 * takes[slowest]:,.2f}{other}"
         )
 
-    def _known(self, identity: str) -> Tally | None:
+    def _known(self, identity: OperatorId) -> Tally | None:
         tally = self._measured(identity)
         return None if tally is None or tally.steps < LEAST_STEPS else tally
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from millpond.cql.algebra import Aggregate
 from millpond.cql.node import Node
+from millpond.identities import OperatorId
 from millpond.planning.graph import Graph
 from millpond.planning.nodes import Totals
 from millpond.planning.totals import sum_up, summable
@@ -57,7 +58,7 @@ class SharedTotals:
 
     name = TOTALS
 
-    def __init__(self, graph: Graph, measured: Callable[[str], Tally | None]) -> None:
+    def __init__(self, graph: Graph, measured: Callable[[OperatorId], Tally | None]) -> None:
         self._graph = graph
         self._measured = measured
         """What was seen of an operator."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
+from millpond.identities import GroupId
 from millpond.planning.nodes import Totals
 from millpond.sharing.planned import QueryPlans
 from millpond.sharing.shapes import Shapes
@@ -34,7 +35,7 @@ class Sketch:
     """Another query reads these, and so does it."""
     changed: Node | None = None
     """The plan, once a pass has made another one of it."""
-    group: str | None = None
+    group: GroupId | None = None
     """The group that it belongs to; the passes behind have nothing to decide then."""
     sums: frozenset[Totals] = frozenset()
     """The totals that it reads."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 from millpond.cql.node import Node
 from millpond.planning.graph import Addition
+from millpond.planning.identified import identified
 from millpond.planning.nodes import InList
 from millpond.planning.physical import Operator
 from millpond.planning.plan_data import ENTRIES, EXPRESSIONS, Functions, from_data, to_data
@@ -56,7 +57,8 @@ class Transition:
     @classmethod
     def read(cls, facts: Mapping[str, Any], store: Store, functions: Functions) -> Self:
         """The transition that a record says."""
-        return cls(**{name: _read(each, store, functions) for name, each in facts.items()})
+        read = {name: _read(each, store, functions) for name, each in facts.items()}
+        return cls(**identified(cls, read))
 
     @property
     def carried(self) -> list[Page]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from millpond.catalog import Catalog, Declaration, Entry, RelationEntry, StreamEntry, kind_of
-from millpond.identities import input_of, is_copy, stream_queue
+from millpond.identities import QueueId, StreamId
 from millpond.insight.validation.complaints import different, strangers
 from millpond.intake.inputs import Inputs
 from millpond.intake.intake import RelationIntake, StreamIntake
@@ -49,11 +49,12 @@ def names_of_inputs(inputs: Inputs) -> Iterator[str]:
 def queues_of_inputs(inputs: Inputs) -> Iterator[str]:
     """The queues that inputs fill are those that operators read, by their names."""
     for key, stream in inputs.streams.items():
-        if inputs.queues.get(stream_queue(key)) is not stream.queue:
+        if inputs.queues.get(StreamId(key).queue) is not stream.queue:
             yield f"the queue of stream {key} is not the one that is read"
     for key, relation in inputs.relations.items():
         for place, queue in enumerate(relation.queues):
-            is_named = input_of(queue.name) == key and is_copy(queue.name) == (place > 0)
+            name = QueueId(queue.name)
+            is_named = name.relation == key and name.is_copy == (place > 0)
             if not is_named or inputs.queues.get(queue.name) is not queue:
                 yield f"the queue {queue.name} of relation {key} is not the one that is read"
 

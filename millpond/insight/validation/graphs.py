@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterator
 
-from millpond.identities import is_copy, number_of, owner_of
+from millpond.identities import OperatorId, QueueId
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.planning.graph import Graph
 from millpond.planning.physical import Operator, OutputOperator
@@ -20,7 +20,7 @@ def order(graph: Graph) -> Iterator[str]:
     """Who reads an operator has a larger number, so that nobody reads himself."""
     for identity in graph.operators:
         for queue in graph.queues_of(identity):
-            if queue in graph.operators and number_of(queue) >= number_of(identity):
+            if isinstance(queue, OperatorId) and queue.number >= OperatorId(identity).number:
                 yield f"{identity} reads {queue}, which comes after it"
 
 
@@ -30,9 +30,9 @@ def readers(graph: Graph) -> Iterator[str]:
     for identity in graph.operators:
         for queue in graph.queues_of(identity):
             anew.setdefault(queue, []).append(identity)
-    for queue in graph._readers.keys() | anew.keys():
-        known = sorted(graph._readers.get(queue, []))
-        yield from recounted(f"readers of {queue}", known, sorted(anew.get(queue, [])))
+    for name in graph._readers.keys() | anew.keys():
+        known = sorted(graph._readers.get(name, []))
+        yield from recounted(f"readers of {name}", known, sorted(anew.get(name, [])))
 
 
 def purposes(graph: Graph) -> Iterator[str]:
@@ -57,7 +57,7 @@ def forms(graph: Graph) -> Iterator[str]:
     for (operator, epoch), identity in graph._ids.items():
         if graph.operators.get(identity) != operator or graph.epochs.get(identity) != epoch:
             yield f"{identity} is found by what it does not do: {operator.label()}"
-    whole = {each for each in graph.operators if owner_of(each) == each}
+    whole = {each for each in graph.operators if OperatorId(each).owner == each}
     yield from different("operators, and those found by their form", whole, graph._ids.values())
 
 
@@ -65,7 +65,7 @@ def twins(graph: Graph) -> Iterator[str]:
     """Those that do the same are known of one another."""
     anew: dict[Operator, list[str]] = {}
     for identity, operator in graph.operators.items():
-        if owner_of(identity) == identity:
+        if OperatorId(identity).owner == identity:
             anew.setdefault(operator, []).append(identity)
     for each in anew.keys() | graph._twins.keys():
         known, found = sorted(graph._twins.get(each, [])), sorted(anew.get(each, []))
@@ -84,5 +84,5 @@ def nodes(graph: Graph) -> Iterator[str]:
 def copies(graph: Graph) -> Iterator[str]:
     """A copy of a relation that is to settle is read."""
     for queue in graph.copied:
-        if not is_copy(queue) or not graph.readers(queue):
+        if not QueueId(queue).is_copy or not graph.readers(queue):
             yield f"{queue} is to become one with its relation, and nobody reads it"

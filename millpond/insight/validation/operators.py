@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from millpond.catalog import Catalog, QueryEntry
 from millpond.delivery.deliveries import Deliveries
-from millpond.identities import owner_of
+from millpond.identities import OperatorId, QueueId
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.intake.inputs import Inputs, is_one_row
-from millpond.planning.graph import Graph
+from millpond.planning.graph import Graph, operators_in
 from millpond.planning.physical import OutputOperator
 from millpond.sharing.groups import Groups
 from millpond.storage.pages import Page
@@ -39,7 +39,7 @@ def definitions(running: Running, graph: Graph) -> Iterator[str]:
     """An operator does what the graph says, with the queues that it says."""
     for identity in running.keys() & graph.operators.keys():
         each = running[identity]
-        if owner_of(identity) == identity and each.operator != graph.operators[identity]:
+        if OperatorId(identity).owner == identity and each.operator != graph.operators[identity]:
             yield f"{identity} does something else than the graph says"
         yield from recounted(
             f"queues that {identity} reads", set(each.inputs), set(graph.queues_of(identity))
@@ -144,9 +144,8 @@ def circles(runtime: EngineRuntime) -> Iterator[str]:
 
 
 def _units_read(runtime: EngineRuntime, unit: Unit) -> Iterator[Unit]:
-    for queue in unit.entries:
-        if queue.name in runtime.units.of:
-            yield runtime.units.of[queue.name]
+    for identity in operators_in(QueueId(queue.name) for queue in unit.entries):
+        yield runtime.units.of[identity]
 
 
 def queues_of_operators(runtime: EngineRuntime, inputs: Inputs) -> Iterator[str]:
@@ -165,9 +164,11 @@ def queues_of_operators(runtime: EngineRuntime, inputs: Inputs) -> Iterator[str]
 
 def parts(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
     """Parts that are cut off are those of operators that are there."""
-    apart = {each for each in graph.operators if owner_of(each) != each}
+    apart = {each for each in graph.operators if OperatorId(each).owner != each}
     yield from different("parts that are cut off", runtime.cutting.cuts._nodes, apart)
-    yield from strangers("operators with parts", map(owner_of, apart), graph.operators)
+    yield from strangers(
+        "operators with parts", (OperatorId(each).owner for each in apart), graph.operators
+    )
 
 
 def answered(runtime: EngineRuntime, deliveries: Deliveries) -> Iterator[str]:

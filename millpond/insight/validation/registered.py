@@ -6,7 +6,7 @@ from millpond.catalog import Catalog, QueryEntry
 from millpond.delivery.deliveries import Deliveries
 from millpond.delivery.group_results import GroupLog
 from millpond.failures import Failures
-from millpond.identities import asked_by, is_aside
+from millpond.identities import OperatorId, QueryId
 from millpond.insight.validation.complaints import different, strangers
 from millpond.planning.graph import Graph
 from millpond.planning.physical import OutputOperator
@@ -17,7 +17,9 @@ def _queries(catalog: Catalog) -> dict[str, QueryEntry]:
     return {each.name.lower(): each for each in catalog.of_kind(QueryEntry)}
 
 
-def who_runs(catalog: Catalog, failures: Failures, outputs: Mapping[str, str]) -> Iterator[str]:
+def who_runs(
+    catalog: Catalog, failures: Failures, outputs: Mapping[str, OperatorId]
+) -> Iterator[str]:
     """A query runs if and only if it is active and has not failed."""
     queries = _queries(catalog)
     for name, entry in queries.items():
@@ -26,13 +28,17 @@ def who_runs(catalog: Catalog, failures: Failures, outputs: Mapping[str, str]) -
             yield f"query {name} is active, and no operator puts it out"
         if not is_to_run and name in outputs:
             yield f"query {name} stands still, and {outputs[name]} puts it out"
-    yield from strangers("queries that are put out", (asked_by(name) for name in outputs), queries)
+    yield from strangers(
+        "queries that are put out", (QueryId(name).asked_by for name in outputs), queries
+    )
     yield from strangers(
         "queries that have failed", (each.query.lower() for each in failures), queries
     )
 
 
-def outputs_in_graph(graph: Graph, outputs: Mapping[str, str], groups: Groups) -> Iterator[str]:
+def outputs_in_graph(
+    graph: Graph, outputs: Mapping[str, OperatorId], groups: Groups
+) -> Iterator[str]:
     """What runs is put out by an operator of its name, or of its group's, and by no other."""
     for name, identity in outputs.items():
         operator, group = graph.operators.get(identity), groups.of(name)
@@ -41,11 +47,11 @@ def outputs_in_graph(graph: Graph, outputs: Mapping[str, str], groups: Groups) -
         elif operator.query.lower() != (name if group is None else group.name):
             yield f"query {name} is put out by {identity}, which puts out {operator.query}"
     puts_out = (i for i, each in graph.operators.items() if isinstance(each, OutputOperator))
-    for identity in set(puts_out) - set(outputs.values()):
-        yield f"{identity} puts out a query that does not run"
+    for each in set(puts_out) - set(outputs.values()):
+        yield f"{each} puts out a query that does not run"
 
 
-def beginnings(begins: Mapping[str, int], outputs: Mapping[str, str]) -> Iterator[str]:
+def beginnings(begins: Mapping[str, int], outputs: Mapping[str, OperatorId]) -> Iterator[str]:
     """Only of queries that run it is known when their changes begin."""
     yield from strangers("queries that begin with a time", begins, outputs)
 
@@ -53,23 +59,23 @@ def beginnings(begins: Mapping[str, int], outputs: Mapping[str, str]) -> Iterato
 def logs_of_queries(catalog: Catalog, deliveries: Deliveries, groups: Groups) -> Iterator[str]:
     """Each query and each group has a log of its own, and what is left out has one."""
     queries, logs = _queries(catalog), {log.entry.name.lower(): log for log in deliveries}
-    aside = {name for name in logs if is_aside(name)}
+    aside = {name for name in map(QueryId, logs) if name.is_aside}
     wanted = {*queries, *(group.name for group in groups)}
     yield from different("queries with groups, and logs of results", wanted, logs.keys() - aside)
     for name, entry in queries.items():
         if name in logs and logs[name].entry != entry:
             yield f"the log of query {name} has another entry than the catalog"
     for name in aside:
-        of = queries.get(asked_by(name))
+        of = queries.get(name.asked_by)
         if of is None or of.on_error != "skip":
             yield f"{name} tells what a query leaves out that leaves nothing out"
 
 
-def outputs_left_out(deliveries: Deliveries, outputs: Mapping[str, str]) -> Iterator[str]:
+def outputs_left_out(deliveries: Deliveries, outputs: Mapping[str, OperatorId]) -> Iterator[str]:
     """What a query leaves out is put out as long as the query is."""
     for log in deliveries:
-        name = log.entry.name.lower()
-        if is_aside(name) and (name in outputs) != (asked_by(name) in outputs):
+        name = QueryId(log.entry.name)
+        if name.is_aside and (name in outputs) != (name.asked_by in outputs):
             yield f"{name} runs without its query, or the query without it"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from millpond.cql.algebra import Filter
-from millpond.identities import is_aside
+from millpond.identities import OperatorId, QueryName
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY
@@ -40,7 +40,7 @@ def numbers(groups: Groups) -> Iterator[str]:
         there = set(group.queries)
         yield from recounted(f"weights of {group.name}", set(group.weights), there)
         yield from recounted(f"queries in the log of {group.name}", group.log.living, there)
-        times = there if group.is_late else set[int]()
+        times = there if group.name.is_late else set[int]()
         yield from recounted(f"beginnings of {group.name}", set(group.since), times)
         if not there:
             yield f"{group.name} has no query"
@@ -75,7 +75,9 @@ def _numbers_in(members: Members) -> list[int]:
         return sorted(n for n in [*there, *coming] if n not in members._going)
 
 
-def group_in_graph(groups: Groups, graph: Graph, outputs: Mapping[str, str]) -> Iterator[str]:
+def group_in_graph(
+    groups: Groups, graph: Graph, outputs: Mapping[str, OperatorId]
+) -> Iterator[str]:
     """A group has operators, matches read the constants of groups that are there, and all its
     queries are put out by the same one."""
     for group in groups:
@@ -85,7 +87,7 @@ def group_in_graph(groups: Groups, graph: Graph, outputs: Mapping[str, str]) -> 
             yield f"{identity} matches rows with constants of {operator.group}, which is no more"
 
 
-def _outputs_of(group: Group, outputs: Mapping[str, str]) -> Iterator[str]:
+def _outputs_of(group: Group, outputs: Mapping[str, OperatorId]) -> Iterator[str]:
     for name in group.queries.values():
         if outputs.get(name.lower()) != group.output:
             yield f"query {name} of {group.name} is put out elsewhere"
@@ -94,7 +96,7 @@ def _outputs_of(group: Group, outputs: Mapping[str, str]) -> Iterator[str]:
 # -- who stands alone ------------------------------------------------------------------------
 
 
-def alone(groups: Groups, outputs: Mapping[str, str]) -> Iterator[str]:
+def alone(groups: Groups, outputs: Mapping[str, OperatorId]) -> Iterator[str]:
     """Who stands alone runs, and belongs to no group."""
     yield from strangers("queries of shapes that stand alone and run", groups._alone, outputs)
     for name in groups._alone.keys() & groups._of.keys():
@@ -125,15 +127,15 @@ def _waiting(groups: Groups) -> Iterator[str]:
     yield from strangers("queries that wait for others of their shapes", known, groups._alone)
 
 
-def _standing_alone(groups: Groups, outputs: Mapping[str, str]) -> set[str]:
-    return {name for name in outputs if not is_aside(name)} - groups._of.keys()
+def _standing_alone(groups: Groups, outputs: Mapping[str, OperatorId]) -> set[str]:
+    return {name for name in outputs if not QueryName(name).is_aside} - groups._of.keys()
 
 
 # -- selections and totals -------------------------------------------------------------------
 
 
 def selections(
-    containments: Containments, groups: Groups, outputs: Mapping[str, str]
+    containments: Containments, groups: Groups, outputs: Mapping[str, OperatorId]
 ) -> Iterator[str]:
     """The selections of those who stand alone are known, and of no others."""
     one_by_one = _standing_alone(groups, outputs)
@@ -182,7 +184,7 @@ def contained(containments: Containments) -> Iterator[str]:
 
 
 def totals(
-    shared_totals: SharedTotals, groups: Groups, outputs: Mapping[str, str]
+    shared_totals: SharedTotals, groups: Groups, outputs: Mapping[str, OperatorId]
 ) -> Iterator[str]:
     """The counts and sums of those who stand alone are known, and of no others."""
     one_by_one = _standing_alone(groups, outputs)
