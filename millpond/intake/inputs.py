@@ -264,7 +264,7 @@ class Inputs:
         for each in come:
             match each:
                 case StreamCame(name):
-                    self._tidy_late(name, self.streams[name])
+                    self._keeper.tidy(self.streams[name].late_log, late=name)
                     self._tell(self.streams[name].queue)
                 case RelationChanged(name):
                     for queue in self.relations[name].queues:
@@ -310,9 +310,6 @@ class Inputs:
                     late,
                 )
             )
-
-    def _tidy_late(self, key: str, intake: StreamIntake) -> None:
-        self._keeper.tidy(intake.late_log, late=key)
 
     def push_changes(
         self, name: str, changes: Iterable[tuple[Any, str, Any]], coming: Coming

@@ -1,4 +1,4 @@
-"""The sources and sinks that statements name, opened for an ground."""
+"""The sources and sinks that statements name, opened for a ground."""
 
 from __future__ import annotations
 

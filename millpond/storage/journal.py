@@ -137,17 +137,6 @@ class Journal:
         except StoreError as error:
             logger.warning("what was noted waits: %s", error)
 
-    def flush_what_is_done(self, what: str) -> None:
-        """Writes notes of something that is done and cannot be undone."""
-        try:
-            self.flush()
-        except StoreError as error:
-            raise StoreError(
-                f"{error}. {what} is done all the same, and in the store as soon as anything can "
-                "be written there; if the engine ends before, it has not happened",
-                error.errno,
-            ) from error
-
     @property
     def is_long(self) -> bool:
         """Whether the log has grown so much that it should begin anew."""

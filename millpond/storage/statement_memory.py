@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 from millpond.catalog import Declaration, kind_of
 from millpond.cql.statements import (
@@ -109,14 +108,8 @@ class StatementMemory:
                 "DROP it first, or give this script a store of its own"
             )
 
-    # -- as a record -----------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, Any]:
-        """What was executed, as plain data."""
-        return dict(self.executed)
-
     def restore(self, executed: dict[str, int]) -> None:
-        """Takes what ``to_json`` gave."""
+        """Statements were executed so often, by earlier runs."""
         self.executed = Counter(executed)
 
 
