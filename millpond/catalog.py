@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Union
 from unicodedata import category
 
 from millpond.errors import Position, StateError
 from millpond.functions.processes import FunctionProcesses
 from millpond.functions.user_function import UserFunction
+from millpond.identities import QueryId, RelationId, StreamId
 from millpond.schema import Schema
 from millpond.spelling import suggestion
 
@@ -69,6 +71,11 @@ class StreamEntry:
     has_other_delay: bool = field(default=False, compare=False)
     """Whether ALTER has changed the delay that was declared."""
 
+    @cached_property
+    def identity(self) -> StreamId:
+        """By which the stream is found."""
+        return StreamId(self.name)
+
 
 @dataclass(frozen=True)
 class RelationEntry:
@@ -84,6 +91,11 @@ class RelationEntry:
     source: Connector = Connector("push")
     has_changes: bool = False
     is_static: bool = False
+
+    @cached_property
+    def identity(self) -> RelationId:
+        """By which the relation is found."""
+        return RelationId(self.name)
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,11 @@ class QueryEntry:
     """The first time of which it sees its streams, where its statement says FROM."""
     position: Position = field(default=Position(1, 1), compare=False)
     """Where its text begins."""
+
+    @cached_property
+    def identity(self) -> QueryId:
+        """By which the query is found."""
+        return QueryId(self.name)
 
 
 Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]

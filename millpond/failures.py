@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from millpond.errors import InputError, StateError
+from millpond.identities import QueryId
 
 
 @dataclass(frozen=True)
@@ -25,23 +26,23 @@ class Failures:
     """The failures of the queries that have failed, until they are restarted or dropped."""
 
     def __init__(self) -> None:
-        self._by_query: dict[str, Failure] = {}
-        self._untold: list[tuple[str, Exception]] = []
+        self._by_query: dict[QueryId, Failure] = {}
+        self._untold: list[tuple[QueryId, Exception]] = []
 
     def add(self, failures: list[Failure], error: Exception) -> None:
         """Notes that queries have failed, all for one reason."""
         for failure in failures:
-            self._by_query[failure.query.lower()] = failure
-        self._untold.append((failures[0].query.lower(), error))
+            self._by_query[QueryId(failure.query)] = failure
+        self._untold.append((QueryId(failures[0].query), error))
 
     def forget(self, query: str) -> None:
         """The query was dropped, or restarted."""
-        self._by_query.pop(query.lower(), None)
-        self._untold = [(name, error) for name, error in self._untold if name != query.lower()]
+        self._by_query.pop(QueryId(query), None)
+        self._untold = [(name, error) for name, error in self._untold if name != QueryId(query)]
 
     def of(self, query: str) -> Failure | None:
         """Why a query has failed, if it has."""
-        return self._by_query.get(query.lower())
+        return self._by_query.get(QueryId(query))
 
     def __iter__(self) -> Iterator[Failure]:
         return iter(list(self._by_query.values()))

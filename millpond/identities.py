@@ -189,7 +189,8 @@ class QueryName(Identity):
     ('Q#left_out', True, 'Q')
     """
 
-    __slots__ = ("is_aside",)
+    __slots__ = ("_key", "is_aside")
+    _key: QueryId
     is_aside: bool
     """Whether it names what ON ERROR SKIP leaves out of a query."""
 
@@ -200,7 +201,14 @@ class QueryName(Identity):
             return cast("Self", GroupId(text))
         made = super().__new__(cls, text)
         made.is_aside = text.endswith(ASIDE)
+        if cls is QueryName:
+            made._key = QueryId(text)
         return made
+
+    @property
+    def key(self) -> QueryId:
+        """The same in lower case, by which it is found."""
+        return self._key
 
     @property
     def aside(self) -> Self:
@@ -224,6 +232,11 @@ class QueryId(QueryName):
 
     def __new__(cls, name: str) -> Self:
         return name if isinstance(name, cls) else super().__new__(cls, name.lower())
+
+    @property
+    def key(self) -> QueryId:
+        """Itself."""
+        return self
 
 
 class GroupId(QueryId):

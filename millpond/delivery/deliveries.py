@@ -54,10 +54,10 @@ class Deliveries:
         self._spark = spark
         self._tell = tell
         """Called, with the lock held, when a sink has what was written beside the loop."""
-        self._logs: dict[str, ResultLog] = {}
+        self._logs: dict[QueryId, ResultLog] = {}
         self._former: WeakValueDictionary[str, GroupLog] = WeakValueDictionary()
         """The logs of groups that are gone, as long as a query has slices of their pages."""
-        self._news: set[str] = set()
+        self._news: set[QueryId] = set()
         """The queries that have put out what was not yet handed on."""
         self._writers = BackgroundThreads(1, "millpond-sinks")
         self._writing: list[Future[None]] = []
@@ -83,18 +83,18 @@ class Deliveries:
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
         log.write_elsewhere, log.books = self._write_elsewhere, self.keeper.books
-        self._logs[log.entry.name.lower()] = log
+        self._logs[log.entry.identity] = log
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: QueryId) -> None:
         """A query is dropped: its pages go, and its sink is finished."""
         try:
             self._logs.pop(key).close()
         finally:
             self.remove_aside(key)
 
-    def remove_aside(self, key: str) -> None:
+    def remove_aside(self, key: QueryId) -> None:
         """What a query has left out is told no more, if it has that."""
-        log = self._logs.pop(QueryId(key).aside, None)
+        log = self._logs.pop(key.aside, None)
         if log is not None:
             log.close()
 
@@ -104,7 +104,7 @@ class Deliveries:
 
         A page that is being written is waited for, unless it is the sink itself that asks.
         """
-        log = self._logs.get(query.lower())
+        log = self._logs.get(QueryId(query))
         if log is None:
             yield
             return
@@ -114,11 +114,11 @@ class Deliveries:
             yield
         finally:
             log.is_resting = False
-            self.has_news(query.lower())
+            self.has_news(QueryId(query))
 
     def of(self, query: str) -> ResultLog:
         """The log of a query; what is no query is refused."""
-        key = as_text(query, "a name").lower()
+        key = QueryId(as_text(query, "a name"))
         if key not in self._logs:
             names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
             known = (name for name in names if not QueryName(name).is_aside)
@@ -127,7 +127,7 @@ class Deliveries:
 
     def group_log(self, name: str, like: ResultLog) -> GroupLog:
         """The log of a group; of one that is gone those know who have slices of its pages."""
-        log = self._logs.get(name.lower()) or self._former.get(name)
+        log = self._logs.get(QueryId(name)) or self._former.get(name)
         if not isinstance(log, GroupLog):
             entry = replace(like.entry, name=name)
             log = self._former[name] = GroupLog(entry, like.tick_microseconds, like.in_timestamps)
@@ -158,32 +158,34 @@ class Deliveries:
 
     def publish(self, query: str, page: Page | None, until: int) -> None:
         """A step has a query put out a page, or nothing; it is complete up to a time."""
-        log = self._logs[query.lower()]
+        key = QueryName(query).key
+        log = self._logs[key]
         if page is not None:
             log.latency.add(page.origins, page.rows, time.monotonic())
             if log.counts_coming:
-                came = Came(query.lower(), log.came + coming_in(page))
+                came = Came(key, log.came + coming_in(page))
                 self._journal.note(came)
                 came.apply(self)
-        self.put_out(query, page, until)
+        self.put_out(key, page, until)
         self.tidy(log)
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        log = self._logs[query.lower()]
+        key = QueryName(query).key
+        log = self._logs[key]
         if page is not None and isinstance(log, GroupLog):
             log.hold(page)
             log.add(page, until)
             for each in log.passed_on(page):
-                self.has_news(each.entry.name.lower())
+                self.has_news(each.entry.identity)
             log.let_go(page)
         else:
             log.add(page, until)
-            self._news |= set() if page is None else {query.lower()}
+            self._news |= set() if page is None else {key}
 
     def tidy(self, log: ResultLog) -> None:
         """Lets old results go and merges small pages; of a group also what its queries had."""
-        self.keeper.tidy(log, query=log.entry.name.lower())
+        self.keeper.tidy(log, query=log.entry.identity)
         if isinstance(log, GroupLog):
             for number, elder in list(log.elders.items()):
                 if elder.slice is not None:
@@ -199,7 +201,7 @@ class Deliveries:
                 log.pass_over(over)
             self.tidy(log)
 
-    def has_news(self, key: str) -> None:
+    def has_news(self, key: QueryId) -> None:
         """Somebody may not have seen all that a query has put out."""
         self._news.add(key)
 

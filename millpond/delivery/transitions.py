@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.delivery.results import ResultLog
+from millpond.identities import QueryId
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
 from millpond.storage.transitions import Transition
@@ -35,7 +36,7 @@ class Delivering(Protocol):
 class Came(Transition, kind="came", to="deliveries"):
     """So many elements have come of what a query leaves out."""
 
-    query: str
+    query: QueryId
     elements: int
 
     def apply(self, part: Delivering) -> None:
@@ -47,7 +48,7 @@ class Came(Transition, kind="came", to="deliveries"):
 class SinkFed(Transition, kind="sink", to="deliveries"):
     """A sink has so many pages of a query's results, and says by a mark what it contains."""
 
-    query: str
+    query: QueryId
     position: int
     mark: Any
 
@@ -61,7 +62,7 @@ class SinkFed(Transition, kind="sink", to="deliveries"):
 def sink_fed(log: ResultLog) -> SinkFed:
     """How much of the results the sink of a query has."""
     mark = log.sink_mark if log.sink is None else log.sink.mark()
-    return SinkFed(log.entry.name.lower(), log.sink_position, mark)
+    return SinkFed(log.entry.identity, log.sink_position, mark)
 
 
 Reference = dict[str, Any]
@@ -72,7 +73,7 @@ Reference = dict[str, Any]
 class ResultsKept(Transition, kind="results", to="deliveries"):
     """What is kept of the results of a query or a group, in a checkpoint."""
 
-    query: str
+    query: QueryId
     until: int
     rows: int
     came: int
@@ -114,7 +115,7 @@ def results_kept(log: ResultLog) -> ResultsKept:
     )
     facts = log.own_until, log.own_rows, log.came, log.position, log.is_complete
     of_group = log.facts() if isinstance(log, GroupLog) else {}
-    return ResultsKept(log.entry.name.lower(), *facts, kept, waiting, content, **of_group)
+    return ResultsKept(log.entry.identity, *facts, kept, waiting, content, **of_group)
 
 
 def _page_or_slice(part: Delivering, reference: Reference, own: ResultLog) -> Page:

@@ -83,12 +83,12 @@ def _members(group: Group) -> Iterator[Begun]:
     constants = group.members.constants()
     for number, name in group.queries.items():
         member = Membership(group.name, number, constants[number], group.since.get(number, {}))
-        yield Begun(name.lower(), group.epoch, group.output, member=member)
+        yield Begun(QueryId(name), group.epoch, group.output, member=member)
 
 
 def _alone(queries: Queries) -> Iterator[Begun]:
     for entry in queries.ground.catalog.of_kind(QueryEntry):
-        key = entry.name.lower()
+        key = entry.identity
         output = queries.outputs.get(key)
         if output is None or queries.groups.of(key) is not None:
             continue
@@ -96,7 +96,7 @@ def _alone(queries: Queries) -> Iterator[Begun]:
             key,
             queries.graph.epochs[output],
             output,
-            aside=queries.outputs.get(QueryId(key).aside),
+            aside=queries.outputs.get(key.aside),
             begins=queries.begins.get(key),
             chosen=queries.chosen(key),
             is_late=queries.groups.is_late_alone(key),
@@ -146,7 +146,7 @@ def _by_hand(queries: Queries) -> dict[str, bool]:
 
 
 def _results(queries: Queries) -> Iterator[Transition]:
-    for log in sorted(queries.ground.deliveries, key=lambda each: each.entry.name.lower()):
+    for log in sorted(queries.ground.deliveries, key=lambda each: each.entry.identity):
         yield results_kept(log)
         if log.sink is not None or log.sink_mark is not None:
             yield sink_fed(log)

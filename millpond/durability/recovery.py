@@ -31,9 +31,9 @@ def recover(queries: Queries) -> None:
             case StreamEntry() | RelationEntry():
                 _resume_source(ground, key, entry)
             case QueryEntry():
-                log = ground.deliveries.of(key)
+                log = ground.deliveries.of(entry.identity)
                 log.sink = open_sink_of(ground, entry, log.sink_mark)
-                ground.deliveries.has_news(key)
+                ground.deliveries.has_news(entry.identity)
     queries.purge_again()
     ground.journal.flush()
 

@@ -222,7 +222,7 @@ class Statements:
         inputs.read_from(entry, source)
 
     def _create_query(self, entry: QueryEntry, change: Callable[[list[Transition]], None]) -> None:
-        queries, key = self._queries, entry.name.lower()
+        queries, key = self._queries, entry.identity
         plans = planned(entry, queries.templates)
         if entry.begins is not None:
             refuse_what_is_gone(queries, entry, plans.optimised)
@@ -249,7 +249,7 @@ class Statements:
                 arranging.begin_anew(changed, anew)
             return arranging.decided()
         if entry.active and not changed.active:
-            return [Stopped(entry.name.lower())]
+            return [Stopped(entry.identity)]
         if action.active is True and (has_failed or not entry.active):
             refuse_unknown(queries, entry)
             arranging.activate(changed)
@@ -318,7 +318,7 @@ class Statements:
         ground.memory.forget(key)
         try:
             if isinstance(entry, QueryEntry):
-                self._queries.remove(key)
+                self._queries.remove(entry.identity)
         finally:  # a sink may not come to its end well
             self._queries.forget_queues(ground.inputs.drop(key))
             ground.claims.release(key)

@@ -28,14 +28,14 @@ def plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     plan = optimise(entry.plan, entry.on_error)
     if stage == "logical":
         return str(plan)
-    output = queries.outputs.get(entry.name.lower())
+    output = queries.outputs.get(entry.identity)
     if output is None:
         return _before_registering(queries, entry, plan)
     wanted = queries.graph.upstream(output)
     units = queries.runtime.groups() if queries.has_runtime else []
     cuts = queries.runtime.cutting.cuts if queries.has_runtime else Cuts(queries.graph)
     lines = [queries.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
-    lines += [each.told for each in queries.containments.told(entry.name.lower())]
+    lines += [each.told for each in queries.containments.told(entry.identity)]
     group = queries.groups.of(entry.name)
     if group is not None:
         constants = group.members.told(group.number_of(entry.name))
@@ -50,7 +50,7 @@ def _before_registering(queries: Queries, entry: QueryEntry, plan: Node) -> str:
     """What a query would run, and what of that runs already."""
     if entry.begins is not None:
         refuse_what_is_gone(queries, entry, plan)
-    arranging, key = Arranging(queries), entry.name.lower()
+    arranging, key = Arranging(queries), entry.identity
     arranging.create(replace(entry, active=True), planned(entry))
     begun = arranging.begun[key]
     if not isinstance(begun, Begun):

@@ -196,7 +196,7 @@ class Feeds:
         """Somebody begins to read; called in the loop of the server."""
         with self._lock:
             self._readers += 1
-        key = log.entry.name.lower()
+        key = log.entry.identity
         feed = self._feeds.get(key)
         if feed is None or feed.is_over or feed._log is not log:
             feed = self._feeds[key] = Feed(self._engine, log, asyncio.get_running_loop())

@@ -90,7 +90,7 @@ class History:
             self._records.clear()
         found = []
         for log in busiest:
-            key, now = log.entry.name.lower(), log.latency.copy()
+            key, now = log.entry.identity, log.latency.copy()
             of, before = self._records.get(key, (None, now))
             self._records[key] = log, now
             since = now.since(before) if of is log else now.known()

@@ -6,7 +6,7 @@ from typing import Any
 
 from millpond.entities.running import thread_parts
 from millpond.facade.engine import Engine
-from millpond.identities import QueueId
+from millpond.identities import QueryId, QueueId
 
 NODE_WIDTH, NODE_HEIGHT, GAP_X, GAP_Y = 190, 46, 40, 70
 MOST_NODES = 400
@@ -26,7 +26,7 @@ def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
         units = engine.runtime.units.of if engine.has_runtime else {}
         unit_of: dict[str, str] = {name: unit.identity for name, unit in units.items()}
         threads = thread_parts(engine.controlled) if engine.has_runtime else []
-        output = engine.queries.outputs.get(query.lower()) if query else None
+        output = engine.queries.outputs.get(QueryId(query)) if query else None
         wanted = engine.graph.upstream(output) if output in operators else set(operators)
     thread_of = {name: place for place, part in enumerate(threads) for name in part}
     shown = [name for name in operators if name in wanted][:MOST_NODES]

@@ -14,7 +14,7 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure
 from millpond.functions.user_function import UserFunction
-from millpond.identities import GroupId, OperatorId
+from millpond.identities import GroupId, OperatorId, QueryId
 from millpond.planning.graph import Addition
 from millpond.planning.nodes import Constant
 from millpond.planning.plan_data import Functions
@@ -38,7 +38,7 @@ class Arranged(Protocol):
         """A group is there from now on."""
         ...
 
-    def stop(self, key: str) -> None:
+    def stop(self, key: QueryId) -> None:
         """A query stands still."""
         ...
 
@@ -69,7 +69,7 @@ class Membership(NamedTuple):
 class Begun(Transition, kind="begin", to="queries"):
     """How a query runs from now on, whether or not it did before."""
 
-    query: str
+    query: QueryId
     """Its name, in lower case."""
     epoch: int
     """Since when."""
@@ -134,7 +134,7 @@ class GroupFounded(Transition, kind="group", to="queries"):
 class Stopped(Transition, kind="stop", to="queries"):
     """A query stands still."""
 
-    query: str
+    query: QueryId
 
     def apply(self, part: Arranged) -> None:
         """Takes its operators out."""

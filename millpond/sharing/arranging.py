@@ -10,12 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millpond.catalog import QueryEntry
-from millpond.identities import (
-    GroupId,
-    OperatorId,
-    QueryName,
-    StreamId,
-)
+from millpond.identities import GroupId, OperatorId, QueryId, QueryName, StreamId
 from millpond.intake.epochs import Times
 from millpond.intake.inputs import is_one_row
 from millpond.intake.transitions import EpochBegan
@@ -54,9 +49,9 @@ class Arranging:
         self._copies: dict[str, None] = {}
         """The copies of relations that are to be made."""
         self._epochs: list[EpochBegan] = []
-        self.begun: dict[str, Begun | GroupFounded] = {}
+        self.begun: dict[QueryId, Begun | GroupFounded] = {}
         """How queries run, and which groups are founded, in order."""
-        self.told: dict[str, tuple[str, ...]] = {}
+        self.told: dict[QueryId, tuple[str, ...]] = {}
         """What was decided about queries, in words."""
 
     def decided(self) -> list[Transition]:
@@ -91,12 +86,12 @@ class Arranging:
 
     def succeed(self, changed: QueryEntry, way: Succession) -> None:
         """A query has another policy: it goes on in this way."""
-        with self._queries.without(changed.name.lower()):
+        with self._queries.without(changed.identity):
             self._succeed(changed, way)
 
     def _succeed(self, changed: QueryEntry, way: Succession) -> None:
         epoch = self._queries.epoch_of(changed.name)
-        begun = self._queries.begins.get(changed.name.lower())
+        begun = self._queries.begins.get(changed.identity)
         if way.since is not None:
             epoch = self._epoch_after(way.since)
             self._alone(self._sketch(way.plans, Shapes(None, epoch), is_anew=True), begun)
@@ -107,8 +102,8 @@ class Arranging:
 
     def begin_anew(self, changed: QueryEntry, anew: Renewal) -> None:
         """A query has a window of another length: it ends, and begins anew."""
-        begun = self._queries.begins.get(changed.name.lower(), BEGINNING - 1)
-        with self._queries.without(changed.name.lower()):
+        begun = self._queries.begins.get(changed.identity, BEGINNING - 1)
+        with self._queries.without(changed.identity):
             if anew.epoch is not None and begun < BEGINNING:
                 self._begin(anew.plans, anew.epoch)
             else:
@@ -121,7 +116,7 @@ class Arranging:
     def _begin_at(self, anew: Renewal, at: int) -> None:
         """A query begins anew whose answer up to a time is known."""
         is_now, is_stream = anew.is_now(self._ground), anew.plans.entry.plan.is_stream
-        taken_back = None if is_stream else self._taken_back(anew.plans.entry.name.lower(), at)
+        taken_back = None if is_stream else self._taken_back(anew.plans.entry.identity, at)
         epoch = self._epoch_now() if is_now else self._epoch_after(anew.since)
         sketch = self._sketch(anew.plans, shapes_of(anew.plans, epoch, self._ground.inputs))
         group = self._queries.groups.arrange(sketch).group if is_now else None
@@ -131,14 +126,14 @@ class Arranging:
             alone = self._sketch(anew.plans, Shapes(None, epoch), is_anew=True)
             self._alone(alone, None if is_stream else at)
         if taken_back is not None:
-            self._take_back(anew.plans.entry.name.lower(), taken_back, at)
+            self._take_back(anew.plans.entry.identity, taken_back, at)
 
-    def _taken_back(self, key: str, at: int) -> Page | None:
+    def _taken_back(self, key: QueryId, at: int) -> Page | None:
         """The changes that take out what the answer of a query holds."""
         table = changes_back(self._ground.deliveries.of(key), at)
         return None if table is None else Page.of(self._ground.store, table)
 
-    def _take_back(self, key: str, page: Page, at: int) -> None:
+    def _take_back(self, key: QueryId, page: Page, at: int) -> None:
         """What the answer of a query holds is taken out as it begins anew."""
         begun = self.begun[key]
         if isinstance(begun, Begun):
@@ -171,7 +166,7 @@ class Arranging:
 
     def _alone(self, sketch: Sketch, begins: int | None = None) -> None:
         """A query runs by itself."""
-        key, epoch, plans = sketch.entry.name.lower(), sketch.shapes.epoch, sketch.plans
+        key, epoch, plans = sketch.entry.identity, sketch.shapes.epoch, sketch.plans
         for each in self._queries.passes:
             sketch = each.arrange(sketch)
         self.told[key] = sketch.told
@@ -242,7 +237,7 @@ class Arranging:
         queues = (StreamId(each).queue for each in lifted.streams if name.is_late)
         seen: dict[str, int] = {queue: since.get(queue, BEGINNING - 1) for queue in queues}
         member = Membership(name, number, lifted.constants, seen)
-        key = plans.entry.name.lower()
+        key = plans.entry.identity
         self.begun[key] = Begun(key, shapes.epoch, output, member=member, plans=plans)
 
     def _found(self, name: GroupId, plans: QueryPlans, shapes: Shapes) -> OperatorId:

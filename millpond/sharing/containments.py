@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from millpond.cql.algebra import Filter, StreamScan
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
-from millpond.identities import StreamId
+from millpond.identities import QueryId, StreamId
 from millpond.planning.containment import contain, selections
 from millpond.planning.graph import Graph
 from millpond.planning.implication import implies
@@ -96,15 +96,15 @@ class Containments:
     name = SELECTIONS
 
     def __init__(
-        self, graph: Graph, measured: Callable[[str, LinearOperator], Seen | None]
+        self, graph: Graph, measured: Callable[[QueryId, LinearOperator], Seen | None]
     ) -> None:
         self._graph = graph
         self._measured = measured
         """What was seen of the operators of a query that contain a selection."""
-        self._uses: dict[str, _Use] = {}
-        self._holders: dict[Node, dict[frozenset[int], dict[Filter, dict[str, None]]]] = {}
+        self._uses: dict[QueryId, _Use] = {}
+        self._holders: dict[Node, dict[frozenset[int], dict[Filter, dict[QueryId, None]]]] = {}
         """By what is selected from and the columns that are looked at, who has which selections."""
-        self._read: dict[Node, dict[str, dict[Filter, Expression | None]]] = {}
+        self._read: dict[Node, dict[QueryId, dict[Filter, Expression | None]]] = {}
         """What those have chosen whose plans have a reader of selections, for each of these."""
 
     # -- what is chosen --------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Containments:
             return self._graph.has(operator)
         return any(by.predicate in self._uses[each].chosen.values() for each in self._queries(by))
 
-    def _queries(self, by: Filter) -> dict[str, None]:
+    def _queries(self, by: Filter) -> dict[QueryId, None]:
         """The queries that have a selection, or read it."""
         return self._holders.get(by.input, {}).get(_columns(by), {}).get(by, {})
 
@@ -194,7 +194,7 @@ class Containments:
 
     # -- who has what ----------------------------------------------------------------------
 
-    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
+    def begun(self, query: QueryId, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on."""
         read = chosen.get(SELECTIONS, {})
         readers = selections(plans.optimised)
@@ -208,7 +208,7 @@ class Containments:
                 of_reader = self._read.setdefault(reader, {}).setdefault(query, {})
                 of_reader[node] = known.get(node)
 
-    def leave(self, query: str) -> None:
+    def leave(self, query: QueryId) -> None:
         """A query stands alone no more, or not at all."""
         use = self._uses.pop(query, None)
         if use is None:
@@ -224,7 +224,7 @@ class Containments:
                 self._read.get(reader, {}).pop(query, None)
                 _prune(self._read, reader)
 
-    def told(self, query: str) -> list[Finding]:
+    def told(self, query: QueryId) -> list[Finding]:
         """The findings that a running query reads, for EXPLAIN."""
         use = self._uses.get(query)
         chosen = {} if use is None else use.chosen
@@ -233,7 +233,7 @@ class Containments:
             for node, weaker in chosen.items()
         ]
 
-    def chosen(self, query: str) -> dict[str, Expression]:
+    def chosen(self, query: QueryId) -> dict[str, Expression]:
         """What was chosen for a query."""
         use = self._uses.get(query)
         return {} if use is None else {node.digest: by for node, by in use.chosen.items()}

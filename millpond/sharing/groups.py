@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
 from millpond.delivery.group_results import GroupLog, GroupSlice
-from millpond.identities import GroupId, OperatorId, StreamId
+from millpond.identities import GroupId, OperatorId, QueryId, StreamId
 from millpond.kernels.living import Living
 from millpond.sharing.arrangement import GroupFounded, Membership
 from millpond.sharing.shapes import Shapes
@@ -68,7 +68,7 @@ class Group:
 
     def number_of(self, query: str) -> int:
         """The number of a query in the group."""
-        return next(n for n, name in self.queries.items() if name.lower() == query.lower())
+        return next(n for n, name in self.queries.items() if QueryId(name) == QueryId(query))
 
 
 class Groups:
@@ -78,15 +78,15 @@ class Groups:
         self.members: dict[str, Members] = {}
         """The constants of each group's queries, by its name, for its operators."""
         self._groups: dict[str, Group] = {}
-        self._of: dict[str, tuple[Group, int]] = {}
-        self._alone: dict[str, Shapes] = {}
+        self._of: dict[QueryId, tuple[Group, int]] = {}
+        self._alone: dict[QueryId, Shapes] = {}
         self._plans: Counter[tuple[Node | None, int]] = Counter()
         """How many queries standing alone have a plan that began at a time."""
         self._outlines: Counter[int] = Counter()
         """How many groups, and queries standing alone, have plans of an outline."""
-        self._unlifted: dict[int, dict[str, Shapes]] = {}
+        self._unlifted: dict[int, dict[QueryId, Shapes]] = {}
         """By outline the queries standing alone that nobody was compared with yet."""
-        self._waiting: dict[GroupId, dict[str, Shapes]] = {}
+        self._waiting: dict[GroupId, dict[QueryId, Shapes]] = {}
         """The others, by the groups they would belong to."""
 
     def __iter__(self) -> Iterator[Group]:
@@ -120,7 +120,7 @@ class Groups:
         wanted = [name for name in shapes.names if sharing == "on" or name in self._waiting]
         return wanted[0] if wanted else None
 
-    def stands_alone(self, query: str, shapes: Shapes) -> None:
+    def stands_alone(self, query: QueryId, shapes: Shapes) -> None:
         """A query runs by itself; another one of its shape founds a group."""
         if shapes.plans is not None:
             self._alone[query] = shapes
@@ -130,9 +130,9 @@ class Groups:
 
     def how_alone(self, query: str) -> Shapes | None:
         """The shapes of a query that runs by itself, if others of its shape may join it."""
-        return self._alone.get(query.lower())
+        return self._alone.get(QueryId(query))
 
-    def alone(self, name: GroupId, epoch: int) -> dict[str, Shapes]:
+    def alone(self, name: GroupId, epoch: int) -> dict[QueryId, Shapes]:
         """The queries standing alone, begun then, that would belong to a group.
 
         In the order of their names: which came first is not known after a restart.
@@ -148,7 +148,7 @@ class Groups:
 
     def of(self, query: str) -> Group | None:
         """The group that a query belongs to."""
-        found = self._of.get(query.lower())
+        found = self._of.get(QueryId(query))
         return None if found is None else found[0]
 
     def found(self, founded: GroupFounded, log: GroupLog) -> None:
@@ -171,7 +171,7 @@ class Groups:
         group.queries[number], group.weights[number] = entry.name, entry.weight
         group.weight += entry.weight
         group.log.living.add(number)
-        self._of[entry.name.lower()] = group, number
+        self._of[entry.identity] = group, number
         return GroupSlice(group.log, number)
 
     def leave(self, query: str, comes_to: str | None = None) -> Group | None:
@@ -179,7 +179,7 @@ class Groups:
 
         One that the query ``comes_to`` again is there for it.
         """
-        key = query.lower()
+        key = QueryId(query)
         alone = self._alone.pop(key, None)
         if alone is not None:
             self._plans[alone.whole] -= 1
@@ -204,7 +204,7 @@ class Groups:
         self._outlines[group.outline] -= 1
         return group
 
-    def _no_longer_waits(self, query: str, shapes: Shapes) -> None:
+    def _no_longer_waits(self, query: QueryId, shapes: Shapes) -> None:
         for name in shapes.names:
             self._waiting[name].pop(query)
             if not self._waiting[name]:
@@ -212,7 +212,7 @@ class Groups:
 
     def weigh(self, query: str, weight: float) -> Group | None:
         """A query's weight has changed: the group whose own has, therefore."""
-        found = self._of.get(query.lower())
+        found = self._of.get(QueryId(query))
         if found is None:
             return None
         group, number = found
@@ -238,13 +238,13 @@ class Groups:
 
     def since_of(self, query: str) -> dict[str, int]:
         """After which times a query of a late group sees its streams, by their queues."""
-        found = self._of.get(query.lower())
+        found = self._of.get(QueryId(query))
         return {} if found is None else found[0].since.get(found[1], {})
 
     def is_late_alone(self, query: str) -> bool | None:
         """Whether a query that stands alone may belong to a group whose queries began at different
         times; None if it may belong to no group."""
-        alone = self._alone.get(query.lower())
+        alone = self._alone.get(QueryId(query))
         return None if alone is None else alone.is_late
 
 

@@ -14,7 +14,7 @@ from millpond.catalog import QueryEntry
 from millpond.cql.algebra import Filter, Project, RangeWindow, Sample, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
-from millpond.identities import QueueId, StreamId
+from millpond.identities import QueryId, QueueId, StreamId
 from millpond.planning.nodes import Arrivals, Combine, Moments
 from millpond.schema import BEGINNING
 from millpond.sharing.beginning_anew import Succession
@@ -44,7 +44,7 @@ def succession(queries: Queries, entry: QueryEntry, changed: QueryEntry) -> Succ
 
 def has_answered(queries: Queries, name: str) -> bool:
     """Whether a query that runs has put anything out."""
-    started, output = queries.started, queries.outputs[name.lower()]
+    started, output = queries.started, queries.outputs[QueryId(name)]
     has_come_far = started is not None and started.running[output].cursor >= BEGINNING
     return has_come_far and queries.ground.deliveries.of(name).rows > 0
 
@@ -73,7 +73,7 @@ def read_until(
     """
     answered = BEGINNING - 1
     if queries.started is not None:
-        output, running = queries.outputs[entry.name.lower()], queries.started.running
+        output, running = queries.outputs[entry.identity], queries.started.running
         answered = running[output].cursor
         upstream = (running[each] for each in queries.graph.upstream(output))
         if any(each.cursor != answered for each in upstream if _reads_stream(each.inputs)):

@@ -53,9 +53,9 @@ class Queries:
     def __init__(self, ground: Ground, keeps_results: bool) -> None:
         self.ground = ground
         self.graph = Graph(linear=ground.settings.linear)
-        self.outputs: dict[str, OperatorId] = {}
+        self.outputs: dict[QueryId, OperatorId] = {}
         """The operator that puts each running query out, by the query's name in lower case."""
-        self.begins: dict[str, int] = {}
+        self.begins: dict[QueryId, int] = {}
         """When the changes of queries begin that had others before."""
         self.failures = Failures()
         self.groups = Groups()
@@ -107,7 +107,7 @@ class Queries:
         self._add_aside(entry)
         self.ground.deliveries.add(self._log_of(entry))
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: QueryId) -> None:
         """A query was dropped."""
         self.ground.deliveries.of(key).is_kept = False
         self.stop(key)
@@ -119,9 +119,9 @@ class Queries:
         log = self.ground.deliveries.of(changed.name)
         before, log.entry = log.entry, changed
         self._weigh(changed.name, changed.weight)
-        has_others = changed.plan is not before.plan and changed.name.lower() in self.outputs
+        has_others = changed.plan is not before.plan and changed.identity in self.outputs
         if has_others or changed.on_error != before.on_error:
-            self.ground.deliveries.remove_aside(changed.name.lower())
+            self.ground.deliveries.remove_aside(changed.identity)
             self._add_aside(changed)
 
     def _weigh(self, name: str, weight: float) -> None:
@@ -146,7 +146,7 @@ class Queries:
             self._join(entry, begun.member)
         self.outputs[key] = begun.output
         if begun.aside is not None:
-            self.outputs[QueryId(key).aside] = begun.aside
+            self.outputs[key.aside] = begun.aside
         if begun.begins is not None:
             self.begins[key] = begun.begins
         self._add(begun.adds)
@@ -164,13 +164,13 @@ class Queries:
         known = None if begun.is_late is None else plans
         self.groups.stands_alone(begun.query, Shapes(known, begun.epoch, bool(begun.is_late)))
 
-    def chosen(self, key: str) -> dict[str, Any]:
+    def chosen(self, key: QueryId) -> dict[str, Any]:
         """What passes have chosen for a query that stands alone."""
         found = {each.name: each.chosen(key) for each in self.passes}
         return {name: choice for name, choice in found.items() if choice}
 
     @contextmanager
-    def without(self, key: str) -> Iterator[None]:
+    def without(self, key: QueryId) -> Iterator[None]:
         """Has passes and groups decide as if a query did not stand alone, which is to begin
         anew."""
         if key not in self.outputs or self.groups.of(key) is not None:
@@ -187,7 +187,7 @@ class Queries:
             if shapes is not None:
                 self.groups.stands_alone(key, shapes)
 
-    def _forget(self, key: str) -> None:
+    def _forget(self, key: QueryId) -> None:
         """Forgets what is known of a query that stood alone."""
         self.groups.leave(key)
         for each in self.passes:
@@ -235,7 +235,7 @@ class Queries:
         """Queries have failed, and stand still."""
         self.failures.add(failures, error)
         for failure in failures:
-            self.stop(failure.query.lower())
+            self.stop(QueryId(failure.query))
 
     def keep_results(self, keeps: bool) -> None:
         """Whether results are kept from now on, of these queries and of others."""
@@ -267,7 +267,7 @@ class Queries:
 
     # -- operators -------------------------------------------------------------------------
 
-    def _seen(self, query: str, selection: LinearOperator) -> Seen | None:
+    def _seen(self, query: QueryId, selection: LinearOperator) -> Seen | None:
         """What was measured of a selection where a query's operators have it."""
         if self.started is None or query not in self.outputs:
             return None
@@ -284,7 +284,7 @@ class Queries:
             return None
         return self.started.statistics[identity].tally
 
-    def has_moved(self, key: str) -> bool:
+    def has_moved(self, key: QueryId) -> bool:
         """Whether a query that stands alone, or an operator of it, has come to any time."""
         if self.started is None:
             return False
@@ -305,16 +305,16 @@ class Queries:
         if self.started is not None:
             self._start_operators(self.started, identities)
 
-    def stop(self, key: str) -> None:
+    def stop(self, key: QueryId) -> None:
         """A query stands still."""
         self._take_out(self._leave(key))
 
-    def _leave(self, key: str, comes_to: GroupId | None = None) -> list[OperatorId]:
+    def _leave(self, key: QueryId, comes_to: GroupId | None = None) -> list[OperatorId]:
         """Forgets how a query runs; the operators that nobody else needs to be put out.
 
         The group that it ``comes_to`` stays, if it is the one that is left.
         """
-        outputs = [self.outputs.pop(key, None), self.outputs.pop(QueryId(key).aside, None)]
+        outputs = [self.outputs.pop(key, None), self.outputs.pop(key.aside, None)]
         self.begins.pop(key, None)
         group = self.groups.of(key)
         if group is None:
@@ -461,7 +461,7 @@ class Queries:
 
     def epoch_of(self, query: str) -> int | None:
         """When a query began that runs."""
-        output = self.outputs.get(query.lower())
+        output = self.outputs.get(QueryId(query))
         return None if output is None else self.graph.epochs[output]
 
     def log_of_output(self, identity: str) -> ResultLog | None:
@@ -473,7 +473,7 @@ class Queries:
 
     def output_of(self, query: str) -> OperatorId:
         """The operator that puts a query out; raises if none runs."""
-        output = self.outputs.get(query.lower())
+        output = self.outputs.get(QueryId(query))
         if output is None or self.started is None or output not in self.started.running:
             raise StateError(
                 f'query "{query}" does not run, so nothing was measured of it; register it with '

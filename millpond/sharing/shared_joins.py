@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.cql.node import Node, inputs_first
-from millpond.identities import OperatorId
+from millpond.identities import OperatorId, QueryId
 from millpond.planning.graph import Graph
 from millpond.planning.joins import join_under, parents_of
 from millpond.planning.nodes import Arrivals, Moments
@@ -67,13 +67,13 @@ class SharedJoins:
         found = self.choose(sketch.plan, sketch.sharing)
         return replace(sketch, numbers=found.numbers, told=(*sketch.told, *found.reasons))
 
-    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
+    def begun(self, query: QueryId, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on; the graph knows its joins."""
 
-    def chosen(self, query: str) -> None:
+    def chosen(self, query: QueryId) -> None:
         """Nothing: the numbers of joins are part of the operators."""
 
-    def leave(self, query: str) -> None:
+    def leave(self, query: QueryId) -> None:
         """A query stands alone no more."""
 
     def choose(self, plan: Node, sharing: str) -> Choice:

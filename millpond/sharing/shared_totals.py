@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from millpond.cql.algebra import Aggregate
 from millpond.cql.node import Node
-from millpond.identities import OperatorId
+from millpond.identities import OperatorId, QueryId
 from millpond.planning.graph import Graph
 from millpond.planning.nodes import Totals
 from millpond.planning.totals import sum_up, summable
@@ -62,8 +62,8 @@ class SharedTotals:
         self._graph = graph
         self._measured = measured
         """What was seen of an operator."""
-        self._uses: dict[str, _Use] = {}
-        self._of_tuples: dict[Totals, dict[Aggregate, dict[str, None]]] = {}
+        self._uses: dict[QueryId, _Use] = {}
+        self._of_tuples: dict[Totals, dict[Aggregate, dict[QueryId, None]]] = {}
         """The aggregates that read tuples, by the totals they could read instead, and whose they
         are."""
 
@@ -109,7 +109,7 @@ class SharedTotals:
 
     # -- who reads what --------------------------------------------------------------------
 
-    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
+    def begun(self, query: QueryId, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on."""
         known = summable(unsummed(plans, chosen)[0])
         read = {k: over for k, over in known.items() if k.digest in chosen.get(TOTALS, ())}
@@ -117,7 +117,7 @@ class SharedTotals:
         for each, over in use.of_tuples:
             self._of_tuples.setdefault(over, {}).setdefault(each, {})[query] = None
 
-    def leave(self, query: str) -> None:
+    def leave(self, query: QueryId) -> None:
         """A query stands alone no more, or not at all."""
         use = self._uses.pop(query, None)
         for each, over in () if use is None else use.of_tuples:
@@ -128,10 +128,10 @@ class SharedTotals:
             if not known:
                 del self._of_tuples[over]
 
-    def could_read(self, totals: Iterable[Totals], epoch: int) -> list[str]:
+    def could_read(self, totals: Iterable[Totals], epoch: int) -> list[QueryId]:
         """The queries that read tuples where they could read some totals, in order of names; but
         for those that have an equal one that began at another time, with which they converge."""
-        found: set[str] = set()
+        found: set[QueryId] = set()
         for over in totals:
             for aggregate, queries in self._of_tuples.get(over, {}).items():
                 made = self._graph.made_of(aggregate)
@@ -139,7 +139,7 @@ class SharedTotals:
                     found.update(queries)
         return sorted(found)
 
-    def chosen(self, query: str) -> tuple[str, ...]:
+    def chosen(self, query: QueryId) -> tuple[str, ...]:
         """What was chosen for a query."""
         use = self._uses.get(query)
         return () if use is None else tuple(each.digest for each in use.chosen)

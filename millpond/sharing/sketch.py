@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
-from millpond.identities import GroupId
+from millpond.identities import GroupId, QueryId
 from millpond.planning.nodes import Totals
 from millpond.sharing.planned import QueryPlans
 from millpond.sharing.shapes import Shapes
@@ -75,14 +75,14 @@ class Pass(Protocol):
         """Decides it for one query."""
         ...
 
-    def begun(self, query: str, plans: QueryPlans, chosen: Chosen) -> None:
+    def begun(self, query: QueryId, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on, with what was chosen for it."""
         ...
 
-    def chosen(self, query: str) -> Any:
+    def chosen(self, query: QueryId) -> Any:
         """What was chosen for a query that stands alone; nothing if that is nothing."""
         ...
 
-    def leave(self, query: str) -> None:
+    def leave(self, query: QueryId) -> None:
         """A query stands alone no more, or not at all."""
         ...

@@ -173,10 +173,10 @@ def parts(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
 
 def answered(runtime: EngineRuntime, deliveries: Deliveries) -> Iterator[str]:
     """The results of a query are complete up to where its output operator is."""
-    logs = {log.entry.name.lower(): log for log in deliveries}
+    logs = {log.entry.identity: log for log in deliveries}
     for identity, each in runtime.running.items():
         if isinstance(each.operator, OutputOperator):
-            log = logs.get(each.operator.query.lower())
+            log = logs.get(each.operator.query.key)
             if log is None or log.own_until < each.cursor:
                 until = None if log is None else log.own_until
                 yield f"{identity} is at {each.cursor}, and its results are known up to {until}"
@@ -190,7 +190,7 @@ def weights(
     wanted |= {
         entry.name: entry.weight
         for entry in catalog.of_kind(QueryEntry)
-        if entry.name.lower() in outputs and groups.of(entry.name) is None
+        if entry.identity in outputs and groups.of(entry.name) is None
     }
     for name, weight in wanted.items():
         yield from recounted(f"weight of {name}", runtime.picture.weights.get(name), weight)

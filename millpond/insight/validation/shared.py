@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from millpond.cql.algebra import Filter
-from millpond.identities import OperatorId, QueryName
+from millpond.identities import OperatorId, QueryId
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY
@@ -26,7 +26,7 @@ def members(groups: Groups) -> Iterator[str]:
     """Each query of a group has a number there, and each number is that of a query."""
     found = {name: (group, number) for name, (group, number) in groups._of.items()}
     wanted = {
-        name.lower(): (group, number) for group in groups for number, name in group.queries.items()
+        QueryId(name): (group, number) for group in groups for number, name in group.queries.items()
     }
     yield from different("queries that belong to groups, and queries of groups", found, wanted)
     for name in found.keys() & wanted.keys():
@@ -76,7 +76,7 @@ def _numbers_in(members: Members) -> list[int]:
 
 
 def group_in_graph(
-    groups: Groups, graph: Graph, outputs: Mapping[str, OperatorId]
+    groups: Groups, graph: Graph, outputs: Mapping[QueryId, OperatorId]
 ) -> Iterator[str]:
     """A group has operators, matches read the constants of groups that are there, and all its
     queries are put out by the same one."""
@@ -87,16 +87,16 @@ def group_in_graph(
             yield f"{identity} matches rows with constants of {operator.group}, which is no more"
 
 
-def _outputs_of(group: Group, outputs: Mapping[str, OperatorId]) -> Iterator[str]:
+def _outputs_of(group: Group, outputs: Mapping[QueryId, OperatorId]) -> Iterator[str]:
     for name in group.queries.values():
-        if outputs.get(name.lower()) != group.output:
+        if outputs.get(QueryId(name)) != group.output:
             yield f"query {name} of {group.name} is put out elsewhere"
 
 
 # -- who stands alone ------------------------------------------------------------------------
 
 
-def alone(groups: Groups, outputs: Mapping[str, OperatorId]) -> Iterator[str]:
+def alone(groups: Groups, outputs: Mapping[QueryId, OperatorId]) -> Iterator[str]:
     """Who stands alone runs, and belongs to no group."""
     yield from strangers("queries of shapes that stand alone and run", groups._alone, outputs)
     for name in groups._alone.keys() & groups._of.keys():
@@ -127,15 +127,15 @@ def _waiting(groups: Groups) -> Iterator[str]:
     yield from strangers("queries that wait for others of their shapes", known, groups._alone)
 
 
-def _standing_alone(groups: Groups, outputs: Mapping[str, OperatorId]) -> set[str]:
-    return {name for name in outputs if not QueryName(name).is_aside} - groups._of.keys()
+def _standing_alone(groups: Groups, outputs: Mapping[QueryId, OperatorId]) -> set[QueryId]:
+    return {name for name in outputs if not name.is_aside} - groups._of.keys()
 
 
 # -- selections and totals -------------------------------------------------------------------
 
 
 def selections(
-    containments: Containments, groups: Groups, outputs: Mapping[str, OperatorId]
+    containments: Containments, groups: Groups, outputs: Mapping[QueryId, OperatorId]
 ) -> Iterator[str]:
     """The selections of those who stand alone are known, and of no others."""
     one_by_one = _standing_alone(groups, outputs)
@@ -184,7 +184,7 @@ def contained(containments: Containments) -> Iterator[str]:
 
 
 def totals(
-    shared_totals: SharedTotals, groups: Groups, outputs: Mapping[str, OperatorId]
+    shared_totals: SharedTotals, groups: Groups, outputs: Mapping[QueryId, OperatorId]
 ) -> Iterator[str]:
     """The counts and sums of those who stand alone are known, and of no others."""
     one_by_one = _standing_alone(groups, outputs)
@@ -211,7 +211,9 @@ def totals_in_graph(shared_totals: SharedTotals, graph: Graph) -> Iterator[str]:
                 yield f"query {query} reads totals that no operator makes: {over.label()}"
 
 
-def _by_query(what: str, found: set[tuple[Any, str]], anew: set[tuple[Any, str]]) -> Iterator[str]:
+def _by_query(
+    what: str, found: set[tuple[Any, QueryId]], anew: set[tuple[Any, QueryId]]
+) -> Iterator[str]:
     for query in sorted({query for _, query in found ^ anew}):
         yield f"{what} of query {query} are not those that it has"
 
