@@ -115,9 +115,9 @@ class QueueId(Identity):
         return made
 
     @property
-    def input(self) -> str:
-        """The name of the stream or relation that it is of; one behind an operator is of none."""
-        return self.stream or self.relation or ""
+    def input(self) -> InputId:
+        """The stream or relation that it is of; one behind an operator is of none."""
+        return self.stream or self.relation or InputId("")
 
     @property
     def is_copy(self) -> bool:

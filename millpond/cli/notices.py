@@ -70,8 +70,8 @@ def _say_which_way(engine: Engine) -> None:
 
 def _unfed(engine: Engine) -> Iterator[tuple[str, list[str]]]:
     for entry in engine.catalog.of_kind(StreamEntry):
-        intake = engine.inputs.streams[entry.name.lower()]
-        readers = list(active_readers(engine.catalog, entry.name.lower()))
+        intake = engine.inputs.streams[entry.identity]
+        readers = list(active_readers(engine.catalog, entry.identity))
         if entry.source.name == "push" and readers and not intake.arrived + intake.late_count:
             yield entry.name, readers
 

@@ -18,6 +18,7 @@ from millpond.cql.statements import (
     Update,
 )
 from millpond.facade.engine import Engine
+from millpond.identities import InputId, StreamId
 from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
 
@@ -52,7 +53,7 @@ def words_for(action: Action, engine: Engine) -> str:
 def fed(engine: Engine, name: str, count: int) -> str:
     """How many rows went where, and up to when a stream is complete."""
     noun = "row" if count == 1 else "rows"
-    intake = engine.inputs.streams.get(name.lower())
+    intake = engine.inputs.streams.get(StreamId(name))
     if intake is None:
         return f"{count} {noun} into {name}"
     position, promised = intake.entry.timestamp_column, intake.queue.heartbeat
@@ -83,7 +84,7 @@ def _created(action: Create, engine: Engine) -> str:
         case ViewEntry():
             return f"view {entry.name} declared"
         case QueryEntry():
-            waits = any(name.lower() in engine.inputs.sources for name in scanned(entry.plan))
+            waits = any(InputId(name) in engine.inputs.sources for name in scanned(entry.plan))
             how = "\\run reads its sources" if waits else "results show as its inputs change"
             return f"query {entry.name} registered; {how if entry.active else 'it is inactive'}"
     return ""

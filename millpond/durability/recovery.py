@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.durability.transitions import opened
+from millpond.identities import InputId
 from millpond.sharing.attachments import open_sink_of, open_source_of
 from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
@@ -26,10 +27,10 @@ def recover(queries: Queries) -> None:
     replay(queries)
     check_files(queries)
     ground.store.remove_garbage(file_names(queries))
-    for key, entry in ground.catalog.entries.items():
+    for entry in ground.catalog.entries.values():
         match entry:
             case StreamEntry() | RelationEntry():
-                _resume_source(ground, key, entry)
+                _resume_source(ground, entry.identity, entry)
             case QueryEntry():
                 log = ground.deliveries.of(entry.identity)
                 log.sink = open_sink_of(ground, entry, log.sink_mark)
@@ -56,7 +57,7 @@ def replay(queries: Queries, prepare: Prepare = lambda record: None) -> None:
     ground.journal.note(ground.opened)
 
 
-def _resume_source(ground: Ground, key: str, entry: StreamEntry | RelationEntry) -> None:
+def _resume_source(ground: Ground, key: InputId, entry: StreamEntry | RelationEntry) -> None:
     is_read_once = isinstance(entry, RelationEntry) and not entry.has_changes
     has_ended = ground.inputs.read_rows.get(key, 0) < 0
     if entry.source.name != "push" and not is_read_once and not has_ended:

@@ -10,6 +10,7 @@ from millpond.entities.attributes import Attribute, Read, boolean, integer, knob
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
+from millpond.identities import InputId, StreamId
 from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
 from millpond.settings import format_duration
@@ -176,7 +177,7 @@ def _shared() -> tuple[Attribute, ...]:
         boolean(
             "held_back",
             "whether its source waits, as there is no room",
-            lambda e, s: s.lower() in e.ground.inputs.held,
+            lambda e, s: InputId(s) in e.ground.inputs.held,
         ),
     )
 
@@ -205,12 +206,12 @@ STREAM = Kind(
         integer(
             "arrived",
             "tuples that came so far",
-            lambda e, s: e.ground.inputs.streams[s.lower()].arrived,
+            lambda e, s: e.ground.inputs.streams[StreamId(s)].arrived,
         ),
         integer(
             "late",
             "tuples that came too late",
-            lambda e, s: e.ground.inputs.streams[s.lower()].late_count,
+            lambda e, s: e.ground.inputs.streams[StreamId(s)].late_count,
         ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),

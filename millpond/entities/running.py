@@ -276,8 +276,7 @@ def _threads(view: Controlled) -> list[str]:
 
 
 def _part(view: Controlled, name: str) -> list[str]:
-    parts, place = thread_parts(view), int(name.removeprefix("thread"))
-    return parts[place] if place < len(parts) else []
+    return dict(zip(_threads(view), thread_parts(view), strict=False)).get(name, [])
 
 
 THREAD = Kind(

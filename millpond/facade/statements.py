@@ -40,6 +40,7 @@ from millpond.cql.text.parse import syntax_tree
 from millpond.delivery.transitions import SinkFed
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.facade.setting_changes import Whole, refuse_setting, use_setting
+from millpond.identities import InputId, StreamId
 from millpond.insight.display import Plan
 from millpond.insight.query_plans import plan_text
 from millpond.intake.inputs import Coming, is_read_at_once
@@ -183,7 +184,7 @@ class Statements:
         """What follows from a statement that is done, and may be decided later as well."""
         match action:
             case AlterStream():
-                self._ground.inputs.keep_promise(action.name.lower())
+                self._ground.inputs.keep_promise(StreamId(action.name))
             case AlterPlan():
                 self._queries.runtime.move_queues()
         self._ground.journal.try_to_flush()
@@ -279,7 +280,7 @@ class Statements:
                 queries.alter(changed)
             case AlterStream() as action:
                 apply(action, ground.catalog)
-                ground.inputs.use_delay(action.name.lower())
+                ground.inputs.use_delay(StreamId(action.name))
             case AlterPlan() as action:
                 queries.place_queue(action.operator, action.has_queue)
             case SetOption() as action:
@@ -320,7 +321,7 @@ class Statements:
             if isinstance(entry, QueryEntry):
                 self._queries.remove(entry.identity)
         finally:  # a sink may not come to its end well
-            self._queries.forget_queues(ground.inputs.drop(key))
+            self._queries.forget_queues(ground.inputs.drop(InputId(key)))
             ground.claims.release(key)
 
     def restore(self, executed: dict[str, int]) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
-from millpond.identities import BY_NUMBER
+from millpond.identities import BY_NUMBER, InputId
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
@@ -247,7 +247,7 @@ def _detail(queries: Queries, entry: Any) -> str:
             latency = f", latency {known}" if known.results else ""
             return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
         case StreamEntry():
-            intake = queries.ground.inputs.streams[entry.name.lower()]
+            intake = queries.ground.inputs.streams[entry.identity]
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
             return come + _held(queries, entry.name)
         case RelationEntry():
@@ -268,5 +268,5 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
 
 def _held(queries: Queries, name: str) -> str:
     """Whether a source is held back."""
-    is_held = name.lower() in queries.ground.inputs.held
+    is_held = InputId(name) in queries.ground.inputs.held
     return f", held back: as much waits as the {queries.ground.budget} allows" if is_held else ""

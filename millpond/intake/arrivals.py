@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from millpond.connectors.sources import is_live
 from millpond.errors import InputError, StoreError
+from millpond.identities import InputId
 from millpond.intake.inputs import Inputs, Report
 from millpond.intake.reading import Allowance, ReadLimits
 from millpond.intake.source_reading import SourceReading
@@ -68,7 +69,7 @@ class Arrivals:
         self._readings: dict[str, SourceReading] = {}
         self._ahead: set[str] = set()
         """The sources of which a page is or was read before it is their turn."""
-        self._spans: dict[str, int] = {}
+        self._spans: dict[InputId, int] = {}
         """How much further each source was after its last page."""
         self._wanted: queue.SimpleQueue[SourceReading | None] = queue.SimpleQueue()
         self._threads = 0
@@ -100,7 +101,7 @@ class Arrivals:
             taken = [name for name in held[:1] if self._take(name, intake)]
         return bool(taken)
 
-    def _take_if_room(self, name: str, intake: Intake) -> bool:
+    def _take_if_room(self, name: InputId, intake: Intake) -> bool:
         source = self._inputs.sources[name][0]
         if self._has_room(name, is_live(source)):
             return self._take(name, intake)
@@ -109,18 +110,18 @@ class Arrivals:
             self._inputs.report(name, intake.report, replace(source.progress(), is_held=True))
         return False
 
-    def _open(self, intake: Intake) -> list[str]:
+    def _open(self, intake: Intake) -> list[InputId]:
         """The sources that a run reads on."""
         if intake.allowance is None or self.error is not None or self._is_closed:
             return []
         return [name for name in self._inputs.sources_of(self._graph) if intake.allowance.of(name)]
 
-    def _at_hand(self, names: Iterable[str]) -> list[str]:
+    def _at_hand(self, names: Iterable[InputId]) -> list[InputId]:
         """Those with a page whose turn it is, the one furthest behind first."""
         due = [name for name in names if name in self._readings and name not in self._ahead]
         return sorted((n for n in due if self._readings[n].is_over), key=self._inputs.reached)
 
-    def _take(self, name: str, intake: Intake) -> bool:
+    def _take(self, name: InputId, intake: Intake) -> bool:
         reading, allowance = self._readings[name], intake.allowance
         self._inputs.held.discard(name)
         if allowance is None or self.error is not None:
@@ -150,7 +151,7 @@ class Arrivals:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _begin(self, names: list[str], intake: Intake) -> None:
+    def _begin(self, names: list[InputId], intake: Intake) -> None:
         is_limited = intake.allowance is not None and intake.allowance.is_limited
         sources = self._inputs.sources
         live = [name for name in names if is_live(sources[name][0])]
@@ -163,7 +164,7 @@ class Arrivals:
                 reading = self._readings[name] = self._inputs.reading(name, is_limited)
                 self._start(reading, name in live)
 
-    def _soon(self, calm: list[str]) -> list[str]:
+    def _soon(self, calm: list[InputId]) -> list[InputId]:
         """Those to be read beside the one furthest behind, where there is room: it will have
         overtaken them when it has come as far once more as with its last page."""
         free = MOST_AT_ONCE - len({*calm[:1], *(n for n in calm if n in self._readings)})
@@ -174,7 +175,7 @@ class Arrivals:
         new = [name for name in near if name not in self._readings and self._can_wait(name)]
         return new[:free]
 
-    def _can_wait(self, name: str) -> bool:
+    def _can_wait(self, name: InputId) -> bool:
         """Whether a page of a source may be read long before it is taken."""
         return self._inputs.is_timed(name) and self._has_room(name, False)
 

@@ -20,11 +20,7 @@ from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.sources import OpenPages, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
-from millpond.identities import (
-    QueueId,
-    RelationId,
-    StreamId,
-)
+from millpond.identities import InputId, QueueId, RelationId
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import (
     END,
@@ -85,9 +81,9 @@ class Inputs:
     ) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
-        self.streams: dict[str, StreamIntake] = {}
-        self.relations: dict[str, RelationIntake] = {}
-        self.sources: dict[str, tuple[Source, OpenPages]] = {}
+        self.streams: dict[InputId, StreamIntake] = {}
+        self.relations: dict[InputId, RelationIntake] = {}
+        self.sources: dict[InputId, tuple[Source, OpenPages]] = {}
         self.epochs = Epochs(self._heartbeats)
         """From when on queries see them."""
         self._catalog = catalog
@@ -95,11 +91,11 @@ class Inputs:
         self._journal = journal
         self._tell = arrived
         self._keeper = keeper
-        self.read_rows: dict[str, int] = {}
+        self.read_rows: dict[InputId, int] = {}
         """How many rows of each source were taken; -1 at its end."""
-        self.taken_before: dict[str, int] = {}
+        self.taken_before: dict[InputId, int] = {}
         """How many rows of each source earlier runs have taken, until a run has counted them."""
-        self.held: set[str] = set()
+        self.held: set[InputId] = set()
         """The sources that are held back, as there is no room for what they have."""
         self.keys: dict[tuple[str, str], None] = {}
         """The last pushes that had a key: the name of the input and the key, oldest first."""
@@ -108,9 +104,9 @@ class Inputs:
 
     def add_stream(self, entry: StreamEntry) -> None:
         """A new stream, without a source yet."""
-        key = entry.name.lower()
+        key = entry.identity
         schema = stream_page_schema(entry.schema)
-        queue = Queue(StreamId(key).queue, schema, self._store, is_stream=True)
+        queue = Queue(key.queue, schema, self._store, is_stream=True)
         self.queues[queue.name] = queue
         intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
         intake.late_log.books = self._keeper.books
@@ -119,7 +115,7 @@ class Inputs:
     def add_relation(self, entry: RelationEntry) -> None:
         """A new relation, with no content yet."""
         intake = self._new_relation(entry)
-        self.relations[entry.name.lower()] = intake
+        self.relations[entry.identity] = intake
         self.queues[intake.queue.name] = intake.queue
 
     def _new_relation(self, entry: RelationEntry) -> RelationIntake:
@@ -144,13 +140,13 @@ class Inputs:
     def read_from(self, entry: StreamEntry | RelationEntry, source: Source) -> None:
         """An input has a source from now on, unless it has given all it has."""
         if entry.source.name != "push" and not is_read_at_once(entry):
-            self.sources[entry.name.lower()] = (source, OpenPages(source.pages()))
+            self.sources[entry.identity] = (source, OpenPages(source.pages()))
 
     def _relation_queue(self, entry: RelationEntry, epoch: int = 0) -> Queue:
-        name = RelationId(entry.name).queue(epoch)
+        name = entry.identity.queue(epoch)
         return Queue(name, relation_page_schema(entry.schema), self._store, is_stream=False)
 
-    def drop(self, key: str) -> list[str]:
+    def drop(self, key: InputId) -> list[str]:
         """Forgets a stream or relation, if there is one of this name; its queues."""
         self.sources.pop(key, None)
         self.held.discard(key)
@@ -167,17 +163,17 @@ class Inputs:
 
     def relation(self, name: str) -> RelationIntake:
         """The relation of a name."""
-        if name.lower() in self.relations:
-            return self.relations[name.lower()]
+        if InputId(name) in self.relations:
+            return self.relations[InputId(name)]
         known = ", ".join(sorted([*self.streams, *self.relations])) or "none"
         raise StateError(f'no stream or relation "{name}"; known: {known}')
 
     def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
         """The tuples of a stream that came too late, as they came: the last, or all that are
         kept."""
-        if stream.lower() not in self.streams:
+        if InputId(stream) not in self.streams:
             raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
-        intake = self.streams[stream.lower()]
+        intake = self.streams[InputId(stream)]
         return intake.late if last_rows is None else intake.last_late(last_rows)
 
     # -- epochs ----------------------------------------------------------------------------
@@ -198,7 +194,7 @@ class Inputs:
         queue.append(pa.table(row, schema=schema))
         queue.advance(END)
 
-    def add_copy(self, relation: str, epoch: int) -> Queue:
+    def add_copy(self, relation: InputId, epoch: int) -> Queue:
         """A queue of a relation for queries of a later epoch."""
         intake = self.relations[relation]
         queue = self._relation_queue(intake.entry, epoch)
@@ -274,7 +270,7 @@ class Inputs:
 
     def push(self, name: str, rows: Any, coming: Coming) -> None:
         """Adds tuples to a stream, or rows to a relation at the current time."""
-        key = name.lower()
+        key = InputId(name)
         if key in self.streams:
             intake = self.streams[key]
             refuse_ended(intake.entry.name, intake.queue)
@@ -288,13 +284,13 @@ class Inputs:
 
     def is_new(self, name: str, key: str) -> bool:
         """Whether nothing was pushed to an input with a key, as far as that is remembered."""
-        return (name.lower(), key) not in self.keys
+        return (InputId(name), key) not in self.keys
 
     def remember(self, name: str, key: str, coming: Coming) -> None:
         """Something is pushed with a key: in the log that is together with the rows."""
-        coming.append(KeysPushed(((name.lower(), key),)))
+        coming.append(KeysPushed(((InputId(name), key),)))
 
-    def _accept(self, key: str, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
+    def _accept(self, key: InputId, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
         admitted = intake.admit(table)
         page, late = intake.page_of(admitted), intake.late_page_of(admitted)
         if page is not None:
@@ -343,7 +339,7 @@ class Inputs:
     ) -> RelationChanged:
         change = intake.changing(rows, times, weights)
         coming += [PageCame(queue.name, page) for queue, page in change.pages]
-        name = intake.entry.name.lower()
+        name = intake.entry.identity
         counted = change.last_change, change.changed_rows, moves, change.counts
         changed = RelationChanged(name, *counted)
         coming.append(changed)
@@ -377,19 +373,19 @@ class Inputs:
 
     # -- sources ---------------------------------------------------------------------------
 
-    def sources_of(self, graph: Graph) -> list[str]:
+    def sources_of(self, graph: Graph) -> list[InputId]:
         """The sources that an operator reads and that are not at their end."""
         return [name for name in self.sources if self._is_read(graph, name)]
 
-    def _is_read(self, graph: Graph, name: str) -> bool:
+    def _is_read(self, graph: Graph, name: InputId) -> bool:
         return is_read(graph, (queue.name for queue in self.queues_of(name)))
 
     def queues_of(self, name: str) -> list[Queue]:
         """The queues that an input fills."""
-        intake = self.streams.get(name.lower())
+        intake = self.streams.get(InputId(name))
         return self.relation(name).queues if intake is None else [intake.queue]
 
-    def reading(self, name: str, is_limited: bool) -> SourceReading:
+    def reading(self, name: InputId, is_limited: bool) -> SourceReading:
         """A page of a source, to be read without the lock."""
         return SourceReading(name, *self.sources[name], self.read_rows.get(name, 0), is_limited)
 
@@ -434,7 +430,7 @@ class Inputs:
             coming.append(SourceRead(name, taken))
             self._read(name, page, coming)
 
-    def _read(self, name: str, page: pa.Table | None, coming: Coming) -> None:
+    def _read(self, name: InputId, page: pa.Table | None, coming: Coming) -> None:
         """A page of a source comes, or its end."""
         if page is None:
             self._promise(self.queues_of(name), END, coming)
@@ -446,7 +442,7 @@ class Inputs:
             rows = page.select(page.column_names[2:])
             self._apply(self.relations[name], rows, times, weights, coming)
 
-    def _take_line(self, name: str, line: dict[str, Any], report: Report | None) -> None:
+    def _take_line(self, name: InputId, line: dict[str, Any], report: Report | None) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""
         self.report(name, report, Progress(*line["progress"]))
         with self.ahead(flushes=False) as coming:
@@ -456,7 +452,7 @@ class Inputs:
             else:
                 self._read_line(name, line, coming)
 
-    def _read_line(self, name: str, line: dict[str, Any], coming: Coming) -> None:
+    def _read_line(self, name: InputId, line: dict[str, Any], coming: Coming) -> None:
         intake = self.streams[name]
         intake.is_admitted_elsewhere = False
         self._store.note_line(line, "name", "sum")
@@ -475,16 +471,16 @@ class Inputs:
         place = intake.late_place(rows)
         return Page(self._store, rows=rows, bytes_=bytes_, names=(name,), **place)
 
-    def report(self, name: str, report: Report | None, progress: Progress) -> None:
+    def report(self, name: InputId, report: Report | None, progress: Progress) -> None:
         """Tells how far a source is, if that is asked for."""
         if report is not None:
             report(self._catalog.entries[name].name, progress)
 
-    def reached(self, name: str) -> int:
+    def reached(self, name: InputId) -> int:
         """How far a source is."""
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
 
-    def is_timed(self, name: str) -> bool:
+    def is_timed(self, name: InputId) -> bool:
         """Whether the times of an input are its own, and not those at which it is read."""
         intake = self.streams.get(name)
         return intake is None or intake.entry.timestamp_column is not None
@@ -500,17 +496,17 @@ class Inputs:
         for name in [*self.streams, *self.relations]:
             self._promise(self.queues_of(name), heartbeat, coming)
 
-    def _advance(self, name: str, ticks: int) -> None:
+    def _advance(self, name: InputId, ticks: int) -> None:
         with self.ahead(flushes=False) as coming:
             self._promise(self.queues_of(name), ticks, coming)
 
-    def use_delay(self, key: str) -> None:
+    def use_delay(self, key: InputId) -> None:
         """The delay of a stream is another one; what was promised before stays promised."""
         entry = self._catalog.get(key)
         if isinstance(entry, StreamEntry):
             self.streams[key].entry = entry
 
-    def keep_promise(self, key: str) -> None:
+    def keep_promise(self, key: InputId) -> None:
         """A stream has another delay: with a smaller one time may be over at once."""
         intake = self.streams[key]
         if intake.promise > intake.queue.heartbeat:
@@ -555,7 +551,7 @@ class Inputs:
             if not has_more and now - intake.last_arrival_seconds > seconds:
                 self._raise([intake.queue], reached)
 
-    def _always_has_more(self, name: str) -> bool:
+    def _always_has_more(self, name: InputId) -> bool:
         return name in self.sources and not is_live(self.sources[name][0])
 
     def _raise(self, queues: list[Queue], heartbeat: int) -> None:
@@ -572,7 +568,7 @@ class Inputs:
         pages += [page for intake in self.streams.values() for page in intake.late_log.kept]
         return {name for page in pages for name in page.names}
 
-    def resume(self, key: str, source: Source) -> None:
+    def resume(self, key: InputId, source: Source) -> None:
         """Goes on with a source behind the rows that an earlier run has taken of it."""
         taken = self.read_rows.get(key, 0)
         if taken >= 0:

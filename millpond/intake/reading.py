@@ -16,6 +16,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source
 from millpond.cql.apply import scanned
 from millpond.errors import InputError
+from millpond.identities import InputId
 from millpond.planning.graph import Graph
 
 
@@ -37,7 +38,7 @@ class Endless:
         return f"{self.entry.name} FROM {self.entry.source} has no end, and {names} {verb} it"
 
 
-def endless(catalog: Catalog, sources: dict[str, Source]) -> list[Endless]:
+def endless(catalog: Catalog, sources: dict[InputId, Source]) -> list[Endless]:
     """The endless sources that keep queries running; ``sources`` by the inputs' keys."""
     found = []
     for key, source in sources.items():
@@ -57,10 +58,10 @@ def refuse_endless_content(entry: RelationEntry, source: Source) -> None:
         )
 
 
-def active_readers(catalog: Catalog, key: str) -> Iterator[str]:
+def active_readers(catalog: Catalog, key: InputId) -> Iterator[str]:
     """The names of the active queries that read an input."""
     for entry in catalog.of_kind(QueryEntry):
-        if entry.active and key in (name.lower() for name in scanned(entry.plan)):
+        if entry.active and key in (InputId(name) for name in scanned(entry.plan)):
             yield entry.name
 
 
@@ -83,7 +84,7 @@ class Allowance:
     ``taken`` are the rows of each that count already: those of a run that this one goes on with.
     """
 
-    def __init__(self, limits: ReadLimits, taken: Mapping[str, int]) -> None:
+    def __init__(self, limits: ReadLimits, taken: Mapping[InputId, int]) -> None:
         self._rows = math.inf if limits.rows is None else limits.rows
         self._deadline = time.monotonic() + (math.inf if limits.seconds is None else limits.seconds)
         self._taken = Counter(taken)
@@ -93,12 +94,12 @@ class Allowance:
         """Whether the number of rows has a limit."""
         return self._rows < math.inf
 
-    def of(self, source: str) -> float:
+    def of(self, source: InputId) -> float:
         """How many rows of a source may be taken now."""
         if time.monotonic() >= self._deadline:
             return 0
         return max(0, self._rows - self._taken[source])
 
-    def use(self, source: str, rows: int) -> None:
+    def use(self, source: InputId, rows: int) -> None:
         """So many rows of a source were taken."""
         self._taken[source] += rows

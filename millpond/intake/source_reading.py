@@ -11,6 +11,7 @@ from millpond.connectors import Source
 from millpond.connectors.admission import Admission
 from millpond.connectors.sources import OpenPages
 from millpond.errors import StateError
+from millpond.identities import InputId
 
 ROW_BYTES = 64
 """A row of a text file has about so many bytes, as long as none was read."""
@@ -20,7 +21,7 @@ ROW_BYTES = 64
 class SourceReading:
     """One page of a source about to be read, and what has come of it."""
 
-    name: str
+    name: InputId
     source: Source
     pages: OpenPages
     taken: int

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from millpond.connectors import Source
 from millpond.connectors.sources import OpenPages
-from millpond.identities import QueueId
+from millpond.identities import InputId, QueueId
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import RelationIntake, StreamIntake
 from millpond.storage.pages import Page
@@ -25,14 +25,14 @@ class Filled(Protocol):
     """The inputs that something comes to."""
 
     queues: dict[str, Queue]
-    streams: dict[str, StreamIntake]
-    relations: dict[str, RelationIntake]
-    sources: dict[str, tuple[Source, OpenPages]]
-    read_rows: dict[str, int]
+    streams: dict[InputId, StreamIntake]
+    relations: dict[InputId, RelationIntake]
+    sources: dict[InputId, tuple[Source, OpenPages]]
+    read_rows: dict[InputId, int]
     keys: dict[tuple[str, str], None]
     epochs: Epochs
 
-    def add_copy(self, relation: str, epoch: int) -> Queue:
+    def add_copy(self, relation: InputId, epoch: int) -> Queue:
         """A queue of a relation for queries of a later epoch."""
         ...
 
@@ -53,7 +53,7 @@ class PageCame(Transition, kind="page", to="inputs"):
 class StreamCame(Transition, kind="stream", to="inputs"):
     """Tuples of a stream have come, and it is this far; some may have come too late."""
 
-    name: str
+    name: InputId
     largest: int | None
     arrived: int
     late_count: int
@@ -75,7 +75,7 @@ class StreamCame(Transition, kind="stream", to="inputs"):
 class RelationChanged(Transition, kind="relation", to="inputs"):
     """Rows of a relation have come or gone; ``moves``: not all see them as there from the start."""
 
-    name: str
+    name: InputId
     last_change: int
     changed_rows: int
     moves: bool
@@ -109,7 +109,7 @@ class HeartbeatCame(Transition, kind="heartbeat", to="inputs"):
 class SourceRead(Transition, kind="source", to="inputs"):
     """So many rows of a source were taken in all; -1: it has ended."""
 
-    name: str
+    name: InputId
     rows: int
 
     def apply(self, part: Filled) -> None:
@@ -189,7 +189,7 @@ class EpochsKept(Transition, kind="epochs", to="inputs"):
 class LateKept(Transition, kind="late", to="inputs"):
     """The tuples of a stream that came too late and are kept."""
 
-    name: str
+    name: InputId
     kept: tuple[Page, ...]
 
     def apply(self, part: Filled) -> None:

@@ -29,6 +29,7 @@ from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
 from millpond.errors import InputError, OutgrownError, StateError
 from millpond.facade.engine import Engine
+from millpond.identities import StreamId
 from millpond.intake.arrivals import Intake
 from millpond.planning.join_keys import join_keys
 from millpond.planning.optimise import optimise
@@ -79,7 +80,7 @@ def answer(engine: Engine, statement: Statement, limits: Limits) -> tuple[pa.Tab
         content = _Content(trial.deliveries.of(entry.name).table([]), now, bounds)
         trial.subscribe(entry.name, content.add)
         for name, table in streams.items():
-            trial.inputs.streams[name.lower()].queue.append(table)
+            trial.inputs.streams[StreamId(name)].queue.append(table)
         trial.run_through(now)
         when = trial.format_time(entry.name, now if now > BEGINNING else None)
     table = content.summed()
@@ -194,7 +195,7 @@ def _pairs(engine: Engine, node: Node) -> int:
 
 def _amount(engine: Engine, plan: Node) -> tuple[int, int]:
     """How many rows and bytes there are of what a plan reads."""
-    queues = [engine.inputs.streams[name.lower()].queue for name in _names(plan, StreamScan)]
+    queues = [engine.inputs.streams[StreamId(name)].queue for name in _names(plan, StreamScan)]
     names = [name for name in _names(plan, RelationScan) if engine.catalog.get(name)]
     queues += [engine.inputs.relation(name).queue for name in names]
     pages = [page for queue in queues for page in queue.pages]
@@ -219,7 +220,7 @@ def _names(plan: Node, kind: type[StreamScan] | type[RelationScan]) -> list[str]
 
 def _now(engine: Engine, plan: Node) -> int:
     """How far the inputs of a plan are."""
-    streams = (engine.inputs.streams[name.lower()] for name in _names(plan, StreamScan))
+    streams = (engine.inputs.streams[StreamId(name)] for name in _names(plan, StreamScan))
     reached = [intake.largest for intake in streams if intake.largest is not None]
     relations = (engine.inputs.relation(name) for name in _names(plan, RelationScan))
     return max([*reached, *(each.last_change for each in relations)], default=BEGINNING)
@@ -227,7 +228,7 @@ def _now(engine: Engine, plan: Node) -> int:
 
 def _refuse_what_is_gone(engine: Engine, plan: Node, now: int) -> None:
     for window, stream in _windows(plan):
-        queue = engine.inputs.streams[stream.lower()].queue
+        queue = engine.inputs.streams[StreamId(stream)].queue
         gone = queue.freed_until
         if gone < BEGINNING:
             continue  # all that ever came is there
@@ -274,7 +275,7 @@ def _beyond(window: Node | None, queue: Queue, now: int, gone: int) -> str:
 
 def _tuples(engine: Engine, name: str) -> pa.Table:
     """The tuples that are retained, with their times and places."""
-    queue = engine.inputs.streams[name.lower()].queue
+    queue = engine.inputs.streams[StreamId(name)].queue
     return concatenated(queue.between(BEGINNING - 1, FOREVER), queue.schema)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from millpond.catalog import QueryEntry
 from millpond.cql.apply import scanned
 from millpond.delivery.results import ResultLog
+from millpond.identities import InputId
 from millpond.intake.intake import END
 from millpond.kernels.columns import integers
 from millpond.kernels.results import summed
@@ -62,7 +63,7 @@ def begins_again(ground: Ground, entry: QueryEntry) -> int:
     Where its inputs have ended, it is that of the last tuple or the last change.
     """
     log, inputs = ground.deliveries.of(entry.name), ground.inputs
-    names = [name.lower() for name in scanned(entry.plan)]
+    names = [InputId(name) for name in scanned(entry.plan)]
     intakes = [inputs.streams.get(name) or inputs.relations[name] for name in names]
     come_to = min((intake.queue.heartbeat for intake in intakes), default=BEGINNING)
     at = max(log.complete_until, come_to)

@@ -11,6 +11,7 @@ from millpond.connectors.python_values import moment
 from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
+from millpond.identities import StreamId
 from millpond.planning.convergence import ALWAYS, Foreseen
 from millpond.schema import BEGINNING, Type
 from millpond.sharing.queries import Queries
@@ -44,7 +45,7 @@ def _limits(queries: Queries, plan: Node) -> Iterator[tuple[int, str]]:
     """The first time at which each input is known, if that is not the beginning, and why."""
     for node in plan.walk():
         if isinstance(node, StreamScan):
-            queue = queries.ground.inputs.streams[node.name.lower()].queue
+            queue = queries.ground.inputs.streams[StreamId(node.name)].queue
             if queue.pages:
                 _ = queries.runtime  # its operators say what they will read
             first = queue.whole_after() + 1

@@ -8,7 +8,7 @@ from functools import cached_property
 from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
-from millpond.identities import GroupId, StreamId
+from millpond.identities import GroupId, RelationId, StreamId
 from millpond.intake.inputs import Inputs
 from millpond.kernels.expressions import can_lower
 from millpond.planning.shapes import Lifted, lift, outline
@@ -131,7 +131,7 @@ def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> 
         if isinstance(node, StreamScan)
     ]
     relations = [
-        inputs.relations[node.name.lower()].queue.heartbeat
+        inputs.relations[RelationId(node.name)].queue.heartbeat
         for node in nodes
         if isinstance(node, RelationScan)
     ]

@@ -25,8 +25,8 @@ def declarations(
 
 def entries_of_inputs(catalog: Catalog, inputs: Inputs) -> Iterator[str]:
     """Each stream and relation of the catalog has an intake with its entry, and no other has."""
-    streams = {each.name.lower(): each for each in catalog.of_kind(StreamEntry)}
-    relations = {each.name.lower(): each for each in catalog.of_kind(RelationEntry)}
+    streams = {each.identity: each for each in catalog.of_kind(StreamEntry)}
+    relations = {each.identity: each for each in catalog.of_kind(RelationEntry)}
     yield from different("streams of the catalog and of the inputs", streams, inputs.streams)
     yield from different("relations of the catalog and of the inputs", relations, inputs.relations)
     entries: dict[str, Entry] = streams | relations
