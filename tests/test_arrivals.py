@@ -14,8 +14,9 @@ import pytest
 from millpond import Engine
 from millpond.errors import InputError
 from millpond.execution.executor import Executors
-from millpond.intake.inputs import Inputs, Report
+from millpond.intake.inputs import Report
 from millpond.intake.source_reading import SourceReading
+from millpond.intake.taking import Taking
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 STREAM = "CREATE STREAM S (a INT, ts BIGINT) TIMESTAMP BY ts FROM csv('s.csv');"
@@ -169,12 +170,12 @@ class Watch:
             with self._lock:
                 self._under_way -= 1
 
-        def takes(inputs: Inputs, reading: SourceReading, report: Report | None) -> None:
+        def takes(taking: Taking, reading: SourceReading, report: Report | None) -> None:
             self.taken.append((reading.name, reading.rows))
-            take(inputs, reading, report)
+            take(taking, reading, report)
 
         monkeypatch.setattr(SourceReading, "read", reads)
-        monkeypatch.setattr(Inputs, "take", takes)
+        monkeypatch.setattr(Taking, "take", takes)
 
 
 @pytest.fixture

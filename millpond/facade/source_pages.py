@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millpond.intake.source_reading import SourceReading
+from millpond.intake.taking import admit_elsewhere
 from millpond.sharing.ground import Ground
 
 
@@ -34,7 +35,7 @@ def _read_elsewhere(
 
     with ground.lock:
         work = {
-            "admission": ground.inputs.admission(reading),
+            "admission": admit_elsewhere(ground.inputs, reading),
             "settings": settings,
             "directory": str(ground.directory.absolute()),
             "rows": reading.taken,

@@ -21,6 +21,7 @@ from millpond.identities import InputId
 from millpond.intake.inputs import Inputs, Report
 from millpond.intake.reading import Allowance, ReadLimits
 from millpond.intake.source_reading import SourceReading
+from millpond.intake.taking import Taking
 from millpond.interruption import WholeLock
 from millpond.planning.graph import Graph
 from millpond.schema import BEGINNING
@@ -65,6 +66,7 @@ class Arrivals:
         self.error: BaseException | None = None
         """What a source has raised; nothing more is taken until a run has raised it."""
         self._inputs, self._graph, self._lock = inputs, graph, lock
+        self._taking = Taking(inputs)
         self._read, self._tell, self._has_room = read, tell, has_room
         self._readings: dict[str, SourceReading] = {}
         self._ahead: set[str] = set()
@@ -107,7 +109,7 @@ class Arrivals:
             return self._take(name, intake)
         if name not in self._inputs.held:
             self._inputs.held.add(name)
-            self._inputs.report(name, intake.report, replace(source.progress(), is_held=True))
+            self._taking.report(name, intake.report, replace(source.progress(), is_held=True))
         return False
 
     def _open(self, intake: Intake) -> list[InputId]:
@@ -127,18 +129,18 @@ class Arrivals:
         if allowance is None or self.error is not None:
             return False
         left, rows, before = allowance.of(name), reading.rows, self._inputs.reached(name)
-        if reading.error is not None or not self._inputs.is_current(reading, left):
+        if reading.error is not None or not self._taking.is_current(reading, left):
             del self._readings[name]
-            self._inputs.give_up(reading)
+            self._taking.give_up(reading)
             self.error = reading.error
             return False
         whole = reading.page
         try:
             if rows > left:
-                self._inputs.take(reading.cut(int(left)), intake.report)
+                self._taking.take(reading.cut(int(left)), intake.report)
             else:
                 del self._readings[name]
-                self._inputs.take(reading, intake.report)
+                self._taking.take(reading, intake.report)
         except InputError as error:
             self.error = error
         except StoreError:  # it is taken when the store can be written
@@ -160,8 +162,8 @@ class Arrivals:
         ahead = self._soon(calm)
         self._ahead.update(ahead)
         for name in live + calm[:1] + ahead:
-            if name not in self._readings or not self._inputs.is_of(self._readings[name]):
-                reading = self._readings[name] = self._inputs.reading(name, is_limited)
+            if name not in self._readings or not self._taking.is_of(self._readings[name]):
+                reading = self._readings[name] = self._taking.reading(name, is_limited)
                 self._start(reading, name in live)
 
     def _soon(self, calm: list[InputId]) -> list[InputId]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
 from millpond.connectors import Progress, Source, arrow_schema, to_arrow
-from millpond.connectors.admission import Admission, stream_page_schema
+from millpond.connectors.admission import stream_page_schema
 from millpond.connectors.changes import WEIGHTS, listed_changes
 from millpond.connectors.sources import OpenPages, is_live
 from millpond.connectors.times import as_ticks
@@ -30,7 +30,6 @@ from millpond.intake.intake import (
     relation_page_schema,
 )
 from millpond.intake.reading import is_read, refuse_endless_content
-from millpond.intake.source_reading import SourceReading
 from millpond.intake.transitions import (
     HeartbeatCame,
     KeysPushed,
@@ -86,8 +85,7 @@ class Inputs:
         self.sources: dict[InputId, tuple[Source, OpenPages]] = {}
         self.epochs = Epochs(self._heartbeats)
         """From when on queries see them."""
-        self._catalog = catalog
-        self._store = store
+        self.catalog, self.store = catalog, store
         self._journal = journal
         self._tell = arrived
         self._keeper = keeper
@@ -106,9 +104,9 @@ class Inputs:
         """A new stream, without a source yet."""
         key = entry.identity
         schema = stream_page_schema(entry.schema)
-        queue = Queue(key.queue, schema, self._store, is_stream=True)
+        queue = Queue(key.queue, schema, self.store, is_stream=True)
         self.queues[queue.name] = queue
-        intake = StreamIntake(entry, queue, self._catalog.tick_microseconds)
+        intake = StreamIntake(entry, queue, self.catalog.tick_microseconds)
         intake.late_log.books = self._keeper.books
         self.streams[key] = intake
 
@@ -144,7 +142,7 @@ class Inputs:
 
     def _relation_queue(self, entry: RelationEntry, epoch: int = 0) -> Queue:
         name = entry.identity.queue(epoch)
-        return Queue(name, relation_page_schema(entry.schema), self._store, is_stream=False)
+        return Queue(name, relation_page_schema(entry.schema), self.store, is_stream=False)
 
     def drop(self, key: InputId) -> list[str]:
         """Forgets a stream or relation, if there is one of this name; its queues."""
@@ -189,7 +187,7 @@ class Inputs:
 
     def _add_one_row(self, name: str) -> None:
         schema = relation_page_schema(ONE_ROW.schema)
-        queue = self.queues[name] = Queue(name, schema, self._store, is_stream=False)
+        queue = self.queues[name] = Queue(name, schema, self.store, is_stream=False)
         row = {"_ts": [BEGINNING], "_te": [FOREVER], "_w": [1], "c0": [1]}
         queue.append(pa.table(row, schema=schema))
         queue.advance(END)
@@ -208,7 +206,7 @@ class Inputs:
         promised, changes = intake.queue.heartbeat, intake.changes()
         past = _from_the_beginning(intake.content(promised))
         coming = changes.filter(pa.array(integers(changes["_ts"]) > promised))
-        pages = (Page.of(self._store, table) for table in (past, coming) if table.num_rows)
+        pages = (Page.of(self.store, table) for table in (past, coming) if table.num_rows)
         return RelationCopied(name, tuple(pages), promised)
 
     def forget_epochs(self, in_use: set[int]) -> list[str]:
@@ -275,7 +273,7 @@ class Inputs:
             intake = self.streams[key]
             refuse_ended(intake.entry.name, intake.queue)
             table = to_arrow(rows, intake.entry.schema, intake.entry.name)
-            self._accept(key, intake, table, coming)
+            self.accept(key, intake, table, coming)
             return
         relation = self.relation(name)
         refuse_ended(relation.entry.name, relation.queue)
@@ -290,7 +288,8 @@ class Inputs:
         """Something is pushed with a key: in the log that is together with the rows."""
         coming.append(KeysPushed(((InputId(name), key),)))
 
-    def _accept(self, key: InputId, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
+    def accept(self, key: InputId, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
+        """Tuples of a stream are about to come."""
         admitted = intake.admit(table)
         page, late = intake.page_of(admitted), intake.late_page_of(admitted)
         if page is not None:
@@ -319,14 +318,15 @@ class Inputs:
         ]
         table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
         weights = np.array([WEIGHTS[op] for _, op, _ in listed], dtype=np.int64)
-        self._apply(intake, table, np.array(times, dtype=np.int64), weights, coming)
+        self.apply_changes(intake, table, np.array(times, dtype=np.int64), weights, coming)
 
-    def _apply(
+    def apply_changes(
         self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints, coming: Coming
     ) -> None:
+        """Changes of a relation at times are about to come."""
         if rows.num_rows:
             self._change(intake, rows, times, weights, True, coming)
-            self._promise(intake.queues, int(times.max()) - 1, coming)
+            self.promise_to(intake.queues, int(times.max()) - 1, coming)
 
     def _change(
         self,
@@ -345,7 +345,7 @@ class Inputs:
         coming.append(changed)
         return changed
 
-    def _promise(self, queues: list[Queue], heartbeat: int, coming: Coming) -> None:
+    def promise_to(self, queues: list[Queue], heartbeat: int, coming: Coming) -> None:
         """A promise for some queues is about to come."""
         later = (queue.name for queue in queues if heartbeat > queue.heartbeat)
         coming += [HeartbeatCame(name, heartbeat) for name in later]
@@ -385,97 +385,6 @@ class Inputs:
         intake = self.streams.get(InputId(name))
         return self.relation(name).queues if intake is None else [intake.queue]
 
-    def reading(self, name: InputId, is_limited: bool) -> SourceReading:
-        """A page of a source, to be read without the lock."""
-        return SourceReading(name, *self.sources[name], self.read_rows.get(name, 0), is_limited)
-
-    def admission(self, reading: SourceReading) -> Admission:
-        """What the rows of a page are admitted by that is about to be read elsewhere."""
-        intake = self.streams[reading.name]
-        intake.is_admitted_elsewhere = True
-        reading.admission = intake.admission
-        return reading.admission
-
-    def give_up(self, reading: SourceReading) -> None:
-        """Forgets what was read."""
-        if reading.admission is not None and reading.name in self.streams:
-            self.streams[reading.name].is_admitted_elsewhere = False
-        line = reading.line or {}
-        self._store.remove(tuple(line[key] for key in ("name", "late") if key in line))
-
-    def is_current(self, reading: SourceReading, most_rows: float) -> bool:
-        """Whether what was read may be taken: the source and what was admitted are as they were.
-
-        A page that was read elsewhere is taken whole.
-        """
-        is_whole = reading.line is None or reading.rows <= most_rows
-        if not self.is_of(reading) or not is_whole:
-            return False
-        admission = reading.admission
-        return admission is None or admission == self.streams[reading.name].admission
-
-    def is_of(self, reading: SourceReading) -> bool:
-        """Whether a page is one of the source that there is, and not of one of the same name."""
-        return self.sources.get(reading.name, (None, None))[1] is reading.pages
-
-    def take(self, reading: SourceReading, report: Report | None) -> None:
-        """Takes a page of a source; at its end the promise that nothing follows."""
-        if reading.line is not None:
-            self._take_line(reading.name, reading.line, report)
-            return
-        name, page = reading.name, reading.page
-        self.report(name, report, reading.source.progress())
-        taken = -1 if page is None else self.read_rows.get(name, 0) + page.num_rows
-        with self.ahead(flushes=False) as coming:
-            coming.append(SourceRead(name, taken))
-            self._read(name, page, coming)
-
-    def _read(self, name: InputId, page: pa.Table | None, coming: Coming) -> None:
-        """A page of a source comes, or its end."""
-        if page is None:
-            self._promise(self.queues_of(name), END, coming)
-        elif name in self.streams:
-            self._accept(name, self.streams[name], page, coming)
-        else:
-            times = np.asarray(page["ts"]).astype(np.int64)
-            weights = np.asarray(page["weight"]).astype(np.int64)
-            rows = page.select(page.column_names[2:])
-            self._apply(self.relations[name], rows, times, weights, coming)
-
-    def _take_line(self, name: InputId, line: dict[str, Any], report: Report | None) -> None:
-        """Takes a page of a stream's source that was read and written elsewhere."""
-        self.report(name, report, Progress(*line["progress"]))
-        with self.ahead(flushes=False) as coming:
-            coming.append(SourceRead(name, line["taken"]))
-            if line["taken"] < 0:
-                self._promise(self.queues_of(name), END, coming)
-            else:
-                self._read_line(name, line, coming)
-
-    def _read_line(self, name: InputId, line: dict[str, Any], coming: Coming) -> None:
-        intake = self.streams[name]
-        intake.is_admitted_elsewhere = False
-        self._store.note_line(line, "name", "sum")
-        self._store.note_line(line, "late", "late_sum")
-        if "name" in line:
-            page = Page.referred(self._store, line | {"names": [line["name"]], "sorted": True})
-            coming.append(PageCame(intake.queue.name, page))
-        late = self._late_page(intake, line) if "late" in line else None
-        count = intake.late_count + (0 if late is None else late.rows)
-        reached = line["largest"], line["arrived"], count, line["heartbeat"]
-        coming.append(StreamCame(name, *reached, late))
-
-    def _late_page(self, intake: StreamIntake, line: dict[str, Any]) -> Page:
-        name, rows = line["late"], line["late_rows"]
-        bytes_ = self._store.path(name).stat().st_size
-        place = intake.late_place(rows)
-        return Page(self._store, rows=rows, bytes_=bytes_, names=(name,), **place)
-
-    def report(self, name: InputId, report: Report | None, progress: Progress) -> None:
-        """Tells how far a source is, if that is asked for."""
-        if report is not None:
-            report(self._catalog.entries[name].name, progress)
-
     def reached(self, name: InputId) -> int:
         """How far a source is."""
         return (self.streams.get(name) or self.relations[name]).queue.heartbeat
@@ -489,20 +398,20 @@ class Inputs:
 
     def advance(self, name: str, timestamp: Any, coming: Coming) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
-        self._promise(self.queues_of(name), self._ticks(timestamp, name), coming)
+        self.promise_to(self.queues_of(name), self._ticks(timestamp, name), coming)
 
     def promise_all(self, heartbeat: int, coming: Coming) -> None:
         """Promises that nothing at or before a time will follow anywhere."""
         for name in [*self.streams, *self.relations]:
-            self._promise(self.queues_of(name), heartbeat, coming)
+            self.promise_to(self.queues_of(name), heartbeat, coming)
 
     def _advance(self, name: InputId, ticks: int) -> None:
         with self.ahead(flushes=False) as coming:
-            self._promise(self.queues_of(name), ticks, coming)
+            self.promise_to(self.queues_of(name), ticks, coming)
 
     def use_delay(self, key: InputId) -> None:
         """The delay of a stream is another one; what was promised before stays promised."""
-        entry = self._catalog.get(key)
+        entry = self.catalog.get(key)
         if isinstance(entry, StreamEntry):
             self.streams[key].entry = entry
 
@@ -521,10 +430,10 @@ class Inputs:
             with self.ahead(flushes=False) as coming:
                 if name in self.sources:  # read up to its limit
                     coming.append(SourceRead(name, -1))
-                self._promise(self.queues_of(name), END, coming)
+                self.promise_to(self.queues_of(name), END, coming)
 
     def _ticks(self, time: Any, place: str) -> int:
-        return as_ticks(time, self._catalog.tick_microseconds, place)
+        return as_ticks(time, self.catalog.tick_microseconds, place)
 
     def promise(self, settings: Settings) -> None:
         """Heartbeats on demand: from the wall clock, and from the streams for quiet relations."""
