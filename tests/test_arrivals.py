@@ -153,7 +153,7 @@ class Watch:
         """The source of which a page cannot be read, and which page that is."""
         self._under_way = 0
         self._lock = threading.Lock()
-        read, take = SourceReading.read, Inputs.take
+        read, take = SourceReading.read, Taking.take
 
         def reads(reading: SourceReading) -> None:
             with self._lock:
