@@ -261,38 +261,3 @@ class GroupId(QueryId):
     def of(cls, shape: str, epoch: int | None) -> Self:
         """The group of a shape whose queries began in an epoch; None: at different times."""
         return cls(f"~{shape[:12]}@{_LATE if epoch is None else epoch}")
-
-
-# -- the same of plain texts -----------------------------------------------------------------
-
-
-def stream_queue(name: str) -> QueueId:
-    """What the queue of a stream is called."""
-    return StreamId(name).queue
-
-
-def original(copy: str) -> QueueId:
-    """The queue of the same relation for those that were there from the beginning."""
-    return QueueId(copy).original
-
-
-def name_of(number: int) -> str:
-    """What an operator or a part of one is called; strategies know it by its number."""
-    whole, part = divmod(number, PARTS)
-    return f"op{whole + 1}_{part}" if part else f"op{whole}"
-
-
-def number_of(name: str) -> int:
-    """The number of an operator; those that read it have larger ones."""
-    whole, _, part = name.removeprefix("op").partition("_")
-    return (int(whole) - 1) * PARTS + int(part) if part else int(whole) * PARTS
-
-
-def owner_of(name: str) -> str:
-    """The operator that a part is of; an operator's own name is answered as it is."""
-    return name.partition("_")[0]
-
-
-def asked_by(name: str) -> str:
-    """The query itself, of what it puts out or leaves out."""
-    return name.removesuffix(ASIDE)

@@ -13,7 +13,7 @@ from millpond.cql.expressions import Literal
 from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.errors import InvariantError, Position
 from millpond.failures import Failure
-from millpond.identities import number_of
+from millpond.identities import BY_NUMBER
 from millpond.planning.physical import JoinOperator, MatchOperator, TotalsOperator
 from millpond.schema import FOREVER, Type
 from millpond.sharing import containments, queries
@@ -513,7 +513,7 @@ def reads_nothing(engine):
 
 def reads_later(engine):
     graph = engine.graph
-    first = min(graph.operators, key=number_of)
+    first = min(graph.operators, key=BY_NUMBER)
     graph.fragments[first] = graph.operators[output(engine, "joined")].inputs
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from millpond.execution.operators.running import RunningOperator
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.units import Unit
-from millpond.identities import number_of, original, owner_of
+from millpond.identities import BY_NUMBER, OperatorId, QueueId
 from millpond.kernels.columns import integers
 from millpond.planning.convergence import Merge, begins_empty, is_sampled
 from millpond.planning.physical import RowsWindowOperator
@@ -60,14 +60,14 @@ class Converging:
         seen: set[str] = set()
         for name in names:
             if name in self._graph.operators and name not in seen:
-                twins = sorted(self._graph.twins(name), key=number_of)
+                twins = sorted(self._graph.twins(name), key=BY_NUMBER)
                 seen.update(twins)
                 yield from ((twins[0], later) for later in twins[1:])
 
     # -- relations -------------------------------------------------------------------------
 
     def _copy(self, copy: str, is_busy: IsBusy) -> Iterator[Merge]:
-        queue, settled = self._queues.get(original(copy)), self._graph.copied[copy]
+        queue, settled = self._queues.get(QueueId(copy).original), self._graph.copied[copy]
         readers = self._operators.readers(copy)
         if queue is None or not readers or not self._can_move(readers, copy):
             return
@@ -134,7 +134,7 @@ class Converging:
         """Whether nothing of them is cut off, and no name of a queue matters."""
         return not any(
             each.identity in self._graph.fragments
-            or owner_of(each.identity) != each.identity
+            or OperatorId(each.identity).owner != each.identity
             or each.past
             or is_sampled(each.operator, queue)
             for each in concerned

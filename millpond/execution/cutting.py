@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.units import Unit
-from millpond.identities import owner_of
+from millpond.identities import OperatorId
 from millpond.planning.parts import Cut, Cuts
 from millpond.planning.physical import LinearOperator
 
@@ -93,7 +93,7 @@ class Cutting:
     def _start(self, cut: Cut) -> None:
         name, operators = cut.part, self._operators
         operator = LinearOperator(operators.graph.fragments_of(name)[0])
-        around = operators.running[owner_of(name)].around
+        around = operators.running[OperatorId(name).owner].around
         operators.start(name, operator, around, cut.at)
         self._left.discard(name)
         operators.queues[name].advance(cut.at)
@@ -120,5 +120,5 @@ class Cutting:
             self._operators.close_queue(name)
         running = self._operators.running.values()
         known = (*self.cuts.names, *self._left, *(each.identity for each in running if each.past))
-        owners = set(map(owner_of, known))
-        self.history = [cut for cut in self.history if owner_of(cut.part) in owners]
+        owners = {OperatorId(name).owner for name in known}
+        self.history = [cut for cut in self.history if OperatorId(cut.part).owner in owners]

@@ -13,7 +13,7 @@ from millpond.execution.regrouping import Regrouping
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import UnderWay
-from millpond.identities import owner_of
+from millpond.identities import OperatorId
 from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
 from millpond.planning.parts import Cut
@@ -109,7 +109,9 @@ class GraphChanges:
         running, telling = self._operators.running, self._telling
         telling.changed &= running.keys()
         self._regrouping.quick &= running.keys()
-        telling.changed |= {each for each in running if owner_of(each) == owner_of(cut.part)}
+        telling.changed |= {
+            each for each in running if OperatorId(each).owner == OperatorId(cut.part).owner
+        }
         self._operators.count(self._operators.queues)
         self._regrouping.graph_changed()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.turns import Turns
 from millpond.execution.units import Unit
-from millpond.identities import asked_by, number_of
+from millpond.identities import BY_NUMBER, OperatorId, QueryName
 from millpond.planning.physical import LinearOperator, OutputOperator
 from millpond.scheduling.snapshot import (
     InputSnapshot,
@@ -41,7 +41,9 @@ class Picture:
     def plan(self, version: int) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
         of = self._operators.units.of
-        units = {number_of(each): number_of(unit.identity) for each, unit in of.items()}
+        units = {
+            OperatorId(each).number: OperatorId(unit.identity).number for each, unit in of.items()
+        }
         return fused_snapshot(self.elementary(version), units, version)
 
     def elementary(self, version: int = 0) -> PlanSnapshot:
@@ -58,19 +60,19 @@ class Picture:
     def _bare(self, identity: str) -> OperatorSnapshot:
         sources = self._operators.running[identity].inputs
         return OperatorSnapshot(
-            number_of(identity),
+            OperatorId(identity).number,
             identity,
             tuple(InputSnapshot(self._producer(queue), 0.0, 1.0) for queue in sources),
-            tuple(map(number_of, self._graph.readers(identity))),
+            tuple(each.number for each in self._graph.readers(identity)),
         )
 
     def _producer(self, queue: str) -> Producer:
-        return number_of(queue) if queue in self._operators.running else queue
+        return OperatorId(queue).number if queue in self._operators.running else queue
 
     def _served(self) -> dict[str, list[str]]:
         """For each operator the queries that depend on it; readers have higher numbers."""
         served: dict[str, list[str]] = {}
-        for identity in sorted(self._graph.operators, key=number_of, reverse=True):
+        for identity in sorted(map(OperatorId, self._graph.operators), key=BY_NUMBER, reverse=True):
             operator = self._graph.operators[identity]
             if isinstance(operator, OutputOperator):
                 served[identity] = [operator.query]
@@ -94,10 +96,10 @@ class Picture:
             for queue in self._operators.running[identity].inputs
         )
         return OperatorSnapshot(
-            number_of(identity),
+            OperatorId(identity).number,
             operator.label(),
             inputs,
-            tuple(map(number_of, self._graph.readers(identity))),
+            tuple(each.number for each in self._graph.readers(identity)),
             tuple(WeightedQuery(query, self.weights.get(query, 1.0)) for query in queries),
             measured.output_bytes,
             measured.step_seconds + self.turns.seconds,
@@ -120,7 +122,7 @@ class Picture:
         is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
         is_ready = is_free and unit.has_work(until)
         return OperatorState(
-            number_of(unit.identity),
+            OperatorId(unit.identity).number,
             float(sum(waiting.values())),
             sum(rows * statistics[each].input_bytes for each, rows in waiting.items()),
             unit.oldest_arrival - self.began,
@@ -134,7 +136,7 @@ class Picture:
         Selections and projections are a part of what reads them, wherever they are done.
         """
         operator = self._graph.operators[identity]
-        served = (asked_by(query) for query in self.queries(identity))
+        served = (QueryName(query).asked_by for query in self.queries(identity))
         queries = self.told(list(dict.fromkeys(served)))
         word = "query" if "," not in queries else "queries"
         is_named = not isinstance(operator, OutputOperator | LinearOperator)

@@ -10,7 +10,7 @@ from millpond.execution.running_operators import RunningOperators
 from millpond.execution.under_way import UnderWay
 from millpond.execution.unit_steps import UnitStep
 from millpond.execution.units import Unit
-from millpond.identities import name_of
+from millpond.identities import OperatorId
 from millpond.scheduling.decisions import RunOperator
 
 WORK_BYTES = 96
@@ -38,7 +38,7 @@ class Preparing:
 
     def unit_for(self, decision: RunOperator) -> Unit | None:
         """The unit that is meant; None if it was dropped, or joined with others, since then."""
-        name = name_of(decision.operator)
+        name = OperatorId.numbered(decision.operator)
         unit = self._operators.units.of.get(name)
         return unit if unit is not None and unit.identity == name else None
 

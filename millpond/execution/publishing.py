@@ -22,7 +22,7 @@ from millpond.execution.statistics import Tally
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import UnderWay
 from millpond.execution.unit_steps import UnitStep
-from millpond.identities import name_of, number_of
+from millpond.identities import OperatorId
 from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.physical import OutputOperator
 from millpond.storage.pages import Page
@@ -219,17 +219,19 @@ class Publishing:
         Only what changed is looked at, inputs before their readers: those have higher numbers.
         """
         units = self._operators.units
-        waiting = list({number_of(units.of[each].identity) for each in self._telling.changed})
+        waiting = list(
+            {OperatorId(units.of[each].identity).number for each in self._telling.changed}
+        )
         heapq.heapify(waiting)
         while waiting:
-            unit = units.of[name_of(heapq.heappop(waiting))]
+            unit = units.of[OperatorId.numbered(heapq.heappop(waiting))]
             until, is_at_work = unit.horizon, self._under_way.is_at_work
             if until > unit.cursor and not is_at_work(unit) and not unit.has_work(until):
                 for member in unit.members:
                     if member.cursor < until:
                         self._skip(member, until)
                 for reader in self._operators.units_reading(unit):
-                    heapq.heappush(waiting, number_of(reader.identity))
+                    heapq.heappush(waiting, OperatorId(reader.identity).number)
 
     def _skip(self, running: RunningOperator, until: int) -> None:
         identity = running.identity

@@ -9,7 +9,7 @@ from millpond.execution.running_operators import RunningOperators
 from millpond.execution.steps import EXECUTORS, Outcome
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import UnderWay
-from millpond.identities import name_of, number_of
+from millpond.identities import OperatorId
 from millpond.planning.placement import OpenUnits, QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 
@@ -95,9 +95,11 @@ class Regrouping:
         graph = self._operators.graph
         plan = self._picture.shape(self._operators.running if among is None else among)
         edges = self._placement.queues(graph, among)
-        queues = frozenset((number_of(one), number_of(other)) for one, other in edges)
+        queues = frozenset(
+            (OperatorId(one).number, OperatorId(other).number) for one, other in edges
+        )
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
-        named = [tuple(map(name_of, sorted(group))) for group in found]
+        named = [tuple(map(OperatorId.numbered, sorted(group))) for group in found]
         open_units = self._open_units_beside(among)
         return self._placement.beside(graph, named, open_units, self.quick.__contains__)
 

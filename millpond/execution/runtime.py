@@ -23,7 +23,7 @@ from millpond.execution.surroundings import Surroundings
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import AT_ONCE, UnderWay
 from millpond.execution.unit_steps import UnitStep
-from millpond.identities import name_of, number_of
+from millpond.identities import OperatorId
 from millpond.interruption import WholeLock
 from millpond.planning.graph import Graph
 from millpond.planning.placement import QueuePlacement
@@ -154,7 +154,7 @@ class EngineRuntime:
             changed = self.running.keys() if complete else telling.changed
             units = {self.units.of[each] for each in changed}
             shown = sorted(
-                filter(telling.is_shown, units), key=lambda unit: number_of(unit.identity)
+                filter(telling.is_shown, units), key=lambda unit: OperatorId(unit.identity).number
             )
             held = set(filter(self._preparing.is_held, shown))
             states = self.picture.states(shown, self.under_way.steps, held)
@@ -197,7 +197,7 @@ class EngineRuntime:
     def _place(self, decision: PlaceQueues) -> None:
         with self._lock:
             queues = frozenset(
-                (name_of(one), name_of(other))
+                (OperatorId.numbered(one), OperatorId.numbered(other))
                 for one, other in decision.edges
                 if isinstance(one, int)
             )

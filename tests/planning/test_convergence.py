@@ -11,7 +11,7 @@ from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import Create
 from millpond.errors import Position
-from millpond.identities import number_of
+from millpond.identities import BY_NUMBER
 from millpond.planning.convergence import ALWAYS, foreseen, settle
 from millpond.planning.draft import add_query
 from millpond.planning.graph import Graph
@@ -52,7 +52,7 @@ def graph_of(text, late=None):
 def last_settled(text):
     """When what the late query puts out last is settled: the operator below its output."""
     graph = graph_of(text)
-    output = max(graph.operators, key=number_of)
+    output = max(graph.operators, key=BY_NUMBER)
     (below,) = graph.queues_of(output)
     return graph.settled[below]
 
@@ -81,7 +81,7 @@ def test_times_follow_from_windows(text, time):
 
 def test_whoever_was_there_from_the_beginning_is_always_settled():
     graph = graph_of("SELECT k, count(*) FROM S [UNBOUNDED] GROUP BY k")
-    first = min(graph.operators, key=number_of)
+    first = min(graph.operators, key=BY_NUMBER)
     assert graph.settled[first] == ALWAYS
 
 

@@ -11,7 +11,7 @@ from millpond import Engine
 from millpond.execution import runtime as runtimes
 from millpond.execution.executor import Executors
 from millpond.execution.picture import Picture
-from millpond.identities import number_of
+from millpond.identities import OperatorId
 from millpond.planning.placement import edges
 from millpond.scheduling.decisions import RunOperator
 from tests.patience import PATIENCE_SECONDS
@@ -118,7 +118,7 @@ def test_whoever_was_to_change_and_is_not_any_more_is_shown_again(
     with Engine({"processors": 2}) as engine:
         engine.execute(SCRIPT + f"CREATE QUERY q AS {QUERIES[0]};")
         runtime = engine.runtime
-        first, second = (number_of(each) for each in list(runtime.running)[:2])
+        first, second = (OperatorId(each).number for each in list(runtime.running)[:2])
         fused = runtime.placement.choose(engine.graph, set())
         apart = runtime.placement.choose(engine.graph, set(edges(engine.graph)))
         runtime.placement = apart

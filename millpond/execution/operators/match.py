@@ -11,7 +11,7 @@ from millpond.execution.operators.streams import stream_schema
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import WriteRows
-from millpond.identities import stream_queue
+from millpond.identities import StreamId
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.matching import Matching, MatchRows
 from millpond.kernels.sampling import hash_of_stream
@@ -37,7 +37,7 @@ class RunningMatch(RunningOperator):
         match = operator.match
         draws = None
         if match.draws is not None:
-            (draws,) = hash_of_stream(around.limits.seed, stream_queue(match.draws)).tolist()
+            (draws,) = hash_of_stream(around.limits.seed, StreamId(match.draws).queue).tolist()
         self._matching = Matching(
             match.width,
             match.is_tagged,
