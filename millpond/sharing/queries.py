@@ -460,7 +460,8 @@ class Queries:
     # -- which there are -------------------------------------------------------------------
 
     def epoch_of(self, query: str) -> int | None:
-        """When a query began that runs."""
+        """The epoch of the operators that a query runs with: of a late group's queries not their
+        own, whose times the group knows."""
         output = self.outputs.get(QueryId(query))
         return None if output is None else self.graph.epochs[output]
 

@@ -26,9 +26,10 @@ QUERIES = {
 }
 
 
-def answers(driver_rows, store=None, queries=QUERIES):
+def answers(driver_rows, store=None, queries=QUERIES, tasks=0):
     script = ";".join(f"CREATE QUERY {name} AS {text}" for name, text in queries.items())
-    with Engine({"driver_rows": driver_rows, "validate": "on"}, store=store) as engine:
+    settings = {"driver_rows": driver_rows, "validate": "on", "tasks": tasks}
+    with Engine(settings, store=store) as engine:
         engine.execute(STREAMS + script)
         for t in range(8):
             engine.push("S", [(t, i % 3, (i * t) % 7) for i in range(6)])
@@ -45,11 +46,11 @@ def in_process(monkeypatch):
     monkeypatch.setattr("millpond.spark.executor.SparkExecutor", InProcess)
 
 
-@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize(("is_stored", "tasks"), [(False, 0), (True, 0), (False, 3)])
 def test_tasks_that_run_in_this_process_answer_what_the_driver_does(
-    in_process, tmp_path, is_stored
+    in_process, tmp_path, is_stored, tasks
 ):
-    found, there = answers(0, tmp_path / "store" if is_stored else None)
+    found, there = answers(0, tmp_path / "store" if is_stored else None, tasks=tasks)
     expected, here = answers(10**9)
     assert found == expected
     assert there.executor_rows > 0 == there.driver_rows
