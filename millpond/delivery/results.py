@@ -52,43 +52,34 @@ class Slice(Protocol):
     @property
     def until(self) -> int:
         """Up to when everything was put out."""
-        ...
 
     @property
     def rows(self) -> int:
         """How many elements were put out, kept or not."""
-        ...
 
     @property
     def kept_rows(self) -> int:
         """How many of them are kept."""
-        ...
 
     @property
     def is_whole(self) -> bool:
         """Whether all of them are kept, or what they come to is."""
-        ...
 
     @property
     def latency(self) -> LatencyRecord:
         """How long the results of the group took."""
-        ...
 
     def pages(self) -> Iterable[Page]:
         """What is kept of it; each is to be given up again."""
-        ...
 
     def passed_pages(self) -> Iterable[Page]:
         """What was let go of it, as far as its content is known; to be given up again too."""
-        ...
 
     def read_by(self, log: ResultLog) -> None:
         """From now on pages are handed on as they come."""
-        ...
 
     def followed_by(self, log: ResultLog) -> None:
         """What the query had put out before goes as the group puts more out for it."""
-        ...
 
 
 class PagesRead(NamedTuple):

@@ -1,7 +1,5 @@
 """What happens to results: how far sinks are, and what is kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,15 +19,12 @@ class Delivering(Protocol):
     @property
     def store(self) -> Store:
         """Where pages lie."""
-        ...
 
     def of(self, query: str) -> ResultLog:
         """The log of a query."""
-        ...
 
     def group_log(self, name: str, like: ResultLog) -> GroupLog:
         """The log of a group, also of one that is gone."""
-        ...
 
 
 @dataclass(frozen=True)

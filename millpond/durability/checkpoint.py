@@ -4,8 +4,6 @@ What is recovered from them is what would be recovered from the whole log, down 
 operators: names in the log keep their meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 

@@ -4,8 +4,6 @@ Files are opened when all of it has happened, if they are still needed. Steps ar
 what was not committed is invisible, so that is all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry

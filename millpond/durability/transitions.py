@@ -1,7 +1,5 @@
 """What happens to running operators, and what a run of the engine begins with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the tasks of a step give back: counts and names, never rows."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Whoever has executors says how tasks come to their rows and their work (`answers
 of a unit may ride in one job (`rides.py`).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 

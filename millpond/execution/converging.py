@@ -9,8 +9,6 @@ what is still in a reader's window is the same too. A copy of a relation that wa
 late-comers goes the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa

@@ -6,8 +6,6 @@ comes through the new queue. When the part is fused again it is the other way ro
 stays until nothing in it is needed. So no answer depends on when that happens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from millpond.execution.running_operators import RunningOperators

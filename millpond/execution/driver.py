@@ -1,7 +1,5 @@
 """Steps in the driver: rows and states come here, and no job is begun."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

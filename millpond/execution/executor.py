@@ -4,8 +4,6 @@ An `Executor` does the work of a step that an operator describes (`jobs.py`). Th
 are asked through `Executors`, by the place of the step (`places.py`).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -26,16 +24,13 @@ class Together(Protocol):
     @property
     def first(self) -> OperatorStep:
         """The step that the others ride with."""
-        ...
 
     @property
     def riders(self) -> tuple[OperatorStep, ...]:
         """The others, upstream first."""
-        ...
 
     def run(self) -> list[Outcome]:
         """Does all of them; their outcomes."""
-        ...
 
 
 class Executor(Protocol):
@@ -43,7 +38,6 @@ class Executor(Protocol):
 
     def execute(self, step: OperatorStep) -> Outcome:
         """Does the work of a step; raises OutgrownError where that would take too much memory."""
-        ...
 
     def together(
         self,
@@ -55,11 +49,9 @@ class Executor(Protocol):
 
         ``others`` come upstream first and are not executed yet, ``done`` ones are.
         """
-        ...
 
     def offenders(self, step: OperatorStep) -> tuple[str, ...]:
         """Some of the rows on which an expression of a step fails."""
-        ...
 
 
 class FarExecutor(Executor, Rows, Cluster, Protocol):
@@ -70,24 +62,19 @@ class FarExecutor(Executor, Rows, Cluster, Protocol):
 
     def new_tag(self) -> str:
         """A name for the work of a step, by which it can be cancelled."""
-        ...
 
     def working(self, tag: str, thread: int, weight: float) -> AbstractContextManager[None]:
         """Within it this thread works on what has a tag, for a thread of the strategy."""
-        ...
 
     @property
     def lost(self) -> object | None:
         """What has died while this thread worked with it, if anything has."""
-        ...
 
     def forget(self, lost: object | None) -> bool:
         """Starts anew with the next step, if it still works with what has died; whether it did."""
-        ...
 
     def cancel(self, tag: str | None = None) -> None:
         """Cancels the work with a tag, or all of it."""
-        ...
 
 
 @dataclass(frozen=True)

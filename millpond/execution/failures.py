@@ -1,7 +1,5 @@
 """Why a step failed, in the user's words."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from millpond.errors import InputError, MillpondError, StateError

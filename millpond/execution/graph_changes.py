@@ -1,7 +1,5 @@
 """Operators come and go while the others run: started and stopped, cut, merged, purged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

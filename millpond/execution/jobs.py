@@ -5,8 +5,6 @@ what each task is to do (`Job`), and what their answers mean. Where that is done
 is not its business (`executor.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -32,13 +30,11 @@ class Rows(Protocol):
 
     def gathered(self, running: Runner, parts: Parts, schema: pa.Schema) -> pa.Table:
         """The rows of some parts, with their expressions evaluated."""
-        ...
 
     def put_out(
         self, running: Runner, output: PairOutput, pairs: pa.Table, schema: pa.Schema
     ) -> pa.Table:
         """What becomes of the pairs of a join."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Who is told what steps brought."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from millpond.execution.operators.running import OperatorStep
@@ -16,45 +14,34 @@ class Listener(Protocol):
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        ...
 
     def to_commit(self, identity: str, step: OperatorStep) -> None:
         """A step could be published; what that needs is read before anything has happened."""
-        ...
 
     def committed(self, identity: str, step: OperatorStep) -> None:
         """A step is about to be published."""
-        ...
 
     def skipped(self, identity: str, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
-        ...
 
     def purged(self, identity: str, cursor: int, state: Any) -> None:
         """An operator that has come to a time is about to forget what it keeps for queries that
         are gone."""
-        ...
 
     def compacted(self, queue: str, change: Compaction) -> None:
         """Pages of a queue are about to be replaced by one."""
-        ...
 
     def failed(self, identity: str, step: OperatorStep, error: Exception) -> None:
         """A step could not be done; ``error`` names the place and the thing."""
-        ...
 
     def cut(self, cut: Cut) -> None:
         """A part of an operator is about to be one itself, or to be a part again."""
-        ...
 
     def merged(self, merge: Merge) -> None:
         """The readers of one queue read another one now."""
-        ...
 
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""
-        ...
 
     def after_commit(self) -> None:
         """Steps were committed; the lock is not held."""
-        ...

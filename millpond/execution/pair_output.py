@@ -1,7 +1,5 @@
 """What a join puts out for a pair of rows that it has found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What strategies see of the running operators: the plan with what was measured, and its queues."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Container, Iterable
 

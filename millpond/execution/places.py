@@ -5,8 +5,6 @@ expected: a step on the executors costs a job, and shares its rows among the cor
 in one place makes the other's figures older, so a place that was slow once is tried again.
 """
 
-from __future__ import annotations
-
 import math
 
 from millpond.execution.costs import MEMORY, Costs, Line

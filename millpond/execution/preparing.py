@@ -1,7 +1,5 @@
 """Prepares steps: how far one goes, and whether a unit may begin one."""
 
-from __future__ import annotations
-
 from millpond.execution.batches import batch_rows
 from millpond.execution.cutting import Cutting
 from millpond.execution.operators.running import RunningOperator

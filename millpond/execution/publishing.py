@@ -3,8 +3,6 @@
 What nobody has to do is published too: an operator whose inputs are quiet passes the time on.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from typing import Any

@@ -1,7 +1,5 @@
 """Where queues stand, and so which operators are units; both change while data flows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from millpond.execution.picture import Picture

@@ -10,8 +10,6 @@ does its part of both, and pages that both read are read once. So shapes over th
 job, however many there are.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,11 +45,9 @@ class HasTasks(Protocol):
 
     def tasks(self, job: Job) -> int | None:
         """How many tasks read the files of a job themselves; None if they are given their rows."""
-        ...
 
     def answers(self, running: RunningOperator, job: Job) -> list[Answer]:
         """Does a job."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The operators that run, with the queues between them: what the parts of the runtime share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from millpond.execution.operators import start

@@ -5,8 +5,6 @@ without it (`under_way.py`). Whoever else holds the lock (a push, a DROP) waits 
 most, never for a step.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """What an operator's steps cost and yield."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from millpond.execution.costs import Costs

@@ -27,12 +27,10 @@ class Runner(Protocol):
     @property
     def identity(self) -> str:
         """What it is called."""
-        ...
 
     @property
     def inputs(self) -> Sequence[str]:
         """The queues that it reads."""
-        ...
 
 
 Running = TypeVar("Running", bound=Runner)

@@ -1,7 +1,5 @@
 """What the running operators of an engine share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -39,16 +37,13 @@ class Cluster(Protocol):
     @property
     def is_there(self) -> bool:
         """Whether they can be asked at once."""
-        ...
 
     @property
     def is_awaited(self) -> bool:
         """Whether asking them would mean to wait until they have started."""
-        ...
 
     def let_go(self, operator: object) -> None:
         """Gives up what was prepared for the steps of an operator that is gone."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """What strategies have been told of the plan, and what has changed since."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """What a step costs beside its execution: observing, deciding, preparing, committing."""
 
-from __future__ import annotations
-
 import time
 
 WEIGHT = 0.05

@@ -3,8 +3,6 @@
 Threads execute steps without the lock; whatever else is done here is done with it.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Members are executed upstream first in one thread, each reading what those befor
 written, which nobody else has seen, beside the pages of its queues.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field

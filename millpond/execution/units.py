@@ -7,8 +7,6 @@ between any two steps, and no answer depends on it. A member that was decoupled 
 catches up in the next step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from millpond.execution.batches import Experience

@@ -41,17 +41,14 @@ class Work(Protocol):
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Does the work; says what was written, and what was put out."""
-        ...
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows it takes."""
-        ...
 
     @property
     def destination(self) -> Destination:
         """Where the files of the step go."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The functions that the user registers in a catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias

@@ -5,8 +5,6 @@ handed to it and done there, before it goes on by itself. A callback runs in tha
 two steps: what it asks for is done at once, but it can not wait for the loop that waits for it.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import deque

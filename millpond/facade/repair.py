@@ -5,8 +5,6 @@ out: results and late tuples go; queries whose state or input is lost stand stil
 error, and the others go on. Whatever no longer counts is moved to a folder of the store.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

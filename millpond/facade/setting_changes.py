@@ -1,7 +1,5 @@
 """SET: a setting is changed while there is an engine, as far as that still changes anything."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from millpond.catalog import QueryEntry
@@ -19,19 +17,15 @@ class Whole(Protocol):
 
     def use(self, settings: Settings) -> None:
         """Goes on with other settings."""
-        ...
 
     def use_strategy(self, strategy: Strategy) -> None:
         """Has another strategy decide from now on."""
-        ...
 
     def move_to(self, location: str) -> None:
         """Has everything in another store."""
-        ...
 
     def validate_if_set(self) -> None:
         """Checks that all parts agree, if the setting says so."""
-        ...
 
 
 def refuse_setting(queries: Queries, action: SetOption) -> None:

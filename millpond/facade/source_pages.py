@@ -1,7 +1,5 @@
 """A page of a source is read where it belongs: a small one in the driver, a large one elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

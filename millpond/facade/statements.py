@@ -1,7 +1,5 @@
 """Statements are executed: what they change is decided, then in the log, then done; or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

@@ -1,7 +1,5 @@
 """The plans of queries as EXPLAIN shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

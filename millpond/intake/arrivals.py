@@ -8,8 +8,6 @@ clock) are all waited for, each in a thread of its own. What was read and not ta
 is there for the next one.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable, Iterable

@@ -5,8 +5,6 @@ remembered of states and of pages that were read again, and what steps under way
 and the steps have shares that they keep to; what they leave is for pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 

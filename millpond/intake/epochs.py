@@ -4,8 +4,6 @@ Queries that are registered while nothing comes belong to one epoch. What was th
 no stream for them; a relation has for them, from the beginning on, what it had by then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 Times = dict[str, int]

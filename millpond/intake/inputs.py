@@ -3,8 +3,6 @@
 Every change ends in ``arrived(queue)``, by which the engine tells its running operators.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

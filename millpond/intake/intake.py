@@ -1,7 +1,5 @@
 """Where tuples come in: times, order of arrival, lateness and heartbeats."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Hashable, Sequence

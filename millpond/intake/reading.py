@@ -4,8 +4,6 @@ A source that no running query reads is left alone: it would cost time, and an e
 keep the run from ending though nobody asks for it.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

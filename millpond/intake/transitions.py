@@ -1,7 +1,5 @@
 """What happens to inputs: pages, changes, promises, and epochs that begin."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -34,7 +32,6 @@ class Filled(Protocol):
 
     def add_copy(self, relation: InputId, epoch: int) -> Queue:
         """A queue of a relation for queries of a later epoch."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ its operators from others that do the same: they are *settled*, and can be one. 
 so for what comes after a time, of a relation for its content from a time on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

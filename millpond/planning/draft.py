@@ -3,8 +3,6 @@
 What runs already is not drafted: a draft reads the graph and changes nothing in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from millpond.cql.algebra import (

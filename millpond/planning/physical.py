@@ -7,8 +7,6 @@ and projections next to functions of the user, or all in a graph that has linear
 those that are cut off (`parts.py`): a queue can stand behind them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 

@@ -5,8 +5,6 @@ their defaults left out; a node that is read twice stands there once. What is re
 written. Functions of the user are named: whoever reads has them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, datetime

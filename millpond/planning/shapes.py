@@ -10,8 +10,6 @@ A *late* plan is for queries that began at different times: what a query sees of
 after a time that is one of its constants, so every stream is tagged as it is read.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -32,27 +32,21 @@ class Arranged(Protocol):
 
     def begin(self, begun: Begun) -> None:
         """A query runs from now on."""
-        ...
 
     def found(self, founded: GroupFounded) -> None:
         """A group is there from now on."""
-        ...
 
     def stop(self, key: QueryId) -> None:
         """A query stands still."""
-        ...
 
     def has_failed(self, failures: list[Failure], error: Exception) -> None:
         """Queries stand still, for one reason."""
-        ...
 
     def restore(self, kept: GraphKept) -> None:
         """All operators are there again."""
-        ...
 
     def functions(self) -> dict[str, UserFunction]:
         """The functions of the user that are registered."""
-        ...
 
 
 class Membership(NamedTuple):

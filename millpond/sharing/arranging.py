@@ -5,8 +5,6 @@ groups, and for each query how it runs. Others may run otherwise from then on to
 tell: they began at the same time and have put out nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from millpond.catalog import QueryEntry

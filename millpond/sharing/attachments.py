@@ -1,7 +1,5 @@
 """The sources and sinks that statements name, opened for a ground."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry

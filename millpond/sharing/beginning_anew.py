@@ -6,8 +6,6 @@ is taken out at that time. A query that stood still, or has failed, begins anew 
 the time to which its inputs have come, and with what comes from then on.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import NamedTuple
 

@@ -2,8 +2,6 @@
 
 And from when on nothing tells what came late from what was there before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from millpond.catalog import QueryEntry, StreamEntry

@@ -6,8 +6,6 @@ was seen to let few rows of large steps through, or with ``SET sharing = 'on'``.
 a query begins stays; the log says what it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -7,8 +7,6 @@ data flows are another one, in which the times after which a query sees the stre
 like others.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,5 @@
 """What is planned of a query: what it puts out, and beside it what ON ERROR SKIP leaves out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

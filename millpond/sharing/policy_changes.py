@@ -6,8 +6,6 @@ new one. What an operator keeps of elements of before was judged by the old one 
 only a query that keeps nothing goes on while it runs; any other is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from millpond.catalog import QueryEntry

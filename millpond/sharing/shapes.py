@@ -1,7 +1,5 @@
 """The shapes of queries: by these it is known which groups they may belong to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -69,20 +69,15 @@ class Pass(Protocol):
     @property
     def name(self) -> str:
         """Under which name it is kept what it chooses."""
-        ...
 
     def arrange(self, sketch: Sketch) -> Sketch:
         """Decides it for one query."""
-        ...
 
     def begun(self, query: QueryId, plans: QueryPlans, chosen: Chosen) -> None:
         """A query stands alone from now on, with what was chosen for it."""
-        ...
 
     def chosen(self, query: QueryId) -> Any:
         """What was chosen for a query that stands alone; nothing if that is nothing."""
-        ...
 
     def leave(self, query: QueryId) -> None:
         """A query stands alone no more, or not at all."""
-        ...

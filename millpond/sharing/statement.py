@@ -1,7 +1,5 @@
 """A statement in the log: what it says of names and settings; what runs is said beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,27 +15,21 @@ class Saying(Protocol):
 
     def checked(self, text: str, position: Position) -> Statement:
         """What a text says."""
-        ...
 
     def say(self, statement: Statement) -> None:
         """Has names and settings be as a statement says, which can be done."""
-        ...
 
     def count(self, digest: str) -> None:
         """A statement was executed, which changes rows."""
-        ...
 
     def forget(self, name: str) -> None:
         """Something is declared no more."""
-        ...
 
     def declare_again(self, entry: Entry, text: str, position: Position) -> None:
         """Something is declared, as a statement has said it."""
-        ...
 
     def restore(self, executed: dict[str, int]) -> None:
         """Statements were executed so often."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ and the constants of the shape are those of the plan in the same positions, furt
 without being rewritten. Where they differ, nobody with that skeleton has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Union

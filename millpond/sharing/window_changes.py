@@ -3,8 +3,6 @@
 It begins anew at the time to which it has answered (``beginning_anew``).
 """
 
-from __future__ import annotations
-
 from millpond.catalog import QueryEntry
 from millpond.errors import StateError
 from millpond.schema import BEGINNING

@@ -1,7 +1,5 @@
 """Calls that can fail, as Spark columns that do not: NULL stands where Spark would raise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pyspark.sql import Column as SparkColumn

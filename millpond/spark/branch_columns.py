@@ -3,8 +3,6 @@
 ``millpond/kernels/branches.py`` does the same on Arrow tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyspark.sql import Column as SparkColumn

@@ -4,8 +4,6 @@ Equal texts have one path, and nobody removes it: a process that ends while Spar
 nothing away from it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

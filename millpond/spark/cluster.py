@@ -1,7 +1,5 @@
 """What Spark is told of a cluster before it starts: addresses, executors, the workers' Python."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

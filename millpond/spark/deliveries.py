@@ -1,7 +1,5 @@
 """Results that do not pass the driver: as DataFrames, and as files of a Parquet sink."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ Tasks read the files themselves where they can evaluate the expressions and ther
 else Spark evaluates, and shuffles by key.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A cluster that runs: its cores, Millpond's modules on it, and the store it must see."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

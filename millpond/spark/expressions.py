@@ -1,7 +1,5 @@
 """Checked expressions as Spark columns, built function by function, never from text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 

@@ -1,7 +1,5 @@
 """What Spark says when data does not fit, in the user's words."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

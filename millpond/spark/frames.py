@@ -7,8 +7,6 @@ occurs for the first time. A plan with its slots belongs to one step at a time: 
 shape that run at once have a plan each.
 """
 
-from __future__ import annotations
-
 import errno
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Hadoop's configuration, cut to what is read: Spark sends it to the tasks of every scan."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

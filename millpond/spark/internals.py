@@ -37,7 +37,6 @@ class AnalysedPlan(Protocol):
 
     def frame(self) -> DataFrame:
         """The query over the files that there are now."""
-        ...
 
 
 class PlainPlan:

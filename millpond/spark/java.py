@@ -5,8 +5,6 @@ other Javas print a warning; Millpond does not need it. So every Java runs behin
 script that leaves such options out.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -5,8 +5,6 @@ Python's threads are threads of the JVM too (PySpark pins them), so a pool and a
 jobs that the same thread starts, and for no other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import threading

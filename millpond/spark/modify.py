@@ -1,7 +1,5 @@
 """DELETE and UPDATE: which rows of a relation are meant, and what they become."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

@@ -3,8 +3,6 @@
 All of it is prepared once for an operator, and goes with it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ are pools for all weights, in steps of a factor of two, and a thread whose weigh
 another pool from then on.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

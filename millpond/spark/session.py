@@ -1,7 +1,5 @@
 """Starts Spark: small, quiet and tuned for many short jobs from one long-lived driver."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

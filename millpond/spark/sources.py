@@ -4,8 +4,6 @@ The code is the one that reads in the driver, so sequence numbers, lateness and 
 errors name are the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """CQL types as Spark types."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 from pyspark.sql import types as st
 

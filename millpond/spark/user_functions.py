@@ -1,7 +1,5 @@
 """Functions of the user on Spark: as bytes for every process, and as columns."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import sys

@@ -1,7 +1,5 @@
 """The times of a Range window as Spark columns."""
 
-from __future__ import annotations
-
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 

@@ -5,8 +5,6 @@ acknowledged, and the receiver waits 40 ms for something to send the acknowledge
 every task PySpark has Python look for garbage among all that a worker has imported, 40 ms again.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import socket

@@ -1,7 +1,5 @@
 """Steps on Spark's executors, from end to end: the driver sees one answer a task."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

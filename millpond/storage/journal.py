@@ -4,8 +4,6 @@ Nothing is deleted from a store before the notes that make it garbage are in the
 memory has no log: its notes go nowhere, and files are deleted at once.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress

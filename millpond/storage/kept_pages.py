@@ -306,7 +306,6 @@ class PageLogs(Protocol):
 
     def page_log(self, query: str | None, late: str | None) -> PageLog:
         """The log of what a query puts out, or of a stream's late tuples."""
-        ...
 
 
 @dataclass(frozen=True)

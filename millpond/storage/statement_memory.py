@@ -3,8 +3,6 @@
 A script that is started again passes over what an earlier run with the same store has executed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

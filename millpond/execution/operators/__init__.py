@@ -1,7 +1,5 @@
 """Running operators: each turns what its fragments read in a step into a page of output."""
 
-from __future__ import annotations
-
 from millpond.execution.operators.join import RunningJoin
 from millpond.execution.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
 from millpond.execution.operators.linear import RunningLinear

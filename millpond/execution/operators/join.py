@@ -3,8 +3,6 @@
 Without an equality between the two sides there are no keys, and all rows meet, in one place.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any

@@ -30,35 +30,28 @@ class KernelWork(Protocol):
     @property
     def state(self) -> KeptState:
         """What it keeps between steps."""
-        ...
 
     @property
     def buckets(self) -> int:
         """In how many buckets its state lies."""
-        ...
 
     def in_driver(self, rows: pa.Table, step: Step) -> tuple[pa.Table, Any]:
         """The output, and the version with what changes."""
-        ...
 
     def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         """The work on one bucket, for rows of this schema."""
-        ...
 
     def following(self, answers: list[Answer], until: int) -> Any:
         """The version with what the executors have written."""
-        ...
 
     def with_kernel(self, kernel: Any) -> KernelWork:
         """The same by another kernel, on the same state."""
-        ...
 
     def purged(self, living: Living, until: int) -> Any:
         """The version at a time without what was kept for queries that are gone.
 
         The last key says whose it is.
         """
-        ...
 
 
 def work_of(kernel: Kernel | MemberKernel, identity: str, around: Surroundings) -> KernelWork:

@@ -1,7 +1,5 @@
 """Operators whose work is a kernel over their keys: groups, counts of rows, Rows windows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

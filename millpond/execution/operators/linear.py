@@ -1,7 +1,5 @@
 """Selections and projections that stand alone: what starts, as it is put out."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from millpond.execution.fragments import STARTED

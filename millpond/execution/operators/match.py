@@ -1,7 +1,5 @@
 """Rows matched with the constants of the queries of one shape; it keeps nothing."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from millpond.execution.fragments import STARTED

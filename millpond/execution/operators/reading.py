@@ -1,7 +1,5 @@
 """What all running operators share of reading: fragments, subscriptions and a cursor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Rstream: the whole content of a relation at every instant at which something moves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators that put out stream elements: Istream, Dstream and what queries deliver."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
