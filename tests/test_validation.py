@@ -13,7 +13,7 @@ from millpond.cql.expressions import Literal
 from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.errors import InvariantError, Position
 from millpond.failures import Failure
-from millpond.identities import BY_NUMBER
+from millpond.identities import BY_NUMBER, QueryId
 from millpond.planning.physical import JoinOperator, MatchOperator, TotalsOperator
 from millpond.schema import FOREVER, Type
 from millpond.sharing import containments, queries
@@ -346,7 +346,7 @@ def failed_and_runs(engine):
 
 
 def unknown_runs(engine):
-    engine.queries.outputs["gone"] = output(engine, "few")
+    engine.queries.outputs[QueryId("gone")] = output(engine, "few")
 
 
 def unknown_failed(engine):
