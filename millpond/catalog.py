@@ -180,12 +180,16 @@ class Catalog:
 
     def add(self, entry: Entry) -> None:
         """Declares a new name."""
+        self.refuse(entry)
+        self.entries[entry.name.lower()] = entry
+
+    def refuse(self, entry: Entry) -> None:
+        """Refuses what cannot be declared under its name."""
         complaint = name_complaint(entry.name)
         if complaint:
             raise StateError(complaint)
         if entry.name.lower() in self.entries:
             raise StateError(f'"{entry.name}" exists already; DROP it first or choose another name')
-        self.entries[entry.name.lower()] = entry
 
     def replace(self, entry: Entry) -> None:
         """Changes an existing name's entry."""

@@ -187,14 +187,10 @@ class Statements:
                 self._queries.runtime.move_queues()
         self._ground.journal.try_to_flush()
 
-    def _create(
-        self,
-        entry: Entry,
-        change: Callable[[list[Transition]], None],
-    ) -> None:
+    def _create(self, entry: Entry, change: Callable[[list[Transition]], None]) -> None:
         """Declares something, with its source or sink open; if that fails, these are let go."""
         ground = self._ground
-        self._try(Create(entry))
+        ground.catalog.refuse(entry)
         try:
             match entry:
                 case StreamEntry() | RelationEntry():
