@@ -42,7 +42,7 @@ demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic
 test: $(STAMP) ## all tests, in two processes; what failed is named last (TESTS='-m spark' chooses)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-test-fast: $(STAMP) ## the quick tests that need no JVM, under two minutes
+test-fast: $(STAMP) ## the quick tests that need no JVM, two to three minutes
 	$(BIN)/pytest -m 'not spark and not slow' -n $(WORKERS) --dist worksteal
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs

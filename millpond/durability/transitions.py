@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millpond.errors import StateError
+from millpond.intake.transitions import Filled
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.planning.physical import OutputOperator
@@ -104,7 +105,7 @@ class Compacted(Transition, kind="compact", to="inputs"):
     """The files of the pages."""
     until: int | None
 
-    def apply(self, part: Any) -> None:
+    def apply(self, part: Filled) -> None:
         """Replaces them."""
         target, names = part.queues[self.queue], set(self.replaced)
         pages = tuple(each for each in target.pages if names.intersection(each.names))
