@@ -339,6 +339,12 @@ class Settings:
         "how many tasks a step on the executors has, where its rows can be divided; 0: as many as "
         "Spark has cores, fewer for few rows. What has a state keeps the number it began with",
     )
+    residents: str = _option(
+        AUTO,
+        _or_auto(_whole_number(0)),
+        "how many long-lived tasks of Spark's do the steps on the executors; auto: as many as "
+        "there are cores; 0: a job of Spark's does each step",
+    )
     store: str = _option(
         "memory",
         _word,

@@ -26,6 +26,8 @@ class Limits:
     divides_few: bool = False
     """Whether few rows are divided too, where there are no keys."""
     processors: int = 1
+    residents: int | None = None
+    """How many residents do the steps on the executors; None: as many as there are cores."""
     seed: int = 0
     asks_spark: bool = False
     """Whether Spark evaluates the expressions of small steps too."""

@@ -25,7 +25,7 @@ from millpond.planning.convergence import Merge, settle
 from millpond.planning.graph import Addition, Graph
 from millpond.planning.physical import LinearOperator, OutputOperator
 from millpond.schema import BEGINNING, Type
-from millpond.settings import Settings
+from millpond.settings import AUTO, Settings
 from millpond.sharing.arrangement import Begun, Failed, GraphKept, GroupFounded, Membership
 from millpond.sharing.containments import LEAST_ROWS, Containments, Seen, is_seen_through
 from millpond.sharing.ground import Ground
@@ -489,5 +489,6 @@ def _set(limits: Limits, settings: Settings) -> None:
     limits.by_cost = settings.place_by == "cost"
     limits.asks_spark = settings.small_steps == "spark"
     limits.buckets, limits.divides_few = settings.tasks or limits.cores, settings.tasks > 0
+    limits.residents = None if settings.residents == AUTO else int(settings.residents)
     limits.processors = settings.processors or limits.cores
     limits.step_bytes = step_bytes(settings.budget_bytes, limits.processors)

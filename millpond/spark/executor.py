@@ -23,13 +23,13 @@ from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.pair_output import PairOutput
 from millpond.execution.steps import Runner
 from millpond.execution.surroundings import Limits
-from millpond.execution.work import Destination, WriteRows
+from millpond.execution.work import Destination, Work, WriteRows
 from millpond.spark.failures import meant
 from millpond.spark.frames import Frames, dividing
 from millpond.spark.internals import is_alive
 from millpond.spark.marks import Marks
 from millpond.spark.operator_frames import OperatorFrames, offending
-from millpond.spark.pools import pool_of
+from millpond.spark.residents import ResidentTasks
 from millpond.spark.session import for_steps
 from millpond.spark.workers import answers_of, answers_of_tasks
 from millpond.storage.pages import Page
@@ -92,11 +92,14 @@ class SparkExecutor(JobExecutor):
     def working(self, tag: str, thread: int, weight: float) -> AbstractContextManager[None]:
         """Within it the jobs of this thread bear a tag, and are in the pool of a thread of the
         strategy."""
-        return self._marks.working(tag, pool_of(thread, weight))
+        return self._marks.working(tag, thread, weight)
 
     def cancel(self, tag: str | None = None) -> None:
         """Cancels the jobs with a tag, or all of the engine's."""
-        self._marks.cancel(self._frames.started, tag)
+        session = self._frames.started
+        self._marks.cancel(session, tag)
+        if session is not None:
+            ResidentTasks.of(session).residents.cancel(tag or self._marks.engine)
 
     def let_go(self, operator: object) -> None:
         """Gives up the plans of an operator that is gone; steps of its may still be executed."""
@@ -120,7 +123,24 @@ class SparkExecutor(JobExecutor):
                 return self._answers_of_frame(session, self._of(running), job)
             portions = tuple(portions_of(job.parts) or ())
             task_rows = TaskRows(portions, tuple(job.keys), tasks, job.is_repeated)
-            return answers_of_tasks(session, tasks, job.work, task_rows)
+            answers = self._answers_of_residents(session, running, job.work, task_rows)
+            return answers or answers_of_tasks(session, tasks, job.work, task_rows)
+
+    def _answers_of_residents(
+        self, session: SparkSession, running: RunningOperator, work: Work, task_rows: TaskRows
+    ) -> list[Answer] | None:
+        """Has residents do a job; None if there are none."""
+        resident_tasks = ResidentTasks.of(session)
+        if not resident_tasks.want(self.limits.residents):
+            return None
+        return resident_tasks.residents.answers(
+            work,
+            task_rows,
+            task_rows.tasks,
+            running.identity,
+            running.keeps_state,
+            *self._marks.mine,
+        )
 
     def _answers_of_frame(
         self, session: SparkSession, frames: OperatorFrames, job: Job

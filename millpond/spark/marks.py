@@ -14,6 +14,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from millpond.spark.pools import pool_of
+
 _engines = itertools.count()
 
 
@@ -21,20 +23,23 @@ class Marks:
     """Has the jobs of one engine told apart and cancelled."""
 
     def __init__(self) -> None:
-        self._tag = f"millpond-{next(_engines)}"
+        self.engine = f"millpond-{next(_engines)}"
+        """The tag of all jobs of the engine."""
         self._here = _Here()
         self._pools = itertools.count()
         self._works = itertools.count()
 
     def new_tag(self) -> str:
         """A tag for the jobs of some work."""
-        return f"{self._tag}-step-{next(self._works)}"
+        return f"{self.engine}-step-{next(self._works)}"
 
     @contextlib.contextmanager
-    def working(self, tag: str, pool: str | None = None) -> Iterator[None]:
-        """Within it the jobs of this thread bear a tag, and are in a pool if one is named."""
+    def working(self, tag: str, thread: int = 0, weight: float = 1.0) -> Iterator[None]:
+        """Within it the jobs of this thread bear a tag, and are in the pool of a thread of the
+        strategy."""
         here = self._here
-        here.tag, here.is_marked, here.used, here.pool = tag, False, None, pool
+        here.tag, here.is_marked, here.used = tag, False, None
+        here.thread, here.weight, here.pool = thread, weight, pool_of(thread, weight)
         try:
             yield
         finally:
@@ -48,14 +53,19 @@ class Marks:
         here, context = self._here, session.sparkContext
         here.used = session
         if here.session is not session:
-            here.own_pool = f"{self._tag}-{next(self._pools)}"
-            context.addJobTag(self._tag)
+            here.own_pool = f"{self.engine}-{next(self._pools)}"
+            context.addJobTag(self.engine)
             context.setInterruptOnCancel(True)  # else tasks run on to their end, for nobody
             here.session, here.is_marked = session, False
         if here.tag is not None and not here.is_marked:
             context.setLocalProperty("spark.scheduler.pool", here.pool or here.own_pool)
             context.addJobTag(here.tag)
             here.is_marked = True
+
+    @property
+    def mine(self) -> tuple[str | None, int, float]:
+        """The tag of what this thread works on, the thread of the strategy, and its weight."""
+        return self._here.tag, self._here.thread, self._here.weight
 
     @property
     def used(self) -> SparkSession | None:
@@ -66,7 +76,7 @@ class Marks:
         """Cancels the jobs with a tag, or every job of the engine."""
         if session is not None:
             with contextlib.suppress(Py4JError, OSError):
-                session.sparkContext.cancelJobsWithTag(tag or self._tag)
+                session.sparkContext.cancelJobsWithTag(tag or self.engine)
 
 
 class _Here(threading.local):
@@ -80,6 +90,8 @@ class _Here(threading.local):
     pool: str | None = None
     """The pool of the work at hand, if not the thread's own."""
     tag: str | None = None
+    thread: int = 0
+    weight: float = 1.0
     is_marked: bool = False
     """Whether the jobs of the work at hand bear its tag."""
 

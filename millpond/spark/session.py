@@ -38,7 +38,7 @@ def create_session(settings: Settings | None = None, **extra: str) -> SparkSessi
 
 def check_fit(running: SparkSession, settings: Settings) -> None:
     """Raises MachineError if the settings ask for another master than the one that runs."""
-    asked, given = settings.spark_master, master_of(running)
+    asked, given = settings.spark_master, _master_asked(running)
     if asked in (given, Settings().spark_master):
         return
     if is_local(asked) and is_local(given) and local_cores(asked) == local_cores(given):
@@ -49,8 +49,25 @@ def check_fit(running: SparkSession, settings: Settings) -> None:
     )
 
 
+def _master_asked(running: SparkSession) -> str:
+    """Where a session's tasks run, as it was asked for: in local mode it has more slots."""
+    return running.sparkContext.getConf().get(_MASTER) or master_of(running)
+
+
+def _with_slots(spark_master: str) -> str:
+    """A master with as many slots more as residents may take, which do not leave theirs.
+
+    >>> _with_slots("local[2]"), _with_slots("spark://a:7077")
+    ('local[6]', 'spark://a:7077')
+    """
+    if not is_local(spark_master):
+        return spark_master
+    cores = local_cores(spark_master)
+    return f"local[{cores + max(cores, LEAST_RESIDENTS)}]"
+
+
 def _new_session(settings: Settings, extra: dict[str, str]) -> SparkSession:
-    builder = SparkSession.builder.appName("millpond").master(settings.spark_master)
+    builder = SparkSession.builder.appName("millpond").master(_with_slots(settings.spark_master))
     options = spark_options(settings) | {k.replace("__", "."): v for k, v in extra.items()}
     for key, value in options.items():
         builder = builder.config(key, value)
@@ -76,6 +93,7 @@ def _prepare(session: SparkSession) -> None:
 def spark_options(settings: Settings) -> dict[str, str]:
     """The Spark options that Millpond sets, from its own settings."""
     return {
+        _MASTER: settings.spark_master,
         **address_options(settings),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
@@ -127,6 +145,12 @@ def for_steps(session: SparkSession) -> SparkSession:
 
 
 _STARTING = threading.Lock()
+
+_MASTER = "spark.millpond.master"
+"""Where tasks run, as it was asked for."""
+
+LEAST_RESIDENTS = 4
+"""In local mode there is room for so many residents at least."""
 
 _LONGEST_SOCKET_DIRECTORY = 60
 """Bytes: a system takes 104 at least, and Spark adds a name of 42."""

@@ -1,0 +1,418 @@
+"""The residents of a Spark session, as the driver sees them: who is there, and who does what.
+
+A task goes to the resident that has the state of its bucket in memory (its *home*), unless that is
+busy for long; one without a state goes to anybody. Each resident has one task at a time, so that
+what comes next is decided late. A resident that is lost takes nothing with it: its task is given
+to another one, and what it may have written is named by nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from millpond.errors import MillpondError, StoreError
+from millpond.execution.answers import Answer, checked
+from millpond.execution.failures import CancelledStepError
+from millpond.execution.residents.packing import Packing
+from millpond.execution.residents.resident import SILENCE_SECONDS, Task
+from millpond.execution.residents.wire import Connection, Invitation, Kind
+from millpond.execution.work import Work
+from millpond.storage.portions import TaskRows
+
+MOVE_SECONDS = 0.1
+"""A task that has waited so long for its home goes to anybody who is free."""
+
+MOST_LOSSES = 3
+"""A task that so many residents were lost with is given to no other."""
+
+COME_SECONDS = 30.0
+"""So long a step waits for the first resident to come."""
+
+LEAST_DEADLINE_SECONDS = 300.0
+DEADLINE_FACTOR = 30.0
+"""A task may take so many times as long as the slowest one of its operator."""
+
+FOR_NOBODY_SECONDS = 5.0
+"""So long a task may go on that was cancelled."""
+
+_FIRST_NUMBER = 1 << 40
+"""Numbers of tasks are parts of names of files, as those of Spark's tasks are, which are lower."""
+
+Home = tuple[str, str, int]
+"""The state of a bucket: its store, its operator, and its number."""
+
+
+class ResidentLostError(MillpondError):
+    """Several residents were lost in the same task."""
+
+
+class RaisedError(MillpondError):
+    """A resident could not do a task, which is no fault of the rows."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A bucket of a job, before and while somebody works on it."""
+
+    job: _Job
+    bucket: int
+    home: Home | None
+    since: float = field(default_factory=time.monotonic)
+    losses: int = 0
+    resident: Connected | None = None
+    answer: Answer | None = None
+
+
+@dataclass(eq=False)
+class _Job:
+    """The work on all buckets of a step, and who waits for it."""
+
+    work: Work
+    task_rows: TaskRows | None
+    operator: str
+    tag: str | None
+    thread: int
+    weight: float
+    is_over: threading.Event = field(default_factory=threading.Event)
+    open: int = 0
+    error: BaseException | None = None
+
+    def fail(self, error: BaseException) -> None:
+        """Has whoever waits for it told of an error."""
+        self.error = self.error or error
+        self.is_over.set()
+
+
+@dataclass(eq=False)
+class Connected:
+    """A resident that is there."""
+
+    name: str
+    connection: Connection
+    host: str
+    pid: int
+    packing: Packing = field(default_factory=Packing)
+    doing: _Waiting | None = None
+    began: float = 0.0
+    is_lost: bool = False
+
+
+class Residents:
+    """Those who are there, and the tasks that wait for them."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+        kill: Callable[[Connected], None] = lambda resident: None,
+    ) -> None:
+        self._secret = secrets.token_bytes(32)
+        self._tls = tls
+        self._kill = kill
+        self._listener = socket.create_server((host, port))
+        self._address = host, int(self._listener.getsockname()[1])
+        self._changed = threading.Condition()
+        self._there: dict[str, Connected] = {}
+        self._invited: set[str] = set()
+        self._waiting: list[_Waiting] = []
+        self._homes: dict[Home, str] = {}
+        self._numbers = itertools.count(_FIRST_NUMBER)
+        self._names = itertools.count(1)
+        self._spent: dict[int, float] = {}
+        self._slowest: dict[str, float] = {}
+        self._was_awaited_in_vain = False
+        self._is_closed = False
+        self.lost = 0
+        """How many have been lost."""
+        threading.Thread(target=self._receive, name="millpond-residents", daemon=True).start()
+
+    # -- coming and going ------------------------------------------------------------------
+
+    def invite(self, host: str | None = None, certificate: str | None = None) -> Invitation:
+        """An invitation for one more, good for one connection."""
+        name = f"resident-{next(self._names)}"
+        with self._changed:
+            self._invited.add(name)
+        own, port = self._address
+        return Invitation(host or own, port, name, self._secret, certificate)
+
+    def disinvite(self, name: str) -> None:
+        """One who was invited will not come, or has ended."""
+        with self._changed:
+            self._invited.discard(name)
+            resident = self._there.get(name)
+        if resident is not None:
+            self._lose(resident)
+
+    @property
+    def there(self) -> list[Connected]:
+        """Who is there."""
+        with self._changed:
+            return list(self._there.values())
+
+    def send_home(self, name: str) -> None:
+        """Has one end when its task is done."""
+        with self._changed:
+            resident = self._there.get(name)
+        if resident is not None:
+            with contextlib.suppress(OSError):
+                resident.connection.send(Kind.END)
+
+    def close(self) -> None:
+        """Ends all of them."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._listener.close()
+        for resident in self.there:
+            self._lose(resident)
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                plain, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(
+                target=self._greet, args=(plain,), name="millpond-resident", daemon=True
+            ).start()
+
+    def _greet(self, plain: socket.socket) -> None:
+        """Lets one in who knows the secret and is expected, and listens to it from then on."""
+        try:
+            wrapped = self._tls.wrap_socket(plain, server_side=True) if self._tls else plain
+            connection = Connection(wrapped)
+            name = connection.presented(self._secret)
+            with self._changed:
+                if name not in self._invited:
+                    raise ConnectionRefusedError(name)
+                self._invited.remove(name)
+            connection.accept()
+            _, about = connection.receive()
+            known = json.loads(about)
+        except (OSError, EOFError, ValueError):
+            plain.close()
+            return
+        resident = Connected(name, connection, str(known["host"]), int(known["pid"]))
+        connection.expect_within(SILENCE_SECONDS)
+        with self._changed:
+            self._there[name] = resident
+            self._was_awaited_in_vain = False
+            self._changed.notify_all()
+        self._hand_out()
+        self._listen(resident)
+
+    def _listen(self, resident: Connected) -> None:
+        try:
+            while True:
+                kind, data = resident.connection.receive()
+                if kind is Kind.BEAT:
+                    resident.connection.send(Kind.BEAT)
+                    if self._is_overdue(resident):
+                        break
+                elif kind is Kind.ANSWER:
+                    self._answered(resident, json.loads(data))
+        except (OSError, EOFError, ValueError):
+            pass
+        self._lose(resident)
+
+    def _is_overdue(self, resident: Connected) -> bool:
+        """Whether a resident has worked on a task for longer than it can take, or on one that
+        nobody waits for any more."""
+        doing, seconds = resident.doing, time.monotonic() - resident.began
+        if doing is None:
+            return False
+        if doing.job.is_over.is_set():
+            return seconds > FOR_NOBODY_SECONDS
+        slowest = self._slowest.get(doing.job.operator, 0.0)
+        return seconds > max(LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * slowest)
+
+    def _lose(self, resident: Connected) -> None:
+        """One is gone: others do what it was doing, and have to read the states that it had."""
+        with self._changed:
+            if resident.is_lost:
+                return
+            resident.is_lost = True
+            self._there.pop(resident.name, None)
+            self.lost += 1
+            self._homes = {k: name for k, name in self._homes.items() if name != resident.name}
+            waiting, resident.doing = resident.doing, None
+            if waiting is not None and not waiting.job.is_over.is_set():
+                waiting.losses += 1
+                waiting.resident = None
+                if waiting.losses >= MOST_LOSSES:
+                    waiting.job.fail(_lost(waiting))
+                else:
+                    self._waiting.insert(0, waiting)
+            self._changed.notify_all()
+        resident.connection.close()
+        self._kill(resident)
+        self._hand_out()
+
+    # -- tasks -----------------------------------------------------------------------------
+
+    def answers(
+        self,
+        work: Work,
+        task_rows: TaskRows | None,
+        tasks: int,
+        operator: str,
+        has_state: bool,
+        tag: str | None = None,
+        thread: int = 0,
+        weight: float = 1.0,
+    ) -> list[Answer] | None:
+        """Does the work on so many buckets; None if there is no resident, and none comes."""
+        if not self._is_anybody_there():
+            return None
+        job = _Job(work, task_rows, operator, tag, thread, weight, open=tasks)
+        directory = work.destination.directory
+        waiting = [
+            _Waiting(job, bucket, (directory, operator, bucket) if has_state else None)
+            for bucket in range(tasks)
+        ]
+        with self._changed:
+            self._waiting += waiting
+        self._hand_out()
+        self._wait(job)
+        if job.error is not None:
+            self._forget(job)
+            raise job.error
+        return checked([each.answer for each in waiting if each.answer is not None])
+
+    def cancel(self, tag: str) -> None:
+        """Has nobody wait any longer for what has a tag, or a tag that begins with it."""
+        with self._changed:
+            jobs = {each.job for each in self._waiting}
+            jobs |= {each.doing.job for each in self._there.values() if each.doing is not None}
+            for job in jobs:
+                if job.tag == tag or (job.tag or "").startswith(f"{tag}-"):
+                    job.fail(CancelledStepError("the step was cancelled"))
+
+    def _is_anybody_there(self) -> bool:
+        with self._changed:
+            if not self._there and not self._was_awaited_in_vain:
+                self._changed.wait_for(lambda: self._there or self._is_closed, COME_SECONDS)
+                self._was_awaited_in_vain = not self._there
+            return bool(self._there)
+
+    def _wait(self, job: _Job) -> None:
+        """Until a job is over; what waits too long for its home is moved meanwhile."""
+        seconds = MOVE_SECONDS
+        while not job.is_over.wait(seconds):
+            self._hand_out()
+            if not self._is_anybody_there():
+                job.fail(_none_left())
+            seconds = min(1.0, 2 * seconds)
+
+    def _forget(self, job: _Job) -> None:
+        """Nobody works on a job any longer, beside those who do so now."""
+        with self._changed:
+            self._waiting = [each for each in self._waiting if each.job is not job]
+
+    def _hand_out(self) -> None:
+        """Gives those who are free something to do."""
+        for resident, waiting in self._chosen():
+            job = waiting.job
+            task = Task(next(self._numbers), job.work, job.task_rows, waiting.bucket)
+            try:
+                data = resident.packing.packed(task)
+            except Exception as error:  # noqa: BLE001 (whoever waits is told)
+                with self._changed:
+                    resident.doing = None
+                job.fail(error)
+                continue
+            try:
+                resident.connection.send(Kind.TASK, data)
+            except OSError:
+                self._lose(resident)
+
+    def _chosen(self) -> list[tuple[Connected, _Waiting]]:
+        chosen = []
+        with self._changed:
+            for resident in self._there.values():
+                if resident.doing is None and self._waiting:
+                    waiting = self._next_for(resident)
+                    if waiting is not None:
+                        self._waiting.remove(waiting)
+                        resident.doing, waiting.resident = waiting, resident
+                        resident.began = time.monotonic()
+                        chosen.append((resident, waiting))
+        return chosen
+
+    def _next_for(self, resident: Connected) -> _Waiting | None:
+        """What one should do next: of what is for it that of the thread that has had the least."""
+        now = time.monotonic()
+        own = [each for each in self._waiting if self._may_do(resident, each, now)]
+        if not own:
+            return None
+        waiting = min(own, key=lambda each: self._spent.get(each.job.thread, 0.0))
+        if waiting.home is not None:
+            self._homes[waiting.home] = resident.name
+        return waiting
+
+    def _may_do(self, resident: Connected, waiting: _Waiting, now: float) -> bool:
+        if waiting.home is None:
+            return True
+        home = self._homes.get(waiting.home)
+        if home is None:
+            home = self._homes[waiting.home] = self._new_home()
+        return home == resident.name or now - waiting.since > MOVE_SECONDS
+
+    def _new_home(self) -> str:
+        """Where a state may live that nobody has: buckets of an operator apart from each other."""
+        counts = dict.fromkeys(self._there, 0)
+        for name in self._homes.values():
+            if name in counts:
+                counts[name] += 1
+        return min(counts, key=lambda name: counts[name])
+
+    def _answered(self, resident: Connected, answer: dict[str, Any]) -> None:
+        with self._changed:
+            waiting, resident.doing = resident.doing, None
+            if waiting is None:
+                return
+            seconds, job = time.monotonic() - resident.began, waiting.job
+            self._slowest[job.operator] = max(self._slowest.get(job.operator, 0.0), seconds)
+            self._charge(job, seconds)
+            if "store" in answer:
+                job.fail(StoreError(answer["store"], answer["errno"]))
+            elif "raised" in answer:
+                error = RaisedError(answer["raised"])
+                error.add_note(answer["stack"])
+                job.fail(error)
+            else:
+                waiting.answer = answer
+                job.open -= 1
+                if job.open == 0:
+                    job.is_over.set()
+        self._hand_out()
+
+    def _charge(self, job: _Job, seconds: float) -> None:
+        """Counts what a thread has had by its weight; one that had nothing for long has no claim
+        to more than those that had."""
+        waiting = {each.job.thread for each in self._waiting}
+        least = min((self._spent.get(each, 0.0) for each in waiting), default=0.0)
+        spent = max(self._spent.get(job.thread, 0.0), least)
+        self._spent[job.thread] = spent + seconds / job.weight
+
+
+def _lost(waiting: _Waiting) -> ResidentLostError:
+    return ResidentLostError(
+        f"Python worker exited unexpectedly: {waiting.losses} residents were lost in the same task"
+    )
+
+
+def _none_left() -> ResidentLostError:
+    return ResidentLostError("all residents are gone, and none comes back")

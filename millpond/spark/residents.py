@@ -1,0 +1,201 @@
+"""Residents as Spark runs them: each is a job of one task, which is begun again when it ends.
+
+One job of many tasks would die with the first of them in local mode, and after four failures on a
+cluster. Spark gives the residents their places, and ends them with the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from millpond.execution.residents.pool import Connected, Residents
+from millpond.execution.residents.resident import reside
+from millpond.execution.residents.wire import Invitation, RefusedError
+from millpond.settings import is_local, local_cores
+from millpond.spark.executors import cores
+from millpond.spark.internals import is_alive, master_of, run_tasks
+from millpond.spark.worker_process import freeze, make_ready
+
+logger = logging.getLogger("millpond")
+
+LINGER_SECONDS = 3.0
+"""So long a resident whose driver is gone waits to be ended by Spark, which says less then."""
+
+LEAST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.05, 10.0
+"""How long it takes until one that has ended is begun again, at first and at last."""
+
+SETTLED_SECONDS = 10.0
+"""One that has lived for so long was well."""
+
+_IDLE = "spark.python.worker.idleTimeoutSeconds"
+_KILLED = "spark.python.worker.killOnIdleTimeout"
+
+
+@dataclass(frozen=True)
+class _Residing:
+    """The task: it works for the driver until that is gone, and its process ends with it."""
+
+    invitation: Invitation
+
+    def __call__(self) -> None:
+        make_ready()
+        freeze()
+        with contextlib.suppress(OSError, EOFError, RefusedError):
+            reside(self.invitation, _end_soon)
+        _end_soon()
+
+
+def _end_soon() -> None:
+    time.sleep(LINGER_SECONDS)
+    os._exit(0)  # it never returns to Spark's pool of workers, with all that it remembers
+
+
+def slots(session: SparkSession) -> int:
+    """How many tasks Spark runs at once; in local mode these are more than there are cores."""
+    master = master_of(session)
+    return local_cores(master) if is_local(master) else cores(session)
+
+
+def most_residents(session: SparkSession) -> int:
+    """How many residents there may be: a slot stays free for ordinary jobs."""
+    conf = session.sparkContext.getConf()
+    is_ended = conf.get(_KILLED, "false") == "true" and conf.get(_IDLE, "0") not in ("0", "0s")
+    return 0 if is_ended else max(0, slots(session) - 1)
+
+
+class ResidentTasks:
+    """Has Spark run residents for all engines of a session."""
+
+    _guard = threading.Lock()
+    _latest: ResidentTasks | None = None
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self.context = session.sparkContext
+        conf = self.context.getConf()
+        self._host = conf.get("spark.driver.host") or socket.gethostname()
+        bound = conf.get("spark.driver.bindAddress") or self._host
+        self._is_local = is_local(master_of(session))
+        self.residents = Residents("127.0.0.1" if self._is_local else bound, kill=self._kill)
+        self._wanted = 0
+        self._hired: dict[int, _Hired] = {}
+        self._changing = threading.Lock()
+
+    @staticmethod
+    def of(session: SparkSession) -> ResidentTasks:
+        """Those of a session's Spark; a process has one at a time."""
+        with ResidentTasks._guard:
+            latest = ResidentTasks._latest
+            if latest is None or latest.context is not session.sparkContext:
+                if latest is not None:
+                    latest.close()
+                latest = ResidentTasks._latest = ResidentTasks(session)
+            return latest
+
+    def want(self, count: int | None) -> int:
+        """Has so many residents, as many as there are cores if None is said; how many there are to
+        be."""
+        most = most_residents(self._session)
+        wanted = min(most, cores(self._session) if count is None else count)
+        with self._changing:
+            if wanted != self._wanted:
+                self._wanted = wanted
+                for number in range(wanted):
+                    if number not in self._hired:
+                        self._hired[number] = _Hired(self, number)
+                for number in [each for each in self._hired if each >= wanted]:
+                    self._hired.pop(number).let_go()
+        return wanted
+
+    def close(self) -> None:
+        """Ends all of them."""
+        with self._changing:
+            for hired in self._hired.values():
+                hired.let_go()
+            self._hired, self._wanted = {}, 0
+        self.residents.close()
+
+    def run(self, invitation: Invitation, tag: str) -> None:
+        """Runs one resident, until it ends."""
+        context: Any = self.context
+        context.addJobTag(tag)
+        context.setInterruptOnCancel(True)
+        context.setLocalProperty("spark.job.description", invitation.name)
+        run_tasks(self._session, 1, _Residing(invitation))
+
+    def cancel(self, tag: str) -> None:
+        """Has Spark end one."""
+        with contextlib.suppress(Py4JError, OSError):
+            self.context.cancelJobsWithTag(tag)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether Spark can run residents."""
+        return is_alive(self._session)
+
+    def invite(self) -> Invitation:
+        """An invitation for one more."""
+        return self.residents.invite(None if self._is_local else self._host)
+
+    def _kill(self, resident: Connected) -> None:
+        """Ends one that does not answer: by Spark and, if it is here, at once."""
+        for hired in list(self._hired.values()):
+            if hired.name == resident.name:
+                self.cancel(hired.tag)
+        if self._is_local:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(resident.pid, signal.SIGKILL)
+
+
+_tags = itertools.count()
+
+
+class _Hired:
+    """One resident's place: whoever fills it is begun again when it ends."""
+
+    def __init__(self, tasks: ResidentTasks, number: int) -> None:
+        self.name = ""
+        self.tag = f"millpond-resident-{next(_tags)}"
+        self._tasks = tasks
+        self._is_wanted = threading.Event()
+        self._is_wanted.set()
+        self._pause = threading.Event()
+        threading.Thread(
+            target=self._run, name=f"millpond-resident-{number}", daemon=True
+        ).start()
+
+    def let_go(self) -> None:
+        """Ends it for good."""
+        self._is_wanted.clear()
+        self._pause.set()
+        self._tasks.residents.send_home(self.name)
+        self._tasks.cancel(self.tag)
+
+    def _run(self) -> None:
+        pause = LEAST_PAUSE_SECONDS
+        while self._is_wanted.is_set() and self._tasks.is_alive:
+            began = time.monotonic()
+            invitation = self._tasks.invite()
+            self.name = invitation.name
+            try:
+                self._tasks.run(invitation, self.tag)
+            except (PySparkException, Py4JError, OSError) as error:
+                logger.debug("%s has ended: %s", self.name, type(error).__name__)
+            self._tasks.residents.disinvite(self.name)
+            if time.monotonic() - began > SETTLED_SECONDS:
+                pause = LEAST_PAUSE_SECONDS
+            self._pause.wait(pause)
+            pause = min(MOST_PAUSE_SECONDS, 2 * pause)
