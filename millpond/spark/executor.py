@@ -131,7 +131,7 @@ class SparkExecutor(JobExecutor):
     ) -> list[Answer] | None:
         """Has residents do a job; None if there are none."""
         resident_tasks = ResidentTasks.of(session)
-        if not resident_tasks.want(self.limits.residents):
+        if not resident_tasks.want(self, self.limits.residents):
             return None
         return resident_tasks.residents.answers(
             work,

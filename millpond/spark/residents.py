@@ -16,6 +16,7 @@ import threading
 import time
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -36,6 +37,9 @@ LINGER_SECONDS = 3.0
 
 LEAST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.05, 10.0
 """How long it takes until one that has ended is begun again, at first and at last."""
+
+ROOM_SECONDS = 5.0
+"""So often a cluster is asked how many tasks it runs at once: executors come and go."""
 
 SETTLED_SECONDS = 10.0
 """One that has lived for so long was well."""
@@ -90,7 +94,10 @@ class ResidentTasks:
         bound = conf.get("spark.driver.bindAddress") or self._host
         self._is_local = is_local(master_of(session))
         self.residents = Residents("127.0.0.1" if self._is_local else bound, kill=self._kill)
-        self._wanted = 0
+        self._given: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        """By engine: how many it was given."""
+        self._room_known: tuple[int, int] | None = None
+        self._room_until = 0.0
         self._hired: dict[int, _Hired] = {}
         self._changing = threading.Lock()
 
@@ -105,27 +112,38 @@ class ResidentTasks:
                 latest = ResidentTasks._latest = ResidentTasks(session)
             return latest
 
-    def want(self, count: int | None) -> int:
-        """Has so many residents, as many as there are cores if None is said; how many there are to
-        be."""
-        most = most_residents(self._session)
-        wanted = min(most, cores(self._session) if count is None else count)
+    def want(self, engine: object, count: int | None) -> int:
+        """Has so many residents for an engine, as many as there are cores if None is said; how many
+        it gets. There are as many as the engine that wants most is given."""
         with self._changing:
-            if wanted != self._wanted:
-                self._wanted = wanted
-                for number in range(wanted):
-                    if number not in self._hired:
-                        self._hired[number] = _Hired(self, number)
-                for number in [each for each in self._hired if each >= wanted]:
-                    self._hired.pop(number).let_go()
-        return wanted
+            most, usual = self._room()
+            given = min(most, usual if count is None else count)
+            if self._given.get(engine) != given:
+                self._given[engine] = given
+                self._fill(max(self._given.values()))
+        return given
+
+    def _room(self) -> tuple[int, int]:
+        """How many there may be, and how many cores there are; a cluster is asked now and then."""
+        now = time.monotonic()
+        if self._room_known is None or (not self._is_local and now > self._room_until):
+            self._room_known = most_residents(self._session), cores(self._session)
+            self._room_until = now + ROOM_SECONDS
+        return self._room_known
+
+    def _fill(self, wanted: int) -> None:
+        for number in range(wanted):
+            if number not in self._hired:
+                self._hired[number] = _Hired(self, number)
+        for number in [each for each in self._hired if each >= wanted]:
+            self._hired.pop(number).let_go()
 
     def close(self) -> None:
         """Ends all of them."""
         with self._changing:
             for hired in self._hired.values():
                 hired.let_go()
-            self._hired, self._wanted = {}, 0
+            self._hired = {}
         self.residents.close()
 
     def run(self, invitation: Invitation, tag: str) -> None:
