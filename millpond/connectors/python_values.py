@@ -3,12 +3,16 @@
 Such a date or moment becomes ISO text, so that one of them never hides all other results.
 """
 
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -1,14 +1,15 @@
 """Python rows, data frames and Arrow data as tables of a declared schema, or a clear refusal."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from millpond.arguments import shown_value
@@ -19,8 +20,12 @@ from millpond.connectors.arrow import (
     conform,
     positions,
 )
+from millpond.connectors.pandas_there import dense, is_absent, is_frame, is_moment, python_moment
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
@@ -32,7 +37,7 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
     where = row_position(name)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         return _from_pandas(data, schema, where)
     if isinstance(data, pa.Table):
         _refuse_unknown(data.column_names, schema, where, 0)
@@ -77,7 +82,7 @@ def _from_pandas(frame: pd.DataFrame, schema: Schema, where: RowPosition) -> pa.
     _refuse_unknown(names, schema, where, 0)
     positions(names, schema, where)
     columns = [frame.iloc[:, position] for position in range(len(names))]
-    columns = [c.sparse.to_dense() if isinstance(c.dtype, pd.SparseDtype) else c for c in columns]
+    columns = [dense(column) for column in columns]
     try:
         arrays = [pa.Array.from_pandas(column) for column in columns]
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
@@ -143,7 +148,7 @@ def _column(values: list[Any], field: Field, where: RowPosition) -> pa.Array:
 
 
 def _checked(value: Any, field: Field, where: RowPosition, row: int) -> Any:
-    if value is None or value is pd.NaT or value is pd.NA:
+    if value is None or is_absent(value):
         return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
@@ -213,8 +218,8 @@ def _date(value: Any) -> date:
 def _timestamp(value: Any) -> datetime:
     if isinstance(value, str) and _ISO_TIME.fullmatch(value.strip()):
         value = datetime.fromisoformat(value.strip())
-    elif isinstance(value, np.datetime64 | pd.Timestamp):
-        value = pd.Timestamp(value).to_pydatetime(warn=False)
+    elif isinstance(value, np.datetime64) or is_moment(value):
+        value = python_moment(value)
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, datetime.min.time())
     if not isinstance(value, datetime):

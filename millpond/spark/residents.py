@@ -191,9 +191,7 @@ class _Hired:
         self._is_wanted = threading.Event()
         self._is_wanted.set()
         self._pause = threading.Event()
-        threading.Thread(
-            target=self._run, name=f"millpond-resident-{number}", daemon=True
-        ).start()
+        threading.Thread(target=self._run, name=f"millpond-resident-{number}", daemon=True).start()
 
     def let_go(self) -> None:
         """Ends it for good."""

@@ -35,8 +35,11 @@ MOVE_SECONDS = 0.1
 MOST_LOSSES = 3
 """A task that so many residents were lost with is given to no other."""
 
-COME_SECONDS = 30.0
+COME_SECONDS = 120.0
 """So long a step waits for the first resident to come."""
+
+MOST_ENDED = 5
+"""When so many have ended, one after another, before they came, nobody waits any longer."""
 
 LEAST_DEADLINE_SECONDS = 300.0
 DEADLINE_FACTOR = 30.0
@@ -131,6 +134,8 @@ class Residents:
         self._names = itertools.count(1)
         self._spent: dict[int, float] = {}
         self._slowest: dict[str, float] = {}
+        self._ended = 0
+        """How many have ended since the last one came."""
         self._was_awaited_in_vain = False
         self._is_closed = False
         self.lost = 0
@@ -150,7 +155,9 @@ class Residents:
     def disinvite(self, name: str) -> None:
         """One who was invited will not come, or has ended."""
         with self._changed:
+            self._ended += name in self._invited
             self._invited.discard(name)
+            self._changed.notify_all()
             resident = self._there.get(name)
         if resident is not None:
             self._lose(resident)
@@ -208,7 +215,7 @@ class Residents:
         connection.expect_within(SILENCE_SECONDS)
         with self._changed:
             self._there[name] = resident
-            self._was_awaited_in_vain = False
+            self._was_awaited_in_vain, self._ended = False, 0
             self._changed.notify_all()
         self._hand_out()
         self._listen(resident)
@@ -303,9 +310,13 @@ class Residents:
     def _is_anybody_there(self) -> bool:
         with self._changed:
             if not self._there and not self._was_awaited_in_vain:
-                self._changed.wait_for(lambda: self._there or self._is_closed, COME_SECONDS)
+                self._changed.wait_for(self._is_decided, COME_SECONDS)
                 self._was_awaited_in_vain = not self._there
             return bool(self._there)
+
+    def _is_decided(self) -> bool:
+        """Whether somebody has come, or nobody will."""
+        return bool(self._there) or self._is_closed or self._ended >= MOST_ENDED
 
     def _wait(self, job: _Job) -> None:
         """Until a job is over; what waits too long for its home is moved meanwhile."""

@@ -1,0 +1,333 @@
+"""Residents: steps are done there as in the driver, whoever dies, hangs or is cut off meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pytest
+
+from millpond.execution.residents import pool
+from millpond.execution.residents.packing import Packing, Unpacking
+from millpond.execution.residents.pool import ResidentLostError, Residents
+from millpond.execution.residents.wire import Invitation, RefusedError
+from millpond.execution.work import NOTHING, Destination
+from tests.execution.test_executor import QUERIES, answers
+from tests.execution.with_residents import crew, executor
+
+EXPECTED = {}
+
+
+def expected():
+    if not EXPECTED:
+        EXPECTED.update(answers(10**9)[0])
+    return EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("count", "tasks", "is_stored"), [(1, 0, True), (2, 3, False), (4, 2, True)]
+)
+def test_residents_answer_what_the_driver_does(monkeypatch, tmp_path, count, tasks, is_stored):
+    with crew(count) as there:
+        monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there))
+        store = tmp_path / "store" if is_stored else None
+        assert answers(0, store, tasks=tasks)[0] == expected()
+        assert there.residents.lost == 0
+
+
+def test_residents_that_are_killed_lose_nothing(monkeypatch, tmp_path):
+    """Ten are killed while tasks are handed out, at random moments."""
+    chance, kills = random.Random(7), []
+    with crew(2) as there:
+
+        def kill():
+            if len(kills) < 10 and chance.random() < 0.2:
+                kills.append(chance.random() / 100)
+                threading.Timer(kills[-1], kill_one).start()
+
+        def kill_one():
+            for pid in there.pids[:1]:
+                os.kill(pid, signal.SIGKILL)
+
+        monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there, kill))
+        assert answers(0, tmp_path / "store", tasks=3)[0] == expected()
+        assert len(kills) == 10
+
+
+def test_one_that_hangs_is_ended_and_its_task_done_by_another(monkeypatch):
+    monkeypatch.setattr(pool, "SILENCE_SECONDS", 2.0)
+    with crew(2) as there:
+        stopped = []
+
+        def stop():
+            if not stopped and len(there.pids) == 2:
+                stopped.append(there.pids[0])
+                os.kill(stopped[0], signal.SIGSTOP)
+
+        monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there, stop))
+        counts = {"counts": QUERIES["counts"]}
+        assert answers(0, queries=counts, tasks=2)[0] == {"counts": expected()["counts"]}
+        assert stopped
+        assert has_ended(stopped[0])
+
+
+def has_ended(pid):
+    for _ in range(200):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+# -- single tasks ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doing:
+    """Work that does something to the process."""
+
+    action: str
+    path: str = ""
+
+    schema = pa.schema([])
+    destination = Destination("", "", "")
+
+    def run(self, rows, bucket, attempt):
+        if self.action == "end":
+            os._exit(1)
+        if self.action == "end once" and not os.path.exists(self.path):  # noqa: PTH110
+            open(self.path, "w").close()  # noqa: PTH123
+            os._exit(1)
+        if self.action == "sleep":
+            time.sleep(60)
+        if self.action == "raise":
+            raise ZeroDivisionError("by nought")
+        return {"pid": os.getpid()}, NOTHING
+
+
+def do(there, action="", tasks=1, has_state=False, operator="op1", **more):
+    return there.residents.answers(Doing(action, **more), None, tasks, operator, has_state)
+
+
+def test_a_task_that_was_lost_is_done_by_another(tmp_path):
+    with crew(2) as there:
+        assert len(do(there, "end once", path=str(tmp_path / "ended"))) == 1
+        assert there.residents.lost == 1
+
+
+def test_a_task_that_ends_every_process_is_given_up():
+    with crew(1) as there, pytest.raises(ResidentLostError, match="exited unexpectedly"):
+        do(there, "end")
+
+
+def test_what_a_task_raises_is_told_and_the_resident_stays():
+    with crew(1) as there:
+        with pytest.raises(pool.RaisedError, match="ZeroDivisionError: by nought"):
+            do(there, "raise")
+        do(there)
+        assert there.residents.lost == 0
+
+
+def test_a_task_beyond_its_deadline_is_ended(monkeypatch):
+    monkeypatch.setattr(pool, "LEAST_DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr(pool, "MOST_LOSSES", 1)
+    with crew(1) as there, pytest.raises(ResidentLostError):
+        do(there, "sleep")
+
+
+def test_a_task_that_is_cancelled_is_waited_for_no_longer_and_ended(monkeypatch):
+    monkeypatch.setattr(pool, "FOR_NOBODY_SECONDS", 0.1)
+    with crew(1) as there:
+        [before] = do(there)
+        timer = threading.Timer(0.2, lambda: there.residents.cancel("engine-1"))
+        timer.start()
+        with pytest.raises(pool.CancelledStepError):
+            there.residents.answers(
+                Doing("sleep"), None, 1, "op1", has_state=False, tag="engine-1-step-3"
+            )
+        [after] = do(there)
+        assert before["pid"] != after["pid"]
+
+
+def test_the_tag_of_one_engine_is_not_that_of_another():
+    with crew(1) as there:
+        threading.Timer(0.05, lambda: there.residents.cancel("engine-1")).start()
+        for _ in range(20):
+            assert there.residents.answers(
+                Doing(""), None, 1, "o", has_state=False, tag="engine-10"
+            )
+            time.sleep(0.01)
+
+
+def test_a_bucket_stays_with_the_resident_that_has_its_state():
+    with crew(2) as there:
+        while len(there.pids) < 2:
+            time.sleep(0.01)
+        places = {
+            tuple(each["pid"] for each in do(there, tasks=2, has_state=True)) for _ in range(9)
+        }
+        assert len(places) == 1
+        assert len(set(*places)) == 2
+
+
+def test_a_bucket_moves_when_its_resident_goes():
+    with crew(2) as there:
+        [before] = do(there, has_state=True)
+        os.kill(before["pid"], signal.SIGKILL)
+        [after] = do(there, has_state=True)
+        assert before["pid"] != after["pid"]
+
+
+# -- who may come ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def residents():
+    there = Residents("127.0.0.1")
+    yield there
+    there.close()
+
+
+def test_who_does_not_know_the_secret_is_refused(residents):
+    wrong = replace(residents.invite(), secret=b"x" * 32)
+    with pytest.raises((RefusedError, EOFError, OSError)):
+        wrong.connect()
+    assert residents.there == []
+
+
+def test_an_invitation_is_good_for_one_connection(residents):
+    invitation = residents.invite()
+    first = invitation.connect()
+    with pytest.raises((EOFError, OSError)):
+        invitation.connect()
+    first.close()
+
+
+def test_one_who_was_not_invited_is_refused(residents):
+    with pytest.raises((EOFError, OSError)):
+        replace(residents.invite(), name="resident-99").connect()
+
+
+def test_a_driver_that_does_not_know_the_secret_is_refused():
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def pretend():
+        connection, _ = server.accept()
+        connection.sendall(b"n" * 32)
+        connection.recv(1000)
+        connection.sendall(b"p" * 32)
+        time.sleep(0.2)
+        connection.close()
+
+    threading.Thread(target=pretend, daemon=True).start()
+    invitation = Invitation("127.0.0.1", server.getsockname()[1], "resident-1", b"s" * 32)
+    with pytest.raises(RefusedError, match="does not know resident"):
+        invitation.connect()
+    server.close()
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff" * 600, b"GET / HTTP/1.1\r\n\r\n", b"\0\5abc"])
+def test_rubbish_at_the_door_disturbs_nobody(residents, said):
+    with socket.create_connection(("127.0.0.1", residents.invite().port)) as stranger:
+        stranger.sendall(said)
+    invitation = residents.invite()
+    invitation.connect().close()
+
+
+# -- what is sent ----------------------------------------------------------------------------
+
+
+def test_what_stays_the_same_is_sent_once():
+    packing, unpacking = Packing(), Unpacking()
+    schema = pa.schema([(f"column_{i}", pa.int64()) for i in range(100)])
+    first, second = packing.packed((schema, 1)), packing.packed((schema, 2))
+    assert len(second) < 100 < len(first)
+    assert unpacking.unpacked(first) == (schema, 1)
+    assert unpacking.unpacked(second) == (schema, 2)
+
+
+def test_what_was_forgotten_is_sent_again(monkeypatch):
+    monkeypatch.setattr("millpond.execution.residents.packing.MOST_BYTES", 1)
+    packing, unpacking = Packing(), Unpacking()
+    schema = pa.schema([("a", pa.int64())])
+    for number in range(3):
+        assert unpacking.unpacked(packing.packed((schema, number))) == (schema, number)
+
+
+def test_a_part_of_what_cannot_be_sent_is_sent_with_the_next():
+    packing, unpacking = Packing(), Unpacking()
+    schema = pa.schema([("a", pa.int64())])
+    with pytest.raises(Exception, match="pickle"):
+        packing.packed((schema, lambda: None))
+    assert unpacking.unpacked(packing.packed(schema)) == schema
+    assert unpacking.unpacked(packing.packed([schema])) == [schema]
+
+
+# -- a connection that is cut ----------------------------------------------------------------
+
+
+class Proxy:
+    """Passes on what is said, late, and cuts connections."""
+
+    def __init__(self, seed, delay=0.002, cuts=6):
+        self._random, self._delay, self.cuts = random.Random(seed), delay, cuts
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._target = None
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def way(self, invitation):
+        self._target = invitation.port
+        return replace(invitation, port=self.port)
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self._target))
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    def _pass_on(self, source, target):
+        try:
+            while data := source.recv(4096):
+                time.sleep(self._random.random() * self._delay)
+                if self.cuts > 0 and self._random.random() < 0.02:
+                    self.cuts -= 1
+                    data = data[: len(data) // 2]
+                    target.sendall(data)
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for each in (source, target):
+            each.close()
+
+    def close(self):
+        self._server.close()
+
+
+def test_connections_that_are_slow_and_cut_change_nothing(monkeypatch):
+    proxy = Proxy(3)
+    with crew(2, proxy.way) as there:
+        monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there))
+        assert answers(0, tasks=2)[0] == expected()
+    proxy.close()
+    assert proxy.cuts < 6
+
+
+def test_a_resident_ends_with_its_driver():
+    with crew(1) as there:
+        [answer] = do(there)
+        there.close()
+        assert has_ended(answer["pid"])
