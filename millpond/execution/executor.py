@@ -60,6 +60,9 @@ class FarExecutor(Executor, Rows, Cluster, Protocol):
     It also evaluates for the driver what the driver cannot.
     """
 
+    def expect(self) -> None:
+        """Has it ready for steps to come, without waiting for that."""
+
     def new_tag(self) -> str:
         """A name for the work of a step, by which it can be cancelled."""
 

@@ -9,19 +9,19 @@ import math
 
 from millpond.execution.costs import MEMORY, Costs, Line
 from millpond.execution.steps import DRIVER, EXECUTORS, Outcome
-from millpond.execution.surroundings import Limits
+from millpond.execution.surroundings import START_SECONDS, Limits, Missed
 
 IN_DRIVER = Line(0.002, 1.5e-6)
 """What a step in the driver is expected to cost."""
 
 JOB_SECONDS = 0.06
-"""What a job is expected to cost whatever it does."""
+"""What a job of Spark's is expected to cost whatever it does."""
+
+RESIDENT_SECONDS = 0.004
+"""What a step that residents do is expected to cost whatever it does."""
 
 WORKER_FACTOR = 1.5
 """How much longer a row is expected to take on one core of an executor than in the driver."""
-
-START_SECONDS = 3.0
-"""What Spark is expected to need until it can be asked, while it is starting."""
 
 EXPECTED_WEIGHT = 0.1
 """So many steps an expectation counts for, beside those that were measured."""
@@ -33,35 +33,38 @@ ELSEWHERE_MEMORY = 0.98
 """How much of the figures of one place a step in the other leaves."""
 
 MUCH_QUICKER = 0.8
-"""A step goes to the executors if that is expected to take at most so much of the time."""
+"""A step goes to the executors if that is expected to take at most so much of the time; one of more
+than ``driver_rows``, which takes much of the driver's memory, if it takes any less."""
 
 
 class Places:
     """The two places of one operator."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, missed: Missed | None = None) -> None:
         self._limits = limits
+        self._missed = missed or Missed()
         self._costs = {DRIVER: Costs(), EXECUTORS: Costs()}
         self._known_rows = {DRIVER: 0.0, EXECUTORS: 0.0}
         self._is_warm = False
 
-    def choose(self, rows: int, spark_is_there: bool, is_awaited: bool = False) -> str:
-        """The place for a step of so many rows; ``driver_rows`` bounds what the driver takes.
+    def choose(self, rows: int, is_awaited: bool = False) -> str:
+        """The place for a step of so many rows: the quicker one, or by ``driver_rows`` alone.
 
-        While Spark ``is_awaited``, the driver takes more: whatever it is done with earlier.
+        While executors are awaited their start counts too.
         """
-        if rows > self._limits.driver_rows:
-            return DRIVER if is_awaited and self._is_done_earlier(rows) else EXECUTORS
-        if not spark_is_there or not self._limits.by_cost:
-            return DRIVER
-        lines = self.lines
-        is_quicker = lines[EXECUTORS].at(rows) < MUCH_QUICKER * lines[DRIVER].at(rows)
-        return EXECUTORS if is_quicker else DRIVER
+        limits = self._limits
+        is_large = rows > limits.driver_rows
+        if not limits.by_cost or not limits.driver_rows:
+            return EXECUTORS if is_large else DRIVER
+        here, there = (self.lines[place].at(rows) for place in (DRIVER, EXECUTORS))
+        if is_awaited:
+            return DRIVER if here <= START_SECONDS + there else EXECUTORS
+        return EXECUTORS if there < (1.0 if is_large else MUCH_QUICKER) * here else DRIVER
 
-    def _is_done_earlier(self, rows: int) -> bool:
-        """Whether the driver has done a step before Spark has started."""
-        is_asked = self._limits.by_cost and self._limits.driver_rows > 0
-        return is_asked and self.lines[DRIVER].at(rows) <= START_SECONDS
+    def _miss(self, rows: int, seconds: float) -> None:
+        """Notes what a step in the driver would have taken less on the executors."""
+        saved = seconds - self.lines[EXECUTORS].at(rows)
+        self._missed.seconds += max(0.0, saved)
 
     def seconds_here(self, rows: float) -> float:
         """How long a step takes in the driver, by those that were measured; infinity before."""
@@ -76,6 +79,8 @@ class Places:
         for place, costs in self._costs.items():
             if place == outcome.place:
                 costs.record(rows, outcome.seconds)
+                if place == DRIVER and outcome.seconds > RESIDENT_SECONDS:
+                    self._miss(rows, outcome.seconds)
                 self._known_rows[place] = max(rows, MEMORY * self._known_rows[place])
             else:
                 costs.fade(ELSEWHERE_MEMORY)
@@ -93,6 +98,7 @@ class Places:
     def lines(self) -> dict[str, Line]:
         """What steps are thought to cost in each place."""
         here = self._costs[DRIVER].expected(IN_DRIVER, EXPECTED_WEIGHT).line
-        job = Line(JOB_SECONDS, here.row * WORKER_FACTOR / self._limits.buckets)
+        alone = JOB_SECONDS if self._limits.residents == 0 else RESIDENT_SECONDS
+        job = Line(alone, here.row * WORKER_FACTOR / self._limits.buckets)
         there = self._costs[EXECUTORS].expected(job, EXPECTED_WEIGHT).line
         return {DRIVER: here, EXECUTORS: there}

@@ -77,8 +77,20 @@ class EngineRuntime:
         self._publishing = publishing
         self._preparing = Preparing(self.operators, self.picture, self.under_way, self.cutting)
         self._executors = executors
+        self._missed = around.missed
         self._listener = listener
         self._lock = lock
+
+    # -- where steps run ---------------------------------------------------------------------
+
+    @property
+    def misses_executors(self) -> bool:
+        """Whether steps would by now have been quicker had Spark been started for them."""
+        return self._missed.is_worth_a_start
+
+    def expect_executors(self) -> None:
+        """Has the executors ready for steps to come."""
+        self._executors.far.expect()
 
     # -- what it holds ---------------------------------------------------------------------
 

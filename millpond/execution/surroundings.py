@@ -9,6 +9,9 @@ from millpond.storage.queues import Queue
 from millpond.storage.state_cache import StateCache
 from millpond.storage.store import Store
 
+START_SECONDS = 3.0
+"""What Spark is expected to need until it can be asked."""
+
 
 @dataclass
 class Limits:
@@ -33,12 +36,24 @@ class Limits:
     """Whether Spark evaluates the expressions of small steps too."""
 
 
-class Cluster(Protocol):
-    """What operators must know of the executors."""
+@dataclass
+class Missed:
+    """What the steps of an engine would have taken less on executors that are not there yet.
+
+    They are worth their start once that is as much as the start: later would be too late by as
+    much, and earlier might have been for nothing.
+    """
+
+    seconds: float = 0.0
 
     @property
-    def is_there(self) -> bool:
-        """Whether they can be asked at once."""
+    def is_worth_a_start(self) -> bool:
+        """Whether they are to be started."""
+        return self.seconds > START_SECONDS
+
+
+class Cluster(Protocol):
+    """What operators must know of the executors."""
 
     @property
     def is_awaited(self) -> bool:
@@ -62,3 +77,5 @@ class Surroundings:
     """The queries of each shape, by the name of their group."""
     since: Mapping[str, int] = field(default_factory=dict)
     """Streams are read after these times: a query sees what comes after its registration."""
+    missed: Missed = field(default_factory=Missed)
+    """What steps would have taken less on executors that are not there yet."""

@@ -352,12 +352,20 @@ class Engine:
             return self.inputs.late(as_text(stream, "a name"), last_rows)
 
     def _arrived(self, queue: Queue) -> None:
-        if queue.last_page_rows > self.settings.driver_rows:
+        runtime = self.queries.started
+        if self._misses_executors(queue.last_page_rows):
             self.expect_spark()
-        if self.queries.started is not None:
-            self.queries.started.arrived(queue.name)
+        if runtime is not None:
+            runtime.arrived(queue.name)
         self.arrivals.has_news = True
         self._wake()
+
+    def _misses_executors(self, rows: int) -> bool:
+        """Whether Spark is worth its start, now that a page of so many rows has come."""
+        most, runtime = self.settings.driver_rows, self.queries.started
+        if not most or self.settings.place_by == "rows":
+            return rows > most
+        return runtime is not None and runtime.misses_executors
 
     def _wake_loop(self) -> None:
         self.operation.wake()
@@ -372,6 +380,8 @@ class Engine:
         """Starts Spark in the background: steps are to come that need it."""
         if self.queries.outputs:
             self.ground.lazy_spark.start_ahead(self.settings, self.store)
+            if self.queries.started is not None:
+                self.queries.started.expect_executors()
 
     # -- running ---------------------------------------------------------------------------
 

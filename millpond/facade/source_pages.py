@@ -22,7 +22,7 @@ def _read_elsewhere(
     intake, settings = ground.inputs.streams.get(reading.name), ground.settings_now
     most = settings.driver_rows
     is_large = settings.page_rows > most and (not most or reading.rows_left > most)
-    if is_large:
+    if is_large and (not most or settings.place_by == "rows"):
         expect_spark()
     if intake is None or not is_large or not reading.can_be_elsewhere:
         return None

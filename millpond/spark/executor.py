@@ -15,15 +15,17 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from millpond.errors import MillpondError
 from millpond.execution.answers import Answer
 from millpond.execution.by_jobs import JobExecutor
 from millpond.execution.driver import MOST_OFFENDERS
 from millpond.execution.jobs import Job, Pairs, Parts, portions_of
 from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.pair_output import PairOutput
+from millpond.execution.residents.pool import Asker
 from millpond.execution.steps import Runner
 from millpond.execution.surroundings import Limits
-from millpond.execution.work import Destination, Work, WriteRows
+from millpond.execution.work import Destination, WriteRows
 from millpond.spark.failures import meant
 from millpond.spark.frames import Frames, dividing
 from millpond.spark.internals import is_alive
@@ -63,14 +65,23 @@ class SparkExecutor(JobExecutor):
         return self._frames.session
 
     @property
-    def is_there(self) -> bool:
-        """Whether Spark has been asked by a step already."""
-        return self._frames.started is not None
-
-    @property
     def is_awaited(self) -> bool:
-        """Whether asking Spark would mean to wait until it has started."""
-        return self._frames.is_awaited
+        """Whether asking Spark would mean to wait until it, or the first resident, has started."""
+        if self._frames.is_awaited:
+            return True
+        if self.limits.residents == 0:
+            return False
+        session = self._frames.started
+        return session is None or ResidentTasks.of(session).residents.is_awaited
+
+    def expect(self) -> None:
+        """Has residents come, if Spark is there."""
+        if not self._frames.is_awaited and self._frames.started is None:
+            threading.Thread(target=self._hire, name="millpond-hiring", daemon=True).start()
+
+    def _hire(self) -> None:
+        with contextlib.suppress(MillpondError, PySparkException, Py4JError, OSError):
+            ResidentTasks.of(self.session).want(self, self.limits.residents)
 
     @property
     def lost(self) -> SparkSession | None:
@@ -123,24 +134,11 @@ class SparkExecutor(JobExecutor):
                 return self._answers_of_frame(session, self._of(running), job)
             portions = tuple(portions_of(job.parts) or ())
             task_rows = TaskRows(portions, tuple(job.keys), tasks, job.is_repeated)
-            answers = self._answers_of_residents(session, running, job.work, task_rows)
-            return answers or answers_of_tasks(session, tasks, job.work, task_rows)
-
-    def _answers_of_residents(
-        self, session: SparkSession, running: RunningOperator, work: Work, task_rows: TaskRows
-    ) -> list[Answer] | None:
-        """Has residents do a job; None if there are none."""
-        resident_tasks = ResidentTasks.of(session)
-        if not resident_tasks.want(self, self.limits.residents):
-            return None
-        return resident_tasks.residents.answers(
-            work,
-            task_rows,
-            task_rows.tasks,
-            running.identity,
-            running.keeps_state,
-            *self._marks.mine,
-        )
+            asker = Asker(running.identity, running.keeps_state, *self._marks.mine)
+            residents = None
+            if self.limits.residents != 0:
+                residents = ResidentTasks.of(session).wanted(self, self.limits.residents)
+            return answers_of_tasks(session, tasks, job.work, task_rows, residents, asker)
 
     def _answers_of_frame(
         self, session: SparkSession, frames: OperatorFrames, job: Job

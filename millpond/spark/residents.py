@@ -32,6 +32,9 @@ from millpond.spark.worker_process import freeze, make_ready
 
 logger = logging.getLogger("millpond")
 
+TAG = "millpond-residents"
+"""Their jobs bear it."""
+
 LINGER_SECONDS = 3.0
 """So long a resident whose driver is gone waits to be ended by Spark, which says less then."""
 
@@ -123,6 +126,10 @@ class ResidentTasks:
                 self._fill(max(self._given.values()))
         return given
 
+    def wanted(self, engine: object, count: int | None) -> Residents | None:
+        """The residents, so many for an engine; None if there can be none."""
+        return self.residents if self.want(engine, count) else None
+
     def _room(self) -> tuple[int, int]:
         """How many there may be, and how many cores there are; a cluster is asked now and then."""
         now = time.monotonic()
@@ -149,6 +156,7 @@ class ResidentTasks:
     def run(self, invitation: Invitation, tag: str) -> None:
         """Runs one resident, until it ends."""
         context: Any = self.context
+        context.addJobTag(TAG)
         context.addJobTag(tag)
         context.setInterruptOnCancel(True)
         context.setLocalProperty("spark.job.description", invitation.name)
@@ -156,7 +164,7 @@ class ResidentTasks:
 
     def cancel(self, tag: str) -> None:
         """Has Spark end one."""
-        with contextlib.suppress(Py4JError, OSError):
+        with contextlib.suppress(Py4JError, OSError, AttributeError):  # a context that was stopped
             self.context.cancelJobsWithTag(tag)
 
     @property
@@ -215,3 +223,5 @@ class _Hired:
                 pause = LEAST_PAUSE_SECONDS
             self._pause.wait(pause)
             pause = min(MOST_PAUSE_SECONDS, 2 * pause)
+        if self._is_wanted.is_set():
+            self._tasks.residents.close()  # Spark has died: nobody else will come

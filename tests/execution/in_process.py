@@ -20,7 +20,7 @@ WORKS: Counter[str] = Counter()
 class InProcess(JobExecutor):
     """Executes the jobs of steps here; it cannot evaluate what Spark alone can."""
 
-    is_there, is_awaited, lost = True, False, None
+    is_awaited, lost = False, None
 
     def __init__(self, start_spark: Any, store: Any, limits: Any, *more: Any) -> None:
         super().__init__(limits)
@@ -55,6 +55,9 @@ class InProcess(JobExecutor):
 
     def forget(self, lost: object) -> bool:
         return False
+
+    def expect(self) -> None:
+        pass
 
     def let_go(self, operator: object) -> None:
         pass

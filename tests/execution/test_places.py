@@ -9,7 +9,7 @@ import pytest
 from millpond.execution.costs import Costs, Line
 from millpond.execution.places import EXPECTED_WEIGHT, Places
 from millpond.execution.steps import DRIVER, EXECUTORS, Outcome
-from millpond.execution.surroundings import Limits
+from millpond.execution.surroundings import Limits, Missed
 
 
 def places(driver: Line | None = None, executors: Line | None = None, **limits) -> Places:
@@ -41,38 +41,52 @@ def test_steps_of_one_size_leave_the_slope_to_the_expectation():
     assert line.row == pytest.approx(8e-6, rel=0.01)
 
 
-@pytest.mark.parametrize("spark_is_there", [True, False])
-def test_without_experience_small_steps_stay(spark_is_there):
+def test_without_experience_small_steps_stay():
     placed = places(driver_rows=50_000)
-    assert placed.choose(1, spark_is_there) == DRIVER
-    assert placed.choose(50_000, spark_is_there) == DRIVER
-    assert placed.choose(50_001, spark_is_there) == EXECUTORS
+    assert placed.choose(1) == DRIVER
+    assert placed.choose(10_000) == DRIVER
+    assert placed.choose(500_000) == EXECUTORS
+    jobs = places(residents=0)
+    assert jobs.choose(50_000) == DRIVER, "a job costs more than residents do"
+
+
+def test_executors_are_worth_their_start_when_as_much_was_missed():
+    missed = Missed()
+    placed = Places(Limits(), missed)
+    for _ in range(30):
+        assert not missed.is_worth_a_start
+        placed.record(100_000, Outcome(None, DRIVER, seconds=0.5))
+    assert missed.is_worth_a_start
+    small = Missed()
+    for _ in range(1_000):
+        Places(Limits(), small).record(100, Outcome(None, DRIVER, seconds=0.003))
+    assert small.seconds == 0
 
 
 def test_an_operator_that_is_slow_here_is_tried_there():
     placed = places(Line(0.01, 1e-3), buckets=2)
-    assert placed.choose(10_000, True) == EXECUTORS
-    assert placed.choose(10_000, False) == DRIVER
-    assert placed.choose(10, True) == DRIVER
+    assert placed.choose(10_000) == EXECUTORS
+    assert placed.choose(2_000, is_awaited=True) == DRIVER
+    assert placed.choose(1) == DRIVER
 
 
 def test_by_rows_nothing_is_tried():
     placed = places(Line(0.01, 1e-3), by_cost=False)
-    assert placed.choose(10_000, True) == DRIVER
-    assert placed.choose(50_001, True) == EXECUTORS
+    assert placed.choose(10_000) == DRIVER
+    assert placed.choose(50_001) == EXECUTORS
 
 
 def test_a_burst_goes_there_and_the_trickle_comes_back():
     placed = places(Line(0.001, 1e-4), Line(0.1, 1e-5))
-    assert placed.choose(20_000, True) == EXECUTORS
-    assert placed.choose(100, True) == DRIVER
+    assert placed.choose(20_000) == EXECUTORS
+    assert placed.choose(100) == DRIVER
 
 
 def test_what_was_slow_once_is_tried_again():
     placed = places(Line(0.01, 1e-3), Line(9.0, 1e-3))
-    assert placed.choose(20_000, True) == DRIVER
+    assert placed.choose(20_000) == DRIVER
     record(placed, DRIVER, Line(0.01, 1e-3), 300)
-    assert placed.choose(20_000, True) == EXECUTORS
+    assert placed.choose(20_000) == EXECUTORS
 
 
 def test_the_first_job_says_nothing_of_others():
@@ -86,11 +100,11 @@ def test_the_first_job_says_nothing_of_others():
 
 def test_while_spark_is_awaited_the_driver_takes_what_it_is_done_with_earlier():
     placed = places(driver_rows=50_000)
-    assert placed.choose(500_000, False, is_awaited=True) == DRIVER
-    assert placed.choose(50_000_000, False, is_awaited=True) == EXECUTORS
+    assert placed.choose(500_000, is_awaited=True) == DRIVER
+    assert placed.choose(50_000_000, is_awaited=True) == EXECUTORS
     slow = places(Line(0.01, 1e-3), driver_rows=50_000)
-    assert slow.choose(60_000, False, is_awaited=True) == EXECUTORS
-    assert places(driver_rows=0).choose(1, False, is_awaited=True) == EXECUTORS
+    assert slow.choose(60_000, is_awaited=True) == EXECUTORS
+    assert places(driver_rows=0).choose(1, is_awaited=True) == EXECUTORS
 
 
 def test_a_step_is_over_soon_if_such_steps_were():

@@ -15,7 +15,7 @@ import pytest
 
 from millpond.execution.residents import pool
 from millpond.execution.residents.packing import Packing, Unpacking
-from millpond.execution.residents.pool import ResidentLostError, Residents
+from millpond.execution.residents.pool import Asker, ResidentLostError, Residents
 from millpond.execution.residents.wire import Invitation, RefusedError
 from millpond.execution.work import NOTHING, Destination
 from tests.execution.test_executor import QUERIES, answers
@@ -114,7 +114,8 @@ class Doing:
 
 
 def do(there, action="", tasks=1, has_state=False, operator="op1", **more):
-    return there.residents.answers(Doing(action, **more), None, tasks, operator, has_state)
+    asker = Asker(operator, has_state)
+    return there.residents.answers(Doing(action, **more), None, tasks, asker)
 
 
 def test_a_task_that_was_lost_is_done_by_another(tmp_path):
@@ -150,9 +151,7 @@ def test_a_task_that_is_cancelled_is_waited_for_no_longer_and_ended(monkeypatch)
         timer = threading.Timer(0.2, lambda: there.residents.cancel("engine-1"))
         timer.start()
         with pytest.raises(pool.CancelledStepError):
-            there.residents.answers(
-                Doing("sleep"), None, 1, "op1", has_state=False, tag="engine-1-step-3"
-            )
+            there.residents.answers(Doing("sleep"), None, 1, Asker(tag="engine-1-step-3"))
         [after] = do(there)
         assert before["pid"] != after["pid"]
 
@@ -161,9 +160,7 @@ def test_the_tag_of_one_engine_is_not_that_of_another():
     with crew(1) as there:
         threading.Timer(0.05, lambda: there.residents.cancel("engine-1")).start()
         for _ in range(20):
-            assert there.residents.answers(
-                Doing(""), None, 1, "o", has_state=False, tag="engine-10"
-            )
+            assert there.residents.answers(Doing(""), None, 1, Asker(tag="engine-10"))
             time.sleep(0.01)
 
 

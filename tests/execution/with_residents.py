@@ -14,7 +14,7 @@ from typing import Any
 
 from millpond.execution.answers import Answer
 from millpond.execution.jobs import Job, portions_of
-from millpond.execution.residents.pool import Connected, Residents
+from millpond.execution.residents.pool import Asker, Connected, Residents
 from millpond.execution.residents.wire import Invitation
 from millpond.storage.portions import TaskRows
 from tests.execution.in_process import InProcess
@@ -92,9 +92,8 @@ def executor(there: Crew, before: Callable[[], None] = lambda: None) -> type[InP
             rows = TaskRows(
                 tuple(portions_of(job.parts) or ()), tuple(job.keys), tasks, job.is_repeated
             )
-            answers = there.residents.answers(
-                job.work, rows, tasks, running.identity, running.keeps_state
-            )
+            asker = Asker(running.identity, running.keeps_state)
+            answers = there.residents.answers(job.work, rows, tasks, asker)
             assert answers is not None, "nobody came"
             return answers
 

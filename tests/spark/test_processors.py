@@ -48,6 +48,12 @@ class Sleepy:
         wait_until(lambda: len(list(self.begun.iterdir())) == count)
 
 
+def active_jobs(spark: SparkSession) -> set[int]:
+    """Those of steps: residents stay."""
+    residents = spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag("millpond-residents")
+    return set(spark.sparkContext.statusTracker().getActiveJobsIds()) - set(residents)
+
+
 class Processors(Marks):
     """Threads whose jobs are marked."""
 
@@ -135,7 +141,7 @@ def test_cancelling_one_work_stops_its_jobs_and_no_others(
     assert was_cancelled(error)
     sleepy.let_end("other")
     assert other.result(PATIENCE_SECONDS) == 1
-    wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
+    wait_until(lambda: active_jobs(spark) == set())
 
 
 def test_cancelling_all_leaves_another_engines_jobs(
@@ -186,7 +192,7 @@ def test_dropping_a_query_cancels_its_step_and_nothing_else(
         engine.start()
         sleepy.wait_for(1)
         engine.drop("slow")
-        wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [])
+        wait_until(lambda: active_jobs(spark) == set())
         engine.stop(drain=True)
         assert engine.results("other").num_rows == 2
         assert engine.failures() == []

@@ -181,7 +181,8 @@ def test_who_begins_to_read_between_members_sees_all_of_it(monkeypatch):
 def jobs(spark, script, placed=lambda engine: None, **settings):
     """How many jobs a page takes on the executors, and the answers."""
     tracker = spark.sparkContext.statusTracker()
-    with Engine({"driver_rows": 0, "place_by": "rows", **settings}, spark) as engine:
+    alone = {"driver_rows": 0, "place_by": "rows", "residents": 0}
+    with Engine(alone | settings, spark) as engine:
         engine.execute(STREAM + script)
         placed(engine)
         fed(engine, [0])

@@ -49,7 +49,7 @@ class RunningOperator(ReadingOperator):
     def __init__(
         self, identity: str, operator: Operator, around: Surroundings, cursor: int
     ) -> None:
-        self.places = Places(around.limits)
+        self.places = Places(around.limits, around.missed)
         super().__init__(identity, operator, around, cursor)
 
     @property
@@ -94,8 +94,8 @@ class RunningOperator(ReadingOperator):
 
     def place_for(self, rows: int) -> str:
         """Where a step of so many rows is to run."""
-        cluster = self.around.cluster
-        return self.places.choose(rows, cluster.is_there, cluster.is_awaited)
+        is_awaited = self.is_local and self.around.cluster.is_awaited
+        return self.places.choose(rows, is_awaited)
 
     def experience(self, rows: int) -> Experience:
         """What is known of steps in the place for one of so many rows."""

@@ -63,6 +63,20 @@ class RaisedError(MillpondError):
     """A resident could not do a task, which is no fault of the rows."""
 
 
+@dataclass(frozen=True)
+class Asker:
+    """Who has work done: an operator, in a step with a tag, for a thread of the strategy."""
+
+    operator: str = ""
+    has_state: bool = False
+    tag: str | None = None
+    thread: int = 0
+    weight: float = 1.0
+
+
+ANYBODY = Asker()
+
+
 @dataclass(eq=False)
 class _Waiting:
     """A bucket of a job, before and while somebody works on it."""
@@ -82,10 +96,7 @@ class _Job:
 
     work: Work
     task_rows: TaskRows | None
-    operator: str
-    tag: str | None
-    thread: int
-    weight: float
+    asker: Asker
     is_over: threading.Event = field(default_factory=threading.Event)
     open: int = 0
     error: BaseException | None = None
@@ -161,6 +172,12 @@ class Residents:
             resident = self._there.get(name)
         if resident is not None:
             self._lose(resident)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether nobody has come yet, and somebody may."""
+        with self._changed:
+            return not self._there and not self._was_awaited_in_vain and not self._is_decided()
 
     @property
     def there(self) -> list[Connected]:
@@ -242,7 +259,7 @@ class Residents:
             return False
         if doing.job.is_over.is_set():
             return seconds > FOR_NOBODY_SECONDS
-        slowest = self._slowest.get(doing.job.operator, 0.0)
+        slowest = self._slowest.get(doing.job.asker.operator, 0.0)
         return seconds > max(LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * slowest)
 
     def _lose(self, resident: Connected) -> None:
@@ -270,23 +287,15 @@ class Residents:
     # -- tasks -----------------------------------------------------------------------------
 
     def answers(
-        self,
-        work: Work,
-        task_rows: TaskRows | None,
-        tasks: int,
-        operator: str,
-        has_state: bool,
-        tag: str | None = None,
-        thread: int = 0,
-        weight: float = 1.0,
+        self, work: Work, task_rows: TaskRows | None, tasks: int, asker: Asker = ANYBODY
     ) -> list[Answer] | None:
         """Does the work on so many buckets; None if there is no resident, and none comes."""
         if not self._is_anybody_there():
             return None
-        job = _Job(work, task_rows, operator, tag, thread, weight, open=tasks)
-        directory = work.destination.directory
+        job = _Job(work, task_rows, asker, open=tasks)
+        state = work.destination.directory, asker.operator
         waiting = [
-            _Waiting(job, bucket, (directory, operator, bucket) if has_state else None)
+            _Waiting(job, bucket, (*state, bucket) if asker.has_state else None)
             for bucket in range(tasks)
         ]
         with self._changed:
@@ -304,7 +313,8 @@ class Residents:
             jobs = {each.job for each in self._waiting}
             jobs |= {each.doing.job for each in self._there.values() if each.doing is not None}
             for job in jobs:
-                if job.tag == tag or (job.tag or "").startswith(f"{tag}-"):
+                known = job.asker.tag or ""
+                if known == tag or known.startswith(f"{tag}-"):
                     job.fail(CancelledStepError("the step was cancelled"))
 
     def _is_anybody_there(self) -> bool:
@@ -368,7 +378,7 @@ class Residents:
         own = [each for each in self._waiting if self._may_do(resident, each, now)]
         if not own:
             return None
-        waiting = min(own, key=lambda each: self._spent.get(each.job.thread, 0.0))
+        waiting = min(own, key=lambda each: self._spent.get(each.job.asker.thread, 0.0))
         if waiting.home is not None:
             self._homes[waiting.home] = resident.name
         return waiting
@@ -395,7 +405,8 @@ class Residents:
             if waiting is None:
                 return
             seconds, job = time.monotonic() - resident.began, waiting.job
-            self._slowest[job.operator] = max(self._slowest.get(job.operator, 0.0), seconds)
+            operator = job.asker.operator
+            self._slowest[operator] = max(self._slowest.get(operator, 0.0), seconds)
             self._charge(job, seconds)
             if "store" in answer:
                 job.fail(StoreError(answer["store"], answer["errno"]))
@@ -413,10 +424,10 @@ class Residents:
     def _charge(self, job: _Job, seconds: float) -> None:
         """Counts what a thread has had by its weight; one that had nothing for long has no claim
         to more than those that had."""
-        waiting = {each.job.thread for each in self._waiting}
+        waiting = {each.job.asker.thread for each in self._waiting}
         least = min((self._spent.get(each, 0.0) for each in waiting), default=0.0)
-        spent = max(self._spent.get(job.thread, 0.0), least)
-        self._spent[job.thread] = spent + seconds / job.weight
+        spent = max(self._spent.get(job.asker.thread, 0.0), least)
+        self._spent[job.asker.thread] = spent + seconds / job.asker.weight
 
 
 def _lost(waiting: _Waiting) -> ResidentLostError:
