@@ -360,6 +360,12 @@ class Settings:
         "the address of this machine that Spark's workers reach; auto: the one towards the master",
         change=Change.BEFORE_SPARK,
     )
+    resident_port: str = _option(
+        AUTO,
+        _or_auto(_whole_number(1)),
+        "the port of this machine that residents connect to; auto: any that is free",
+        change=Change.BEFORE_SPARK,
+    )
     executor_memory: str = _option(
         AUTO,
         _or_auto(_memory_of_jvm),

@@ -20,13 +20,14 @@ from millpond.execution.answers import Answer
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.storage.faults import writing
+from millpond.storage.files import PARQUET, write_rows
 from millpond.storage.forms import Form, Keyed, Ordered
 from millpond.storage.pages import ends_of
 from millpond.storage.portions import Portion, Scan, TaskRows
 from millpond.storage.readers import Remains
 from millpond.storage.state import StateVersion
 from millpond.storage.state_cache import BucketName
-from millpond.storage.store import WORKER_STATE_BYTES, Store, write_parquet, write_summed_parquet
+from millpond.storage.store import WORKER_STATE_BYTES, Store, write_summed
 from millpond.storage.worker_states import STATES, keep_to
 
 AnswerAndOutput = tuple[Answer, pa.Table]
@@ -64,6 +65,8 @@ class Destination:
     """When the step is over."""
     is_durable: bool = False
     """Whether the files are summed up, for a log that knows them."""
+    suffix: str = PARQUET
+    """What its pages are written as."""
     is_silent: bool = False
     """Whether nothing is written, for another task does the same and writes it."""
     state_bytes: int = WORKER_STATE_BYTES
@@ -77,6 +80,7 @@ class Destination:
             store.new_name("pages"),
             store.new_state_name(),
             is_durable=store.is_durable,
+            suffix=store.page_suffix,
             state_bytes=store.worker_state_bytes,
         )
 
@@ -110,7 +114,7 @@ class Destination:
         table = self.remains.of(table, self.until)
         if table.num_rows == 0:
             return made
-        name = f"{self.page}-{bucket}-{attempt}.parquet"
+        name = f"{self.page}-{bucket}-{attempt}{self.suffix}"
         made |= self.write_file(table, name, "sum")
         times = pc.min_max(table["_ts"])
         first_end, last_end = ends_of(table)
@@ -125,12 +129,12 @@ class Destination:
         }
 
     def write_file(self, table: pa.Table, name: str, key: str) -> Answer:
-        """Writes a Parquet file; its sum under a key, if it is to be noted."""
+        """Writes a file of rows; its sum under a key, if it is to be noted."""
         with writing(self.path(name)):
             if not self.is_durable:
-                write_parquet(table, self.path(name))
+                write_rows(table, self.path(name))
                 return {}
-            return {key: write_summed_parquet(table, self.path(name))}
+            return {key: write_summed(table, self.path(name))}
 
 
 class Shaping(Protocol):

@@ -12,6 +12,7 @@ from millpond.kernels.results import named
 from millpond.schema import BEGINNING
 from millpond.spark.types import spark_schema
 from millpond.spark.workers import answers_of_tasks
+from millpond.storage.files import read_rows
 from millpond.storage.pages import Page
 
 
@@ -23,7 +24,9 @@ def result_frame(
     if not pages:
         frame = session.createDataFrame([], wanted)
     else:
-        frame = session.read.schema(wanted).parquet(*(path for p in pages for path in p.paths))
+        frame = session.read.schema(wanted).parquet(
+            *(path for page in pages for path in page.parquet_paths())
+        )
     data = schema.names[2:]
     summed = frame.groupBy("_ts", *data).agg(F.sum("_w").alias("_w")).filter("_w <> 0")
     ts = F.when(F.col("_ts") != F.lit(BEGINNING), F.col("_ts"))
@@ -46,7 +49,8 @@ class WritePart:
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """Writes the page: one task has all the rows."""
         parts = [
-            pq.read_table(self.destination.path(name), schema=self.schema) for name in self.files
+            read_rows(self.destination.path(name)).select(self.schema.names).cast(self.schema)
+            for name in self.files
         ]
         pq.write_table(named(pa.concat_tables(parts), list(self.names)), self.path)
         return {}, NOTHING

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -27,8 +28,9 @@ from millpond.kernels.hashing import LONG_BYTES
 from millpond.spark import internals
 from millpond.spark.types import spark_schema
 from millpond.storage.faults import naming
+from millpond.storage.files import ARROW, read_rows, write_parquet
 from millpond.storage.pages import Span, concatenated, total_rows
-from millpond.storage.store import Store, write_parquet
+from millpond.storage.store import Store
 
 JOIN_PAGES_ROWS = 50_000
 """Several pages of so few rows together are read as one file: each file costs a task."""
@@ -123,7 +125,7 @@ class Slot:
     def _put(self, filling: Filling, span: Span) -> None:
         if span.is_whole or not span.page.is_in_driver:
             for path in span.page.paths:
-                _link(path, self._path(filling, span))
+                _place(path, self._path(filling, span))
         else:
             write_parquet(span.table(), self._path(filling, span))
 
@@ -148,8 +150,16 @@ class Slot:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
+def _place(path: str, place: str) -> None:
+    """Puts a file there, as Parquet, which Spark reads."""
+    if path.endswith(ARROW):
+        write_parquet(read_rows(Path(path)), place)
+    else:
+        _link(path, place)
+
+
 def _link(path: str, place: str) -> None:
-    """Puts a file there; what was spilled from memory to a disk by name only."""
+    """Puts a Parquet file there; what was spilled from memory to a disk by name only."""
     try:
         os.link(path, place)
     except OSError as error:

@@ -28,6 +28,7 @@ from millpond.execution.residents.wire import Invitation, RefusedError
 from millpond.settings import is_local, local_cores
 from millpond.spark.executors import cores
 from millpond.spark.internals import is_alive, master_of, run_tasks
+from millpond.spark.session import RESIDENT_PORT
 from millpond.spark.worker_process import freeze, make_ready
 
 logger = logging.getLogger("millpond")
@@ -96,7 +97,8 @@ class ResidentTasks:
         self._host = conf.get("spark.driver.host") or socket.gethostname()
         bound = conf.get("spark.driver.bindAddress") or self._host
         self._is_local = is_local(master_of(session))
-        self.residents = Residents("127.0.0.1" if self._is_local else bound, kill=self._kill)
+        host = "127.0.0.1" if self._is_local else bound
+        self.residents = Residents(host, int(conf.get(RESIDENT_PORT) or 0), kill=self._kill)
         self._given: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         """By engine: how many it was given."""
         self._room_known: tuple[int, int] | None = None
@@ -135,6 +137,8 @@ class ResidentTasks:
         now = time.monotonic()
         if self._room_known is None or (not self._is_local and now > self._room_until):
             self._room_known = most_residents(self._session), cores(self._session)
+            if not self._room_known[0]:
+                logger.info("Spark has no slot to spare for residents: a job does each step")
             self._room_until = now + ROOM_SECONDS
         return self._room_known
 

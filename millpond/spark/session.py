@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from millpond.errors import MachineError
-from millpond.settings import Settings, is_local, local_cores
+from millpond.settings import AUTO, Settings, is_local, local_cores
 from millpond.spark.cluster import address_options, cluster_options, worker_python
 from millpond.spark.executors import cores, join_cluster
 from millpond.spark.hadoop import shorten_hadoop_options
@@ -94,6 +94,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
     """The Spark options that Millpond sets, from its own settings."""
     return {
         _MASTER: settings.spark_master,
+        RESIDENT_PORT: "0" if settings.resident_port == AUTO else settings.resident_port,
         **address_options(settings),
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}" '
@@ -148,6 +149,9 @@ _STARTING = threading.Lock()
 
 _MASTER = "spark.millpond.master"
 """Where tasks run, as it was asked for."""
+
+RESIDENT_PORT = "spark.millpond.residents.port"
+"""Where the driver listens for residents; 0: anywhere."""
 
 LEAST_RESIDENTS = 4
 """In local mode there is room for so many residents at least."""

@@ -21,6 +21,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
 from millpond.schema import FOREVER
 from millpond.storage import partitions
+from millpond.storage.files import ARROW, PARQUET
 from millpond.storage.origins import Origins, mixed, part
 from millpond.storage.store import Store
 
@@ -157,7 +158,7 @@ class Page:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The Parquet files within the store, written now if they were not yet."""
+        """The files within the store, written now if they were not yet."""
         with self._writing:
             if not self._names:
                 self._names = (self._store.write_page(self.table),)
@@ -174,8 +175,18 @@ class Page:
 
     @property
     def paths(self) -> list[str]:
-        """The Parquet files."""
+        """The files."""
         return [str(self._store.path(name)) for name in self.sound_names]
+
+    def parquet_paths(self) -> list[str]:
+        """The files as Parquet, for whoever reads nothing else; they are written so from now on."""
+        with self._writing:
+            if not self._names or any(name.endswith(ARROW) for name in self._names):
+                name = self._store.new_name("pages", PARQUET)
+                self._store.write(self.table, name)
+                before, self._names = self._names, (name,)
+                self._store.remove(before)
+        return self.paths
 
     @property
     def can_spill(self) -> bool:

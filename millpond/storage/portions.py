@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from millpond.kernels.branches import ArrowBranch
 from millpond.kernels.columns import integers
 from millpond.kernels.hashing import buckets
 from millpond.planning.branches import Branch, Outputs
+from millpond.storage.files import RowFile, open_rows
 from millpond.storage.pages import Span
 
 
@@ -56,20 +56,20 @@ class Scan:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._files: dict[str, pq.ParquetFile] = {}
+        self._files: dict[str, RowFile] = {}
         self._read: dict[tuple[str, int, str], pa.ChunkedArray] = {}
 
-    def file(self, name: str) -> pq.ParquetFile:
+    def file(self, name: str) -> RowFile:
         """A file, open."""
         if name not in self._files:
-            self._files[name] = pq.ParquetFile(self._directory / name, memory_map=False)
+            self._files[name] = open_rows(self._directory / name)
         return self._files[name]
 
     def columns(self, name: str, group: int, names: Sequence[str]) -> pa.Table:
         """Some columns of a piece of a file."""
         missing = [each for each in names if (name, group, each) not in self._read]
         if missing:
-            read = self.file(name).read_row_group(group, missing)
+            read = self.file(name).piece(group, missing)
             self._read |= {(name, group, each): read[each] for each in missing}
         return pa.table({each: self._read[name, group, each] for each in names})
 
@@ -97,8 +97,8 @@ class Portion:
         tables, number = [], 0
         for span in self.spans:
             file = scan.file(span.name)
-            needed = compiled.needs(file.schema_arrow.names)
-            for group in range(file.num_row_groups):
+            needed = compiled.needs(file.names)
+            for group in range(file.pieces):
                 if is_cut or number % tasks == task:
                     rows = span.rows(scan.columns(span.name, group, needed))
                     first, last = (rows.num_rows * each // tasks for each in (task, task + 1))

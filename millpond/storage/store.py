@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from millpond.errors import DamageError, StateError, StoreError
 from millpond.storage.faults import FULL, naming, store_fault, writing
+from millpond.storage.files import ARROW, PARQUET, read_rows, write_rows
 from millpond.storage.mark import Mark, way_out
 from millpond.storage.sums import Sum, difference, length_difference, sum_of
 
@@ -37,8 +37,6 @@ PREFIX = "millpond-pages-"
 UNLOCKED_SECONDS = 10
 """A directory that changed so recently may be about to be locked."""
 
-ROW_GROUP_ROWS = 100_000
-"""Larger pages are written in two parts or more, which two tasks can read at once."""
 
 WORKER_STATE_BYTES = 256 * 2**20
 """What a worker remembers of states unless it is told."""
@@ -59,7 +57,7 @@ END = "commits.end"
 
 FOLDERS = ("pages", "state", "slots")
 
-OWN_END = r"(-[a-z]+)?(-\d+){0,2}(\.late|\.constants)?(\.parquet)?"
+OWN_END = r"(-[a-z]+)?(-\d+){0,2}(\.late|\.constants)?(\.parquet|\.arrow)?"
 """How the names of our files end, behind the numbers of store, run and file."""
 
 VERIFYING_THREADS = 4
@@ -235,16 +233,21 @@ class Store:
         """Where a file of the store lies."""
         return self.directory / name
 
+    @property
+    def page_suffix(self) -> str:
+        """What pages are written as: in memory as it lies there, else as everybody reads it."""
+        return PARQUET if self.is_durable else ARROW
+
     # -- tables ----------------------------------------------------------------------------
 
     def write(self, table: pa.Table, name: str) -> None:
-        """Writes a Parquet file as Spark reads it fastest; whole, or it is not there."""
+        """Writes a file of rows; whole, or it is not there."""
         path = self.directory / name
         with writing(path):
             if self.is_durable and not name.startswith("slots/"):
-                self.note_file(name, write_summed_parquet(table, path))
+                self.note_file(name, write_summed(table, path))
             else:
-                write_parquet(table, path)
+                write_rows(table, path)
 
     def placed(self, name: str, write: Callable[[str], Written]) -> Written:
         """Writes under a name; on disk under another one, if memory turns out to be full."""
@@ -262,10 +265,10 @@ class Store:
             self.write(table, name)
             return name
 
-        return self.placed(self.new_name("pages", ".parquet"), write)
+        return self.placed(self.new_name("pages", self.page_suffix), write)
 
     def read(self, names: tuple[str, ...]) -> pa.Table:
-        """The rows of some Parquet files; the latest that were read are remembered."""
+        """The rows of some files; the latest that were read are remembered."""
         with self._guard:
             if names in self._tables:
                 self._tables.move_to_end(names)
@@ -288,7 +291,7 @@ class Store:
 
     def _read(self, name: str) -> pa.Table:
         with naming(self.directory / name):
-            return pq.read_table(self.directory / name, memory_map=False)
+            return read_rows(self.directory / name)
 
     @property
     def read_again_bytes(self) -> int:
@@ -472,23 +475,10 @@ def _remove_links(place: Path) -> None:
             Path(folder).rmdir()
 
 
-def write_summed_parquet(table: pa.Table, path: Path | str) -> Sum:
-    """Writes a Parquet file as Spark reads it fastest; its length and checksum."""
-    write_parquet(table, path)
+def write_summed(table: pa.Table, path: Path | str) -> Sum:
+    """Writes a file of rows; its length and checksum."""
+    write_rows(table, path)
     return sum_of(Path(path))
-
-
-def write_parquet(table: pa.Table, path: Path | str) -> None:
-    """Writes a Parquet file as Spark reads it fastest."""
-    groups = max(ROW_GROUP_ROWS, -(-table.num_rows // 2))
-    pq.write_table(
-        table,
-        path,
-        row_group_size=groups,
-        compression="none",
-        use_dictionary=False,
-        write_statistics=False,
-    )
 
 
 def _unlinked(file: Path) -> bool:
