@@ -11,7 +11,6 @@ import threading
 from dataclasses import dataclass
 
 from millpond import Engine
-from millpond.execution import rides
 from millpond.execution.executor import Executors
 from millpond.execution.runtime import EngineRuntime
 from millpond.planning.placement import edges
@@ -42,8 +41,8 @@ class Way:
     """The memory for queues; what does not fit is spilled, and pushes wait for room."""
     sharing: str = "auto"
     """Whether queries that differ in constants only run as one."""
-    repeated_rows: int = rides.REPEATED_ROWS
-    """From how many rows on all tasks of a ride do what one alone would do first."""
+    residents: str = "auto"
+    """Whether residents do the steps on the executors, or jobs of Spark's."""
     shortens: float = 0.0
     """After which part of the calls a store's log begins anew."""
 
@@ -62,7 +61,7 @@ class Way:
             rng.choice((0.0, 0.0, 0.1)),
             rng.choice(("1 GB", "1 GB", "300 B")),
             rng.choice(("auto", "on", "off")),
-            rng.choice((rides.REPEATED_ROWS, 0)),
+            rng.choice(("auto", "auto", "0")),
             rng.choice((0.0, 0.3)),
         )
 
@@ -75,14 +74,13 @@ class Way:
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
             settings |= {"linear": self.linear, "budget": self.budget, "sharing": self.sharing}
-            settings |= {"validate": "on"}
+            settings |= {"validate": "on", "residents": self.residents}
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():
                 return Engine(settings, spark, store=directory)
 
             with (
-                repeated_from(self.repeated_rows),
                 repeated(rng, self.repeats),
                 moving_queues(rng, self.moves),
                 switching_places(rng, self.switches),
@@ -98,16 +96,6 @@ class Way:
                         shutil.rmtree(directory, ignore_errors=True)
 
         return made
-
-
-@contextlib.contextmanager
-def repeated_from(rows):
-    """Has the first work of a ride be done by all its tasks from so many rows on."""
-    usual, rides.REPEATED_ROWS = rides.REPEATED_ROWS, rows
-    try:
-        yield
-    finally:
-        rides.REPEATED_ROWS = usual
 
 
 @contextlib.contextmanager

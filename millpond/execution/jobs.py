@@ -57,10 +57,6 @@ class Job:
     outcome: Callable[[list[Answer]], Outcome]
     is_for_all: bool = False
     """Whether buckets to which nothing came work too."""
-    in_silence: Work | None = None
-    """The same work, which writes nothing, if several tasks can repeat it on its only bucket."""
-    is_repeated: bool = False
-    """Whether all tasks work on all rows."""
     pairs: Pairs | None = None
     """What it writes, if something is still to be made of that."""
 

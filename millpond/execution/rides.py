@@ -27,17 +27,8 @@ from millpond.schema import Type
 from millpond.storage.portions import Portion, TaskRows
 from millpond.storage.readers import Remains
 
-EVERYWHERE = (-1,)
-"""Every task has all of an output, of which it takes what it wants."""
-
 Located = dict[str, tuple[int, ...] | None]
 """For each member on a ride: where its output has the values by which the tasks divide the rows."""
-
-REPEATED_ROWS = 200_000
-"""From so many rows on several tasks sooner do the same and share what follows than one does all.
-
-A job for what follows would write and read once more what is put out in between.
-"""
 
 
 class HasTasks(Protocol):
@@ -54,18 +45,16 @@ class HasTasks(Protocol):
 class Division:
     """By which columns of what it reads the first one's rows are divided, and in how many buckets.
 
-    ``positions`` is where these are in what it puts out, if they are. If it is repeated, nothing is
-    divided before it has been done.
+    ``positions`` is where these are in what it puts out, if they are.
     """
 
     keys: tuple[str, ...]
     buckets: int
     positions: tuple[int, ...] | None
-    is_repeated: bool = False
 
     def of(self, job: Job) -> Job:
         """The job, divided so."""
-        return replace(job, keys=self.keys, buckets=self.buckets, is_repeated=self.is_repeated)
+        return replace(job, keys=self.keys, buckets=self.buckets)
 
 
 @dataclass(frozen=True)
@@ -90,8 +79,7 @@ class SharedJob:
             Rider(each.work, TaskRows(_known(each), keys, self.tasks), self._fresh(position))
             for position, (each, keys) in enumerate(zip(others, self.keys, strict=True), 1)
         ]
-        work = Ride(job.work, tuple(riders), job.in_silence if job.is_repeated else None)
-        job = replace(job, work=work, is_for_all=True)
+        job = replace(job, work=Ride(job.work, tuple(riders)), is_for_all=True)
         answers = self.executor.answers(self.first.running, job)
         of_members = [answers_of_member(answers, position) for position in range(len(steps))]
         pairs = zip([job, *others], of_members, strict=True)
@@ -172,8 +160,6 @@ def _division(first: OperatorStep, others: Sequence[OperatorStep], job: Job) -> 
     """How the rows of a first step are divided: as it wants, or as one wants that reads it."""
     running = first.running
     usual = Division(tuple(job.keys), job.buckets, running.key_positions)
-    if job.in_silence is not None:
-        return _repeated(first, others, job) or usual
     if job.keys or running.keeps_state or not running.keeps_columns:
         return usual
     for step in others:
@@ -184,18 +170,6 @@ def _division(first: OperatorStep, others: Sequence[OperatorStep], job: Job) -> 
                 keys = tuple(f"c{position}" for position in positions)
                 return Division(keys, rider.buckets, positions)
     return usual
-
-
-def _repeated(first: OperatorStep, others: Sequence[OperatorStep], job: Job) -> Division | None:
-    """A division among the tasks of one that reads a first step which has one bucket only."""
-    if first.rows < REPEATED_ROWS or portions_of(job.parts) is None:
-        return None
-    for step in others:
-        rider = step.running
-        is_shared = rider.job_keys and 1 < rider.buckets <= MOST_READERS
-        if first.running.identity in rider.inputs and is_shared:
-            return Division(tuple(job.keys), rider.buckets, EVERYWHERE, is_repeated=True)
-    return None
 
 
 def _read_at(
@@ -228,8 +202,7 @@ def _dividing(
     equal rows may be divided by some of their columns.
     """
     if not rider.job_keys and not rider.keeps_state:
-        is_all = any(located.get(name) == EVERYWHERE for name in rider.inputs)
-        return None if is_all else ()
+        return ()
     found: set[tuple[str, ...] | None] = set()
     for branch in (branch for reading in readings for branch in reading.branches):
         if branch.queue.name in located:
@@ -249,8 +222,6 @@ def _names(
     """
     if positions is None:
         return None
-    if positions == EVERYWHERE:
-        return keys
     at = {
         expression.position: name
         for name in reversed(keys)

@@ -67,8 +67,6 @@ class Destination:
     """Whether the files are summed up, for a log that knows them."""
     suffix: str = PARQUET
     """What its pages are written as."""
-    is_silent: bool = False
-    """Whether nothing is written, for another task does the same and writes it."""
     state_bytes: int = WORKER_STATE_BYTES
     """How much a worker remembers of states."""
 
@@ -100,7 +98,7 @@ class Destination:
         part: str = "delta",
     ) -> Answer:
         """Writes what changes in a bucket of the state, or of a part of it."""
-        if changes.num_rows == 0 or self.is_silent:
+        if changes.num_rows == 0:
             return {}
         path = f"{self.state}-{part}-{bucket}-{attempt}"
         delta = STATES.write(name, form, version, changes, path, until, self.is_durable)
@@ -108,8 +106,6 @@ class Destination:
 
     def write_page(self, table: pa.Table, bucket: int, attempt: int) -> Answer:
         """Writes a part of the step's output, as far as it is needed; the reference to it."""
-        if self.is_silent:
-            return {}
         made = {"made": table.num_rows, "made_bytes": table.nbytes}
         table = self.remains.of(table, self.until)
         if table.num_rows == 0:
@@ -254,30 +250,24 @@ class Rider:
     fresh: tuple[tuple[int, Portion], ...]
     """Whose output it reads (its position in the ride), and what it makes of which times of it."""
 
-    def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan, is_repeated: bool) -> pa.Table:
-        """What it works on in a bucket; the first one's output is all of it if that is repeated."""
+    def rows(self, outputs: list[pa.Table], bucket: int, scan: Scan) -> pa.Table:
+        """What it works on in a bucket."""
         schema = self.work.schema
-        tables = []
-        for source, portion in self.fresh:
-            for table in portion.made_of(outputs[source]):
-                own = table.select(schema.names).cast(schema)
-                is_all = is_repeated and source == 0
-                tables.append(self.task_rows.bucket(own, bucket) if is_all else own)
+        tables = [
+            table.select(schema.names).cast(schema)
+            for source, portion in self.fresh
+            for table in portion.made_of(outputs[source])
+        ]
         known = self.task_rows.rows(scan, bucket, schema)
         return pa.concat_tables([known, *tables])
 
 
 @dataclass(frozen=True)
 class Ride:
-    """Several members of a virtual operator in one job: each task does the work of all of them.
-
-    If there is work of ``others``, all tasks work on the first one's only bucket, for those that
-    ride to take theirs of what it puts out: the first task does so, the others do that work.
-    """
+    """Several members of a virtual operator in one job: each task does the work of all of them."""
 
     first: Work
     riders: tuple[Rider, ...]
-    others: Work | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -296,18 +286,13 @@ class Ride:
             for rider in (None, *self.riders):
                 began = time.monotonic()
                 if rider is None:
-                    answer, output = self._run_first(rows, bucket, attempt)
+                    answer, output = self.first.run(rows, bucket, attempt)
                 else:
-                    read = rider.rows(outputs, bucket, scan, self.others is not None)
+                    read = rider.rows(outputs, bucket, scan)
                     answer, output = rider.work.run(read, bucket, attempt)
                 answers.append(answer | {"bucket": bucket, "seconds": time.monotonic() - began})
                 outputs.append(output)
         return {"members": answers}, NOTHING
-
-    def _run_first(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
-        if self.others is None:
-            return self.first.run(rows, bucket, attempt)
-        return (self.others if bucket else self.first).run(rows, 0, attempt)
 
 
 def done(work: Work, rows: Callable[[], pa.Table], bucket: int, attempt: int) -> Answer:

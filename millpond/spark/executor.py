@@ -133,7 +133,7 @@ class SparkExecutor(JobExecutor):
             if tasks is None:
                 return self._answers_of_frame(session, self._of(running), job)
             portions = tuple(portions_of(job.parts) or ())
-            task_rows = TaskRows(portions, tuple(job.keys), tasks, job.is_repeated)
+            task_rows = TaskRows(portions, tuple(job.keys), tasks)
             asker = Asker(running.identity, running.keeps_state, *self._marks.mine)
             residents = None
             if self.limits.residents != 0:

@@ -126,12 +126,10 @@ class TaskRows:
     portions: tuple[Portion, ...]
     keys: tuple[str, ...]
     tasks: int
-    is_whole: bool = False
-    """Whether every task gets all rows."""
 
     def rows(self, scan: Scan, task: int, schema: pa.Schema) -> pa.Table:
         """The rows of a task."""
-        of_pieces = (0, 1) if self.keys or self.is_whole else (task, self.tasks)
+        of_pieces = (0, 1) if self.keys else (task, self.tasks)
         is_cut = of_pieces[1] > pieces(self.portions)
         tables = [
             self.bucket(table.select(schema.names).cast(schema), task)
@@ -142,7 +140,7 @@ class TaskRows:
 
     def bucket(self, table: pa.Table, task: int) -> pa.Table:
         """Of some rows those of a task."""
-        if self.is_whole or not self.keys or self.tasks == 1 or table.num_rows == 0:
+        if not self.keys or self.tasks == 1 or table.num_rows == 0:
             return table
         numbers = buckets([table[name] for name in self.keys], self.tasks)
         return table.filter(pa.array(np.asarray(numbers == task)))

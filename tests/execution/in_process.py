@@ -33,7 +33,7 @@ class InProcess(JobExecutor):
         WORKS.update(type(each).__name__ for each in (work, *together))
         assert tasks is not None, "nothing here needs Spark"
         portions = tuple(portions_of(job.parts) or ())
-        rows = TaskRows(portions, tuple(job.keys), tasks, job.is_repeated)
+        rows = TaskRows(portions, tuple(job.keys), tasks)
         return checked([self._task(work, rows, task) for task in range(tasks)])
 
     def _task(self, work: Any, rows: TaskRows, task: int) -> Answer:

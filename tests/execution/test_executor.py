@@ -28,7 +28,7 @@ QUERIES = {
 
 def answers(driver_rows, store=None, queries=QUERIES, tasks=0):
     script = ";".join(f"CREATE QUERY {name} AS {text}" for name, text in queries.items())
-    settings = {"driver_rows": driver_rows, "validate": "on", "tasks": tasks}
+    settings = {"driver_rows": driver_rows, "place_by": "rows", "validate": "on", "tasks": tasks}
     with Engine(settings, store=store) as engine:
         engine.execute(STREAMS + script)
         for t in range(8):

@@ -89,9 +89,7 @@ def executor(there: Crew, before: Callable[[], None] = lambda: None) -> type[InP
             before()
             tasks = self.tasks(job)
             assert tasks is not None, "nothing here needs Spark"
-            rows = TaskRows(
-                tuple(portions_of(job.parts) or ()), tuple(job.keys), tasks, job.is_repeated
-            )
+            rows = TaskRows(tuple(portions_of(job.parts) or ()), tuple(job.keys), tasks)
             asker = Asker(running.identity, running.keeps_state)
             answers = there.residents.answers(job.work, rows, tasks, asker)
             assert answers is not None, "nobody came"

@@ -17,7 +17,7 @@ from millpond.spark import executor
 from tests.crashing import validate_open
 from tests.fuzz import check
 from tests.generator import QUICK, seeded_case
-from tests.ways import Way, repeated_from
+from tests.ways import Way
 
 STREAM = "CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;"
 COUNTED = "CREATE VIEW counted AS SELECT k, count(*) AS n, sum(v) AS s FROM S [RANGE 3] GROUP BY k;"
@@ -210,26 +210,6 @@ def test_a_selection_that_stands_alone_needs_no_job_of_its_own(spark):
     apart, found = jobs(spark, script, linear="apart")
     assert (fused, apart) == (1, 1)
     assert found == expected
-
-
-@pytest.mark.spark
-def test_what_has_one_bucket_is_done_by_all_tasks_where_those_that_read_it_share(spark, tmp_path):
-    grouped = "CREATE QUERY chain AS SELECT k, sum(v) AS s FROM S [ROWS 7] GROUP BY k;"
-    deleted = "CREATE QUERY chain AS SELECT DSTREAM k, v FROM S [ROWS 7];"
-    whole = "CREATE QUERY chain AS SELECT k, v FROM S [ROWS 7];"
-    one_row = "CREATE QUERY chain AS SELECT count(*) AS n FROM S [ROWS 7];"
-    for number, (script, jobs_alone, jobs_shared) in enumerate(
-        [(grouped, 2, 1), (deleted, 1, 1), (whole, 1, 1), (one_row, 1, 1)]
-    ):
-        store = str(tmp_path / str(number))
-        with repeated_from(10**9):
-            alone, expected = jobs(spark, script, without_queues)
-        with repeated_from(0):
-            shared, found = jobs(spark, script, without_queues, store=store)
-        assert found == expected, script
-        assert (alone, shared) == (jobs_alone, jobs_shared), script
-        with Engine(store=store) as engine:
-            assert answers(engine, "chain") == expected, script
 
 
 @pytest.mark.spark

@@ -91,20 +91,15 @@ class RunningKeyed(RunningOperator):
 
     def job(self, step: Step) -> Job:
         """The kernel, where the executors have the rows."""
-        keys, destination = self.kernel.keys, self.destination_of(step)
-        silent = replace(destination, is_silent=True)
-        works = [
-            self.living_in(self._work.on_executors(each, self.event_schema, step))
-            for each in (destination, silent)
-        ]
+        keys = self.kernel.keys
+        work = self._work.on_executors(self.destination_of(step), self.event_schema, step)
         return Job(
             [(reading, self.modes) for reading in step.readings],
-            works[0],
+            self.living_in(work),
             keys or ["_ts"],
             self.buckets,
             lambda answers: self.written(answers, self._work.following(answers, step.until)),
             is_for_all=not keys,
-            in_silence=None if keys else works[1],
         )
 
 
