@@ -22,7 +22,7 @@ from millpond.execution.driver import MOST_OFFENDERS
 from millpond.execution.jobs import Job, Pairs, Parts, portions_of
 from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.pair_output import PairOutput
-from millpond.execution.residents.pool import Asker
+from millpond.execution.residents.pool import Asker, Residents
 from millpond.execution.steps import Runner
 from millpond.execution.surroundings import Limits
 from millpond.execution.work import Destination, WriteRows
@@ -72,7 +72,8 @@ class SparkExecutor(JobExecutor):
         if self.limits.residents == 0:
             return False
         session = self._frames.started
-        return session is None or ResidentTasks.of(session).residents.is_awaited
+        known = None if session is None else ResidentTasks.known(session)
+        return known is None or known.is_awaited
 
     def expect(self) -> None:
         """Has residents come, if Spark is there."""
@@ -109,8 +110,9 @@ class SparkExecutor(JobExecutor):
         """Cancels the jobs with a tag, or all of the engine's."""
         session = self._frames.started
         self._marks.cancel(session, tag)
-        if session is not None:
-            ResidentTasks.of(session).residents.cancel(tag or self._marks.engine)
+        known = None if session is None else ResidentTasks.known(session)
+        if known is not None:
+            known.residents.cancel(tag or self._marks.engine)
 
     def let_go(self, operator: object) -> None:
         """Gives up the plans of an operator that is gone; steps of its may still be executed."""
@@ -134,11 +136,16 @@ class SparkExecutor(JobExecutor):
                 return self._answers_of_frame(session, self._of(running), job)
             portions = tuple(portions_of(job.parts) or ())
             task_rows = TaskRows(portions, tuple(job.keys), tasks)
-            asker = Asker(running.identity, running.keeps_state, *self._marks.mine)
-            residents = None
-            if self.limits.residents != 0:
-                residents = ResidentTasks.of(session).wanted(self, self.limits.residents)
+            has_state = running.keeps_state or bool(job.keys)
+            asker = Asker(running.identity, has_state, *self._marks.mine)
+            residents = self._residents(session)
             return answers_of_tasks(session, tasks, job.work, task_rows, residents, asker)
+
+    def _residents(self, session: SparkSession) -> Residents | None:
+        """Who does tasks for this engine, beside Spark's jobs."""
+        count = self.limits.residents
+        tasks = ResidentTasks.known(session) if count == 0 else ResidentTasks.of(session)
+        return None if tasks is None else tasks.wanted(self, count)
 
     def _answers_of_frame(
         self, session: SparkSession, frames: OperatorFrames, job: Job

@@ -19,13 +19,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millpond.execution.residents.pool import Connected, Residents
 from millpond.execution.residents.resident import reside
 from millpond.execution.residents.wire import Invitation, RefusedError
-from millpond.settings import is_local, local_cores
+from millpond.settings import is_local, local_cores, parse_seconds
 from millpond.spark.executors import cores
 from millpond.spark.internals import is_alive, master_of, run_tasks
 from millpond.spark.session import RESIDENT_PORT
@@ -84,6 +85,15 @@ def most_residents(session: SparkSession) -> int:
     return 0 if is_ended else max(0, slots(session) - 1)
 
 
+def _idle_seconds(context: SparkContext) -> float | None:
+    """How long a resident may have nothing to do: where executors come and go, as long as one of
+    them may."""
+    conf = context.getConf()
+    if conf.get("spark.dynamicAllocation.enabled", "false") != "true":
+        return None
+    return parse_seconds(conf.get("spark.dynamicAllocation.executorIdleTimeout") or "60s")
+
+
 class ResidentTasks:
     """Has Spark run residents for all engines of a session."""
 
@@ -98,7 +108,13 @@ class ResidentTasks:
         bound = conf.get("spark.driver.bindAddress") or self._host
         self._is_local = is_local(master_of(session))
         host = "127.0.0.1" if self._is_local else bound
-        self.residents = Residents(host, int(conf.get(RESIDENT_PORT) or 0), kill=self._kill)
+        self.residents = Residents(
+            host,
+            int(conf.get(RESIDENT_PORT) or 0),
+            kill=self._kill,
+            idle_seconds=_idle_seconds(self.context),
+            let_go=self._let_go,
+        )
         self._given: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         """By engine: how many it was given."""
         self._room_known: tuple[int, int] | None = None
@@ -127,6 +143,12 @@ class ResidentTasks:
                 self._given[engine] = given
                 self._fill(max(self._given.values()))
         return given
+
+    @staticmethod
+    def known(session: SparkSession) -> ResidentTasks | None:
+        """Those of a session's Spark, if there are some."""
+        latest = ResidentTasks._latest
+        return None if latest is None or latest.context is not session.sparkContext else latest
 
     def wanted(self, engine: object, count: int | None) -> Residents | None:
         """The residents, so many for an engine; None if there can be none."""
@@ -176,9 +198,23 @@ class ResidentTasks:
         """Whether Spark can run residents."""
         return is_alive(self._session)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether some are to come, and none has come yet."""
+        return bool(self._hired) and self.residents.is_awaited
+
     def invite(self) -> Invitation:
         """An invitation for one more."""
         return self.residents.invite(None if self._is_local else self._host)
+
+    def _let_go(self, resident: Connected) -> None:
+        """Ends one that has nothing to do; who wants it again says so with the next step."""
+        with self._changing:
+            for number, hired in list(self._hired.items()):
+                if hired.name == resident.name:
+                    del self._hired[number]
+                    self._given.clear()
+                    hired.let_go()
 
     def _kill(self, resident: Connected) -> None:
         """Ends one that does not answer: by Spark and, if it is here, at once."""

@@ -19,7 +19,7 @@ from millpond.execution.residents.pool import Asker, ResidentLostError, Resident
 from millpond.execution.residents.wire import Invitation, RefusedError
 from millpond.execution.work import NOTHING, Destination
 from tests.execution.test_executor import QUERIES, answers
-from tests.execution.with_residents import crew, executor
+from tests.execution.with_residents import begin, crew, executor
 
 EXPECTED = {}
 
@@ -116,6 +116,24 @@ class Doing:
 def do(there, action="", tasks=1, has_state=False, operator="op1", **more):
     asker = Asker(operator, has_state)
     return there.residents.answers(Doing(action, **more), None, tasks, asker)
+
+
+def test_with_nobody_left_whoever_asks_is_told_so(monkeypatch):
+    monkeypatch.setattr(pool, "COME_SECONDS", 0.5)
+    there = Residents("127.0.0.1")
+    assert there.answers(Doing(""), None, 1) is None
+    assert not there.is_awaited
+    there.close()
+    assert there.answers(Doing(""), None, 1) is None
+
+
+def test_one_that_has_nothing_to_do_is_let_go():
+    idle = threading.Event()
+    there = Residents("127.0.0.1", idle_seconds=0.1, let_go=lambda resident: idle.set())
+    process = begin(there.invite())
+    assert idle.wait(60)
+    there.close()
+    process.wait()
 
 
 def test_a_task_that_was_lost_is_done_by_another(tmp_path):

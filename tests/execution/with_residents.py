@@ -29,6 +29,15 @@ except (OSError, EOFError):
 """
 
 
+def begin(invitation: Invitation) -> subprocess.Popen[bytes]:
+    """Begins a process that takes an invitation."""
+    process = subprocess.Popen([sys.executable, "-c", CODE], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    with contextlib.suppress(OSError), process.stdin as stdin:
+        pickle.dump(invitation, stdin)
+    return process
+
+
 class Crew:
     """Some residents, each begun again when it ends."""
 
@@ -47,11 +56,7 @@ class Crew:
     def _run(self, number: int) -> None:
         while not self._is_closed:
             invitation = self.residents.invite()
-            process = subprocess.Popen([sys.executable, "-c", CODE], stdin=subprocess.PIPE)
-            self._processes[number] = process
-            assert process.stdin is not None
-            with contextlib.suppress(OSError), process.stdin as stdin:
-                pickle.dump(self._way(invitation), stdin)
+            process = self._processes[number] = begin(self._way(invitation))
             process.wait()
             self.residents.disinvite(invitation.name)
 

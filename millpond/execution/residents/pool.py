@@ -117,7 +117,8 @@ class Connected:
     pid: int
     packing: Packing = field(default_factory=Packing)
     doing: _Waiting | None = None
-    began: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+    """When it was given its task, or came if it has had none."""
     is_lost: bool = False
 
 
@@ -130,10 +131,13 @@ class Residents:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         kill: Callable[[Connected], None] = lambda resident: None,
+        idle_seconds: float | None = None,
+        let_go: Callable[[Connected], None] = lambda resident: None,
     ) -> None:
         self._secret = secrets.token_bytes(32)
         self._tls = tls
         self._kill = kill
+        self._idle_seconds, self._let_go = idle_seconds, let_go
         self._listener = socket.create_server((host, port))
         self._address = host, int(self._listener.getsockname()[1])
         self._changed = threading.Condition()
@@ -245,6 +249,8 @@ class Residents:
                     resident.connection.send(Kind.BEAT)
                     if self._is_overdue(resident):
                         break
+                    if self._is_idle(resident):
+                        self._let_go(resident)
                 elif kind is Kind.ANSWER:
                     self._answered(resident, json.loads(data))
         except (OSError, EOFError, ValueError):
@@ -261,6 +267,15 @@ class Residents:
             return seconds > FOR_NOBODY_SECONDS
         slowest = self._slowest.get(doing.job.asker.operator, 0.0)
         return seconds > max(LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * slowest)
+
+    def _is_idle(self, resident: Connected) -> bool:
+        """Whether a resident has had nothing to do for longer than it may."""
+        idle = time.monotonic() - resident.began
+        return (
+            resident.doing is None
+            and self._idle_seconds is not None
+            and (idle > self._idle_seconds)
+        )
 
     def _lose(self, resident: Connected) -> None:
         """One is gone: others do what it was doing, and have to read the states that it had."""
@@ -301,10 +316,14 @@ class Residents:
         with self._changed:
             self._waiting += waiting
         self._hand_out()
-        self._wait(job)
-        if job.error is not None:
+        try:
+            is_done = self._wait(job)
+        finally:
             self._forget(job)
+        if job.error is not None:
             raise job.error
+        if not is_done:
+            return None
         return checked([each.answer for each in waiting if each.answer is not None])
 
     def cancel(self, tag: str) -> None:
@@ -328,18 +347,23 @@ class Residents:
         """Whether somebody has come, or nobody will."""
         return bool(self._there) or self._is_closed or self._ended >= MOST_ENDED
 
-    def _wait(self, job: _Job) -> None:
-        """Until a job is over; what waits too long for its home is moved meanwhile."""
+    def _wait(self, job: _Job) -> bool:
+        """Until a job is over, or nobody is left to do it; whether it is over.
+
+        What waits too long for its home is moved meanwhile.
+        """
         seconds = MOVE_SECONDS
         while not job.is_over.wait(seconds):
             self._hand_out()
             if not self._is_anybody_there():
-                job.fail(_none_left())
+                return False
             seconds = min(1.0, 2 * seconds)
+        return True
 
     def _forget(self, job: _Job) -> None:
-        """Nobody works on a job any longer, beside those who do so now."""
+        """Nobody waits for a job any longer; those who work on it now do so for nobody."""
         with self._changed:
+            job.is_over.set()
             self._waiting = [each for each in self._waiting if each.job is not job]
 
     def _hand_out(self) -> None:
@@ -434,7 +458,3 @@ def _lost(waiting: _Waiting) -> ResidentLostError:
     return ResidentLostError(
         f"Python worker exited unexpectedly: {waiting.losses} residents were lost in the same task"
     )
-
-
-def _none_left() -> ResidentLostError:
-    return ResidentLostError("all residents are gone, and none comes back")
