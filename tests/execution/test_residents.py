@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -53,7 +54,8 @@ def test_residents_that_are_killed_lose_nothing(monkeypatch, tmp_path):
 
         def kill_one():
             for pid in there.pids[:1]:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
         monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there, kill))
         assert answers(0, tmp_path / "store", tasks=3)[0] == expected()
