@@ -13,11 +13,15 @@ from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.rides import SharedJob, shared_job
 from millpond.execution.steps import Outcome
 from millpond.execution.surroundings import Limits
+from millpond.storage.files import ARROW
 from millpond.storage.pages import Page
 from millpond.storage.portions import pieces
 
 TASK_ROWS = 100_000
 """A task that only evaluates and writes gets at least so many rows, if there are that many."""
+
+MAPPED_TASK_ROWS = 25_000
+"""The same where what it reads is mapped and not decoded: a part of a page costs its part."""
 
 
 class JobExecutor(ABC):
@@ -73,4 +77,6 @@ class JobExecutor(ABC):
         if self.limits.divides_few:
             return self.limits.buckets
         rows = sum(reading.rows(*modes) for reading, modes in job.parts)
+        if job.work.destination.suffix == ARROW and self.limits.residents != 0:
+            return max(1, min(self.limits.buckets, rows // MAPPED_TASK_ROWS))
         return max(1, min(self.limits.buckets, pieces(portions), rows // TASK_ROWS))

@@ -61,6 +61,20 @@ class Places:
             return DRIVER if here <= START_SECONDS + there else EXECUTORS
         return EXECUTORS if there < (1.0 if is_large else MUCH_QUICKER) * here else DRIVER
 
+    def reason(self, rows: int, is_awaited: bool) -> str:
+        """Why a step of so many rows runs where it does."""
+        limits, place = self._limits, self.choose(rows, is_awaited)
+        if not limits.driver_rows:
+            return "executors: driver_rows is 0"
+        if not limits.by_cost:
+            return f"{place}: driver_rows is {limits.driver_rows:,}"
+        here, there = (1000 * self.lines[each].at(rows) for each in (DRIVER, EXECUTORS))
+        costs = f"{rows:,} rows cost {here:.1f} ms in the driver, {there:.1f} ms on the executors"
+        if is_awaited:
+            missed = f"would have saved {self._missed.seconds:.1f} s so far"
+            return f"{place}: {costs}; these {missed}, and take {START_SECONDS:g} s to start"
+        return f"{place}: {costs}"
+
     def _miss(self, rows: int, seconds: float) -> None:
         """Notes what a step in the driver would have taken less on the executors."""
         saved = seconds - self.lines[EXECUTORS].at(rows)

@@ -49,6 +49,8 @@ def _operators(queries: Queries, wanted: set[OperatorId]) -> Iterator[str]:
             f"    a step costs: {'; '.join(costs)}; selectivity {measured.selectivity:.3g}; "
             f"bytes a row {measured.input_bytes:.0f} in, {measured.output_bytes:.0f} out"
         )
+        usual = round(tally.rows_in / max(1, tally.steps))
+        yield f"    the next one: {running.place_reason(usual)}"
         yield (
             f"    of late {measured.inputs.per_second():,.1f} rows/s in, "
             f"{measured.outputs.per_second():,.1f} out, busy {measured.busy.per_second():.1%}"

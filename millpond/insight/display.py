@@ -18,7 +18,9 @@ from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
 
 if TYPE_CHECKING:
+    from millpond.execution.operators.running import RunningOperator
     from millpond.execution.places import Places
+    from millpond.execution.statistics import Tally
 
 SHOWN_ROWS = 20
 """How many of its last results a query shows in a notebook."""
@@ -108,6 +110,7 @@ def _steps(queries: Queries) -> Iterator[dict[str, Any]]:
             "in driver": tally.driver_steps,
             "on executors": tally.executor_steps,
             **_costs(queries.runtime.running[identity].places),
+            "place": _place(queries.runtime.running[identity], tally),
             "driver bytes": tally.driver_bytes,
         }
 
@@ -168,6 +171,11 @@ def _costs(places: Places) -> dict[str, str]:
         f"{place} cost": f"{1e3 * line.step:.1f} ms + {1e6 * line.row:.2f} µs a row"
         for place, line in places.lines.items()
     }
+
+
+def _place(running: RunningOperator, tally: Tally) -> str:
+    """Where a step of usual size runs, and why."""
+    return running.place_reason(round(tally.rows_in / max(1, tally.steps)))
 
 
 def _statistics(queries: Queries) -> Iterator[dict[str, Any]]:

@@ -50,6 +50,15 @@ def test_without_experience_small_steps_stay():
     assert jobs.choose(50_000) == DRIVER, "a job costs more than residents do"
 
 
+def test_the_reason_for_a_place_is_told():
+    assert places(driver_rows=0).reason(5, is_awaited=False) == "executors: driver_rows is 0"
+    by_rows = places(by_cost=False)
+    assert by_rows.reason(5, is_awaited=False) == "driver: driver_rows is 50,000"
+    by_cost = places().reason(1_000, is_awaited=True)
+    assert by_cost.startswith("driver: 1,000 rows cost 3.5 ms in the driver, ")
+    assert by_cost.endswith("these would have saved 0.0 s so far, and take 3 s to start")
+
+
 def test_executors_are_worth_their_start_when_as_much_was_missed():
     missed = Missed()
     placed = Places(Limits(), missed)

@@ -97,6 +97,10 @@ class RunningOperator(ReadingOperator):
         is_awaited = self.is_local and self.around.cluster.is_awaited
         return self.places.choose(rows, is_awaited)
 
+    def place_reason(self, rows: int) -> str:
+        """Why a step of so many rows runs where it does."""
+        return self.places.reason(rows, self.is_local and self.around.cluster.is_awaited)
+
     def experience(self, rows: int) -> Experience:
         """What is known of steps in the place for one of so many rows."""
         place = self.place_for(rows)
