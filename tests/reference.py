@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from tests import reference_values as sql
 from tests.reference_parser import Join, SetOperation, Table, ToStream, parse
 
 BEGINNING = -math.inf
+EPOCH = datetime(1970, 1, 1)
 # Kinds of expressions whose name is no name of a Python method.
 METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
 
@@ -163,7 +165,8 @@ class Scope:
 
 # Every plan below has: columns [(qualifier, name)]; is_stream; instants(): all instants at which
 # its result can change, perhaps more; moves(): the instants at which one of its inputs moves, as
-# Rstream sees it. Relations have rows(instant, outer environment); streams have elements().
+# Rstream sees it; ends: the columns that hold the end of a window. Relations have rows(instant,
+# outer environment); streams have elements().
 
 
 class Judge:
@@ -202,9 +205,11 @@ class StoredStream:
     """A declared stream, in the order of (ts, seq)."""
 
     is_stream = True
+    ends = ()
 
     def __init__(self, schema, tuples):
         self.columns = [("", name) for name, _ in schema]
+        self.in_ticks = schema[0][1] != "TIMESTAMP"
         self.ordered = [(ts, row) for ts, _, row in sorted(tuples, key=lambda t: t[:2])]
 
     def elements(self):
@@ -220,6 +225,7 @@ class StoredRelation:
     """A declared relation: rows come and go."""
 
     is_stream = False
+    ends = ()
 
     def __init__(self, schema, events):
         self.columns = [("", name) for name, _ in schema]
@@ -243,6 +249,7 @@ class Windowed(Judge):
     """A window over a stream: the relation of the elements it holds."""
 
     is_stream = False
+    ends = ()
 
     def __init__(self, stream, window, keep, partition, skip, spend):
         self.stream, self.spend = stream, spend
@@ -317,6 +324,41 @@ class Windowed(Judge):
         return result | self.stream.moves()
 
 
+class Hopping(Windowed):
+    """Windows [start, start + length) over a stream; rows have the bounds of theirs behind them."""
+
+    def __init__(self, bound, *arguments):
+        super().__init__(*arguments)
+        self.columns = [*self.stream.columns, ("", "window_start"), ("", "window_end")]
+        self.ends = (len(self.columns) - 1,)
+        self.bound = bound
+
+    def rows(self, instant, outer):
+        return [
+            (*self.kept[index][1], self.bound(start), self.bound(start + self.window.length))
+            for index, start in self.content(instant)
+        ]
+
+    def content(self, instant):
+        """(position in kept, begin of a window) for all windows that are there."""
+        self.spend(len(self.kept))
+        return [
+            (index, start)
+            for index, (ts, _) in enumerate(self.kept)
+            for start in self.starts(ts)
+            if ts <= instant < start + self.window.length
+        ]
+
+    def starts(self, ts):
+        """When the windows begin that an element is in."""
+        length, slide, offset = self.window.length, self.window.slide, self.window.offset
+        return [s for s in range(ts - length + 1, ts + 1) if (s - offset) % slide == 0]
+
+    def instants(self):
+        ends = {s + self.window.length for ts, _ in self.kept for s in self.starts(ts)}
+        return self.stream.instants() | {ts for ts, _ in self.kept} | ends
+
+
 class Joined(Judge):
     """A join of two relations by nested loops."""
 
@@ -325,8 +367,9 @@ class Joined(Judge):
     def __init__(self, kind, left, right, condition, skip, spend):
         self.kind, self.left, self.right, self.condition = kind, left, right, condition
         self.skip, self.spend = skip, spend
-        self.columns = list(left.columns)
+        self.columns, self.ends = list(left.columns), left.ends
         if kind not in ("semi", "anti"):
+            self.ends += tuple(len(self.columns) + end for end in right.ends)
             self.columns += right.columns
 
     def rows(self, instant, outer):
@@ -378,7 +421,7 @@ class Selected(Judge):
     def __init__(self, source, subqueries, skip, spend):
         self.source, self.subqueries = source, subqueries
         self.skip, self.spend = skip, spend
-        self.columns, self.outputs = [], []
+        self.columns, self.outputs, self.ends = [], [], ()
         self.arguments = []  # of the aggregate functions
         self.where = self.having = None
         self.keys = None  # None: no aggregation; []: one group, even if it is empty
@@ -430,6 +473,8 @@ class Combined:
     def __init__(self, operation, keep_all, left, right):
         self.operation, self.keep_all, self.left, self.right = operation, keep_all, left, right
         self.columns = left.columns
+        both = [end for end in left.ends if end in right.ends]
+        self.ends = left.ends if operation == "except" else tuple(both)
         assert len(left.columns) == len(right.columns), "branches differ in width"
 
     def rows(self, instant, outer):
@@ -455,6 +500,7 @@ class Streamed:
     """Istream, Dstream or Rstream of a relation."""
 
     is_stream = True
+    ends = ()
 
     def __init__(self, kind, relation):
         self.kind, self.relation = kind, relation
@@ -479,11 +525,37 @@ class Streamed:
         ]
 
 
+class Final:
+    """EMIT FINAL: the rows of a SELECT in the last instant of their first window, when it ends.
+
+    Behind its columns the SELECT has the ends of the windows that a row is of.
+    """
+
+    is_stream = True
+
+    ends = ()
+
+    def __init__(self, selected, instant_of):
+        self.relation, self.instant_of = selected, instant_of
+        self.columns = selected.columns
+        self.instants, self.moves = selected.instants, selected.moves
+
+    def elements(self):
+        width = len(self.columns)
+        found = []
+        for instant in self.instants():
+            for row in self.relation.rows(instant - 1, None):
+                ends = [self.instant_of(end) for end in row[width:] if end is not None]
+                if ends and min(ends) == instant:
+                    found.append((instant, row[:width]))
+        return sorted(found, key=lambda e: (e[0], sql.order_key(e[1])))
+
+
 class Named:
     """A plan under an alias."""
 
     def __init__(self, plan, alias):
-        self.is_stream = plan.is_stream
+        self.is_stream, self.plan, self.ends = plan.is_stream, plan, plan.ends
         self.columns = [(alias, name) for _, name in plan.columns]
         self.instants, self.moves = plan.instants, plan.moves
         if plan.is_stream:
@@ -541,6 +613,8 @@ class Database:
     # Queries. ``outer`` is the scope of the enclosing query, for correlated subqueries.
 
     def plan(self, query, outer):
+        if isinstance(query, ToStream) and query.kind == "final":
+            return self.final(query.query)
         if isinstance(query, ToStream):
             return Streamed(query.kind, self.relation(query.query, None))
         if isinstance(query, SetOperation):
@@ -568,8 +642,33 @@ class Database:
             plan.outputs.append(compiler.compile(expression))
             name = expression[2] if expression[0] == "column" else f"_{number}"
             plan.columns.append(("", alias or name))
+            if position_of(expression, scope) in source.ends:
+                plan.ends += (number - 1,)
         plan.reads_outer = scope.reads_outer
         return plan
+
+    def final(self, query):
+        """EMIT FINAL of a SELECT: those window ends are its rows' that every row has one of."""
+        plan = self.select(query, None)
+        scope = Scope(plan.source.columns)
+        ends = list(plan.source.ends)
+        if plan.keys is not None:
+            keys = [position_of(key, scope) for key in query.group_by]
+            ends = [end for end in ends if end in keys]
+        assert ends, "EMIT FINAL without the end of a window"
+        names = Compiler(self, scope, None)
+        plan.outputs += [names.compile(("position", end, "")) for end in ends]
+        return Final(plan, self.instant_of)
+
+    def bound(self, ticks):
+        """A bound of a window as a TIMESTAMP."""
+        return EPOCH + timedelta(microseconds=ticks * self.tick_microseconds)
+
+    def instant_of(self, bound):
+        """The instant of a bound of a window."""
+        if not isinstance(bound, datetime):
+            return bound
+        return (bound - EPOCH) // timedelta(microseconds=self.tick_microseconds)
 
     def source(self, item):
         if isinstance(item, Table):
@@ -601,7 +700,11 @@ class Database:
         where = compiler.compile(window.where or ("literal", True))
         keys = [compiler.on_row(column) for column in window.partition]
         parts = lambda row: tuple(key(row) for key in keys)  # noqa: E731
-        return self.judge(Windowed(plan, window, where, parts, self.skip, self.spend))
+        arguments = (plan, window, where, parts, self.skip, self.spend)
+        if window.kind == "hop":
+            bound = (lambda ticks: ticks) if counts_ticks(plan) else self.bound
+            return self.judge(Hopping(bound, *arguments))
+        return self.judge(Windowed(*arguments))
 
     def table_source(self, item):
         if not isinstance(item.source, str):
@@ -609,6 +712,25 @@ class Database:
             return self.plan(query, None)
         name = item.source.lower()
         return self.top_level(self.views[name]) if name in self.views else self.stored[name]
+
+
+def counts_ticks(plan):
+    """Whether the time of a stream in a plan is a number."""
+    if isinstance(plan, StoredStream):
+        return plan.in_ticks
+    names = ("stream", "source", "left", "right", "relation", "plan")
+    below = [getattr(plan, name) for name in names if hasattr(plan, name)]
+    return any(map(counts_ticks, [*below, *getattr(plan, "subqueries", ())]))
+
+
+def position_of(expression, scope):
+    """The column of its own query that an expression is, or None."""
+    if expression[0] == "position":
+        return expression[1]
+    if expression[0] != "column":
+        return None
+    levels, position = scope.find(*expression[1:])
+    return None if levels else position
 
 
 def branches(query):

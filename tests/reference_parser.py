@@ -41,13 +41,14 @@ RESERVED = frozenset(
 
 @dataclass
 class Window:
-    """``kind`` is range or rows; a range without ``length`` is unbounded."""
+    """``kind`` is range, rows or hop; a range without ``length`` is unbounded."""
 
     kind: str
     length: int | None
     slide: int | None = None
     partition: tuple = ()
     where: tuple | None = None
+    offset: int = 0
 
 
 @dataclass
@@ -215,6 +216,8 @@ class Parser:
         group_by = self.comma_list(self.expression) if self.accept("group", "by") else []
         having = self.expression() if self.accept("having") else None
         query = Select(items, distinct, source, where, group_by, having)
+        if self.accept("emit", "final"):
+            return ToStream("final", query)
         return ToStream(kind, query) if kind else query
 
     def select_item(self):
@@ -231,7 +234,9 @@ class Parser:
         if self.accept("as"):
             return self.name()
         following = self.tokens[self.position : self.position + 1]
-        if following and following[0][0] in ("word", "quoted") and self.peek() not in RESERVED:
+        is_emit = (self.peek(), self.peek(1)) == ("emit", "final")
+        is_name = following and following[0][0] in ("word", "quoted")
+        if is_name and self.peek() not in RESERVED and not is_emit:
             return self.name()
         return None
 
@@ -266,6 +271,11 @@ class Parser:
         return None
 
     def table(self):
+        if self.accept("table", "("):
+            item = self.window_function()
+            self.expect(")")
+            item.alias = self.alias() or item.alias
+            return item
         source = self.parenthesised(self.query) if self.peek() == "(" else self.name()
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
@@ -274,6 +284,27 @@ class Parser:
             self.parenthesised(self.expression)
         alias = alias or self.alias() or (source if isinstance(source, str) else "")
         return Table(source, alias, window, sampled)
+
+    def window_function(self):
+        """TUMBLE(TABLE S, DESCRIPTOR(t), length[, offset]), or HOP with the slide before that."""
+        kind = self.name().lower()
+        self.expect("(", "table")
+        source = self.name()
+        self.expect(",", "descriptor")
+        self.parenthesised(self.name)
+        lengths = []
+        while self.accept(","):
+            lengths.append(self.interval())
+        self.expect(")")
+        slide = lengths.pop(0) if kind == "hop" else lengths[0]
+        return Table(source, source, Window("hop", lengths[0], slide, offset=sum(lengths[1:])))
+
+    def interval(self):
+        """INTERVAL '10' SECOND."""
+        self.expect("interval")
+        kind, text = self.tokens[self.position]
+        self.tokens[self.position] = (kind, text.strip("'"))
+        return self.duration()
 
     def window(self):
         self.expect("[")
@@ -293,6 +324,8 @@ class Parser:
             return Window("range", 0)
         if self.accept("unbounded") or self.accept("range", "unbounded"):
             return Window("range", None)
+        if self.peek() in ("tumble", "hop"):
+            return self.hop()
         kind = self.peek()
         self.position += 1
         measure = {"range": self.duration, "rows": self.integer}[kind]
@@ -300,6 +333,12 @@ class Parser:
         if self.accept("slide"):
             window.slide = measure()
         return window
+
+    def hop(self):
+        self.position += 1
+        length = self.duration()
+        slide = self.duration() if self.accept("slide") else length
+        return Window("hop", length, slide, offset=self.duration() if self.accept("offset") else 0)
 
     def duration(self):
         """A bare integer counts ticks; with a unit it must be a whole number of ticks."""

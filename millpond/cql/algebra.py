@@ -93,6 +93,27 @@ class Sample(_Unary):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class WithTime(_Unary):
+    """The elements of a stream with their times as the last column.
+
+    They are TIMESTAMPs if a tick's length is known, and count ticks otherwise.
+    """
+
+    tick_microseconds: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.input.is_stream, "the times of a relation")
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field("time", _time_type(self))))
+
+    def label(self) -> str:
+        return "With time"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class _Window(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,6 +137,50 @@ class RangeWindow(_Window):
         slide = f" SLIDE {self.slide_ticks}" if self.slide_ticks else ""
         is_now = self.length_ticks == 0 and not slide
         return "Window NOW" if is_now else f"Window RANGE {self.length_ticks}{slide}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HopWindow(_Window):
+    """Windows of ``length_ticks`` of which one begins every ``slide_ticks``, ``offset_ticks`` after
+    time 0; their begin and end are the last columns.
+
+    An element is there once for each window that it falls into, until this ends. Begin and end are
+    TIMESTAMPs if a tick's length is known, and count ticks otherwise.
+    """
+
+    length_ticks: int
+    slide_ticks: int
+    offset_ticks: int = 0
+    tick_microseconds: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.length_ticks > 0 and self.slide_ticks > 0, "a window without length")
+
+    @property
+    def at_once(self) -> int:
+        """How many windows an element falls into, at most."""
+        return -(-self.length_ticks // self.slide_ticks)
+
+    @kept
+    def schema(self) -> Schema:
+        own = tuple(Field(name, _time_type(self)) for name in WINDOW_BOUNDS)
+        return Schema((*self.input.schema.fields, *own))
+
+    def label(self) -> str:
+        is_tumble = self.length_ticks == self.slide_ticks
+        kind = "TUMBLE" if is_tumble else "HOP"
+        slide = "" if is_tumble else f" SLIDE {self.slide_ticks}"
+        offset = f" OFFSET {self.offset_ticks}" if self.offset_ticks else ""
+        return f"Window {kind} {self.length_ticks}{slide}{offset}"
+
+
+def _time_type(node: WithTime | HopWindow) -> Type:
+    return Type.BIGINT if node.tick_microseconds is None else Type.TIMESTAMP
+
+
+WINDOW_BOUNDS = ("window_start", "window_end")
+"""The columns that TUMBLE and HOP add."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

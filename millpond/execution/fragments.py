@@ -347,7 +347,8 @@ class ReadBranch:
             return None
         rows = concatenated(spans, self.queue.schema)
         schema = self.branch.leaf.schema
-        columns = rows.columns[rows.num_columns - len(schema) :]
+        times = [rows["_ts"]] if "_ts" in rows.column_names else []
+        columns = [*rows.columns[rows.num_columns - len(schema) :], *times]
         return Offenders(self.failing, schema).among(columns, rows.num_rows, most)
 
     def evaluated(self, mode: str, spans: list[Span]) -> pa.Table | None:

@@ -10,6 +10,7 @@ from millpond.cql.algebra import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Project,
@@ -19,6 +20,7 @@ from millpond.cql.algebra import (
     Sample,
     SetOperation,
     StreamScan,
+    WithTime,
 )
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node
@@ -170,7 +172,9 @@ class _Build:
                 return self._read(node, MatchOperator(below[0], GroupId(self._name), node))
             case Filter() | Project() if self._stands_alone(node):
                 return self._read(node, LinearOperator(node.with_inputs(below)))
-            case Filter() | Project() | Sample() | RangeWindow() | Combine():
+            case Filter() | Project() | Sample() | Combine():
+                return node.with_inputs(below)
+            case RangeWindow() | HopWindow() | WithTime():
                 return node.with_inputs(below)
             case _:
                 return self._read(node, self._operator(node, below))
@@ -190,7 +194,7 @@ class _Build:
         """What reads a node, behind windows too."""
         for parent in self._parents.get(node, ()):
             yield parent
-            if isinstance(parent, RangeWindow):
+            if isinstance(parent, RangeWindow | HopWindow | WithTime):
                 yield from self._above(parent)
 
     def _read(self, node: Node, operator: Operator) -> Node:

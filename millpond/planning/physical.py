@@ -1,10 +1,11 @@
 """Physical operators as pure data, and the graph they form.
 
-An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow, Combine)
-whose leaves are queues. Nothing is materialised inside a fragment: it is fused into the operator
-that reads it. Everything stateful is an operator of its own and writes one queue. So are selections
-and projections next to functions of the user, or all in a graph that has linear nodes *apart*, and
-those that are cut off (`parts.py`): a queue can stand behind them.
+An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow,
+HopWindow, WithTime, Combine) whose leaves are queues. Nothing is materialised inside a fragment:
+it is fused into the operator that reads it. Everything stateful is an operator of its own and
+writes one queue. So are selections and projections next to functions of the user, or all in a graph
+that has linear nodes *apart*, and those that are cut off (`parts.py`): a queue can stand behind
+them.
 """
 
 from collections.abc import Iterable

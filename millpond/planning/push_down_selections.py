@@ -14,6 +14,7 @@ from millpond.cql.algebra import (
     Aggregate,
     Distinct,
     Filter,
+    HopWindow,
     Join,
     Project,
     RangeWindow,
@@ -284,6 +285,8 @@ def _shares(node: Node, wish: Wish) -> _Shares:
             return _Shares((wish,) * len(node.inputs))
         case Distinct() | SetOperation():
             return _Shares((replace(wish, is_fresh=False),) * len(node.inputs))
+        case HopWindow():
+            return _through_hops(node, wish)
         case Aggregate():
             return _through_aggregate(node, wish)
         case Join():
@@ -291,6 +294,16 @@ def _shares(node: Node, wish: Wish) -> _Shares:
         case _:
             above = [] if wish.is_fresh else _disjunction(wish.hint)
             return _Shares((NOTHING,) * len(node.inputs), (*wish.parts, *above))
+
+
+def _through_hops(node: HopWindow, wish: Wish) -> _Shares:
+    """What does not speak of the bounds of windows."""
+    width = len(node.input.schema)
+
+    def below(part: Expression) -> Expression | None:
+        return part if all(position < width for position in columns_used(part)) else None
+
+    return _divided(wish, below)
 
 
 def _through_aggregate(node: Aggregate, wish: Wish) -> _Shares:
@@ -301,6 +314,11 @@ def _through_aggregate(node: Aggregate, wish: Wish) -> _Shares:
         is_key = bool(used) and all(position < len(node.keys) for position in used)
         return substitute(part, node.keys) if is_key else None
 
+    return _divided(wish, below)
+
+
+def _divided(wish: Wish, below: Callable[[Expression], Expression | None]) -> _Shares:
+    """What of a wish goes to the only input, as what ``below`` makes of it, and what stays."""
     moved = [(part, below(part)) for part in wish.parts]
     down = tuple(new for _, new in moved if new is not None)
     stay = [part for part, new in moved if new is None]

@@ -103,7 +103,7 @@ def _offending_columns(branch: ReadBranch) -> tuple[list[SparkColumn], SparkColu
     inputs = [F.col(name) for name in names]
     fails = F.lit(False)
     for expression in branch.failing:
-        fails = fails | ~lower(success(expression), inputs)
+        fails = fails | ~lower(success(expression), [*inputs, F.col("_ts")])
     values = [F.coalesce(column.cast("string"), F.lit("NULL")) for column in inputs]
     return [F.concat_ws(", ", *values).alias("row")], fails
 

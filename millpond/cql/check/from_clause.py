@@ -79,7 +79,9 @@ class FromAnalyser:
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema, self.catalog.functions)
         if plan.is_stream:
-            relation = windowed(plan, item, scope, self.catalog.tick_microseconds, self.text)
+            relation = windowed(plan, item, scope, self.catalog, self.text)
+            if len(relation.schema) > len(plan.schema):
+                scope = scope_of(name, relation.schema, self.catalog.functions)
             return FromRelation(relation, scope, True)
         self._refuse_window(item, f'"{body.name}"' if is_name else "this subquery")
         return FromRelation(plan, scope, False)

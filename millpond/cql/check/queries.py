@@ -13,6 +13,7 @@ from millpond.cql.check.correlation import (
     is_correlating_equality,
 )
 from millpond.cql.check.expressions import analyser
+from millpond.cql.check.finals import final, with_end
 from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.select_list import SelectAnalyser
@@ -98,8 +99,13 @@ class QueryAnalyser:
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
         select = SelectAnalyser(node, scope, self.subquery, self.text)
         plan = select.project(plan)
+        emitted = node.args.get("final")
+        if emitted is not None:
+            plan = with_end(plan, offset_of(emitted))
         if node.args.get("distinct") is not None:
             plan = Distinct(plan)
+        if emitted is not None:
+            plan = final(plan, self.catalog.tick_microseconds)
         made = AnalysedQuery(plan, select.is_grouped, found.names_stream)
         word = node.args.get("hint")
         return made if word is None else _to_stream(made, word)
@@ -126,7 +132,7 @@ def _check_select(node: exp.Select) -> None:
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise StatementError("DISTINCT ON is not supported; use GROUP BY", node)
-    known = {"expressions", "from_", "where", "group", "having", "distinct", "hint"}
+    known = {"expressions", "from_", "where", "group", "having", "distinct", "hint", "final"}
     for part, value in node.args.items():
         if value and part not in known:
             raise unsupported(part.strip("_").upper().replace("_", " "), offset_of(node))

@@ -47,7 +47,7 @@ class SelectAnalyser:
             return True
         return any(has_aggregate(node) for node in select.expressions)
 
-    def project(self, relation: Node) -> Node:
+    def project(self, relation: Node) -> Project:
         """The SELECT list, with GROUP BY and HAVING, over the joined and filtered sources."""
         items = self._items()
         names = unique([item.name for item in items])
@@ -64,7 +64,7 @@ class SelectAnalyser:
             for item in items
         )
 
-    def _grouped(self, relation: Node, items: list[Item], names: tuple[str, ...]) -> Node:
+    def _grouped(self, relation: Node, items: list[Item], names: tuple[str, ...]) -> Project:
         keys = self._keys(items)
         aggregates: list[AggregateCall] = []
         rules = analyser(self.scope, "SELECT", self.subquery, aggregates)

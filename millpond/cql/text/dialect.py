@@ -14,7 +14,7 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.text.from_clause import FromParser
+from millpond.cql.text.from_clause import Final, FromParser
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.tokens import CqlTokenizer
 
@@ -77,6 +77,7 @@ class CqlParser(FromParser):
         TokenType.WHERE: lambda self: ("where", self._clause(exp.Where)),
         TokenType.GROUP_BY: lambda self: ("group", self._group()),
         TokenType.HAVING: lambda self: ("having", self._clause(exp.Having)),
+        TokenType.FINAL: lambda self: ("final", self._final()),
         **dict.fromkeys(_REFUSED_MODIFIERS, _refuse),
     }
     QUERY_MODIFIER_TOKENS: ClassVar[set[TokenType]] = set(QUERY_MODIFIER_PARSERS)
@@ -159,6 +160,11 @@ class CqlParser(FromParser):
         """WHERE or HAVING."""
         self._advance()
         return self.expression(kind(this=self._written()))
+
+    def _final(self) -> exp.Expr:
+        """EMIT FINAL."""
+        self._advance()
+        return Final().update_positions(self._prev)
 
     def _group(self) -> exp.Expr:
         token = self._curr
