@@ -137,9 +137,41 @@ class QueryGenerator:
             items, schema = "*", tuple((c.name, c.type) for c in source.columns)
         else:
             items, schema = self.projection(source, depth)
-        text = f"SELECT {distinct}{items} FROM {source.text}{self.where(source, depth)}"
+        rest = f" FROM {source.text}{self.where(source, depth)}"
+        if not distinct and self.chance(0.1):
+            return self.ranked(items, schema, source, rest)
+        text = f"SELECT {distinct}{items}{rest}"
         stream, ends = source.names_stream, bool(source.ends)
         return Query(text, schema, source.rows, names_stream=stream, can_end=ends)
+
+    def ranked(self, items, schema, source, rest):
+        """A SELECT with a LIMIT, or with ranks of which mostly the first are asked for."""
+        columns = source.columns
+        if self.chance(0.5):
+            ties = " WITH TIES" if self.chance(0.4) else ""
+            rest += f" ORDER BY {self.order(columns)} LIMIT {self.random.randint(1, 4)}{ties}"
+            text = f"SELECT {items}{rest}"
+            return Query(text, schema, 4, aggregation=True, names_stream=source.names_stream)
+        by = f"{self.partition(columns)} " if self.chance(0.6) else ""
+        function = self.random.choice(["ROW_NUMBER", "RANK", "DENSE_RANK"])
+        self.outputs += 1
+        rank = f"n{self.outputs}"
+        over = f"{function}() OVER ({by}ORDER BY {self.order(columns)}) AS {rank}"
+        text = f"SELECT {items}, {over}{rest}"
+        schema = (*schema, (rank, "BIGINT"))
+        if self.chance(0.7):
+            symbol = self.random.choice(["<=", "<", "="])
+            text = f"SELECT * FROM ({text}) r WHERE {rank} {symbol} {self.random.randint(1, 3)}"
+        return Query(text, schema, source.rows, aggregation=True, names_stream=source.names_stream)
+
+    def order(self, columns):
+        """One or two sort keys."""
+        keys = []
+        for column in self.some(columns, 1, 2):
+            key = self.written(column, columns)
+            key += self.random.choice(["", " ASC", " DESC", " DESC"])
+            keys.append(key + self.random.choice(["", "", " NULLS FIRST", " NULLS LAST"]))
+        return ", ".join(keys)
 
     def projection(self, source, depth):
         pairs = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from datetime import datetime, timedelta
+from functools import cmp_to_key
 from typing import NamedTuple
 
 from tests import reference_values as sql
@@ -137,6 +138,8 @@ class Environment(NamedTuple):
     group: list | None
     instant: float
     outer: Environment | None
+    arrival: tuple = ()
+    """When the row came, and as which, if it is an element of a stream."""
 
 
 class Scope:
@@ -274,6 +277,13 @@ class Windowed(Judge):
     def rows(self, instant, outer):
         return [self.kept[index][1] for index in self.content(instant)]
 
+    def arrivals(self, instant):
+        """(time, number of arrival if there is one) of each of them."""
+        return [self.arrival(index) for index in self.content(instant)]
+
+    def arrival(self, index):
+        return self.kept[index][0], index if isinstance(self.stream, StoredStream) else 0
+
     def content(self, instant):
         """The positions (in kept) of the elements in the window."""
         self.spend(len(self.kept))
@@ -338,6 +348,9 @@ class Hopping(Windowed):
             (*self.kept[index][1], self.bound(start), self.bound(start + self.window.length))
             for index, start in self.content(instant)
         ]
+
+    def arrivals(self, instant):
+        return [self.arrival(index) for index, _ in self.content(instant)]
 
     def content(self, instant):
         """(position in kept, begin of a window) for all windows that are there."""
@@ -426,6 +439,7 @@ class Selected(Judge):
         self.where = self.having = None
         self.keys = None  # None: no aggregation; []: one group, even if it is empty
         self.distinct = False
+        self.rankings = []
 
     def rows(self, instant, outer):
         return self.evaluated(instant, outer)[0]
@@ -434,6 +448,10 @@ class Selected(Judge):
         """(rows, what is left out)."""
         aside = []
         found = [Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)]
+        if self.rankings and self.keys is None and hasattr(self.source, "arrivals"):
+            arrivals = self.source.arrivals(instant)
+            pairs = zip(found, arrivals, strict=True)
+            found = [e._replace(arrival=arrival) for e, arrival in pairs]
         self.spend(len(found))
         if self.where:
             found = [e for e in found if self.holds(self.where, e, "WHERE", aside)]
@@ -445,7 +463,29 @@ class Selected(Judge):
             found = [e for e in found if self.holds(self.having, e, "HAVING", aside)]
         found = [e for e in found if self.has_values(self.outputs, e, "SELECT", aside)]
         result = [tuple(output(e) for output in self.outputs) for e in found]
+        if self.rankings:
+            result = self.ranked(found, result)
         return (list(dict.fromkeys(result)) if self.distinct else result), aside
+
+    def ranked(self, environments, rows):
+        """The rows with their ranks where these belong; a LIMIT keeps those of the first."""
+        orders = []
+        for e, row in zip(environments, rows, strict=True):
+            others = [value for ranking in self.rankings for value in ranking.values(e)]
+            orders.append((*e.arrival, *sql.order_key((*row, *others))))
+        kept, ranks = list(range(len(rows))), []
+        for ranking in self.rankings:
+            ranks.append(ranking.ranks(environments, orders))
+            if ranking.limit is not None:
+                kept = [i for i in kept if ranks[-1][i] <= ranking.limit]
+        result = []
+        for i in kept:
+            row = list(rows[i])
+            for ranking, found in zip(self.rankings, ranks, strict=True):
+                if ranking.limit is None:
+                    row[ranking.place] = found[i]
+            result.append(tuple(row))
+        return result
 
     def grouped(self, environments, instant, outer):
         """One environment a group; its row is any row of the group, for the grouping columns."""
@@ -463,6 +503,46 @@ class Selected(Judge):
 
     def moves(self):
         return self.source.moves().union(*(s.moves() for s in self.subqueries))
+
+
+class Ranking:
+    """A rank of the rows of a SELECT: a column of it, or what its LIMIT goes by."""
+
+    def __init__(self, function, partition, order, place=None, limit=None):
+        self.function, self.partition, self.order = function, partition, order
+        self.place, self.limit = place, limit
+
+    def values(self, e):
+        """What rows are divided and ordered by."""
+        return [key(e) for key in self.partition] + [key(e) for key, _, _ in self.order]
+
+    def ranks(self, environments, orders):
+        """The rank of each row; ``orders`` tells rows apart that the order does not."""
+        parts, keys = {}, {}
+        for i, e in enumerate(environments):
+            parts.setdefault(tuple(key(e) for key in self.partition), []).append(i)
+            keys[i] = tuple(key(e) for key, _, _ in self.order)
+        found = {}
+        for part in parts.values():
+            part.sort(key=cmp_to_key(lambda i, j: self.compared(keys, orders, i, j)))
+            listed = [keys[i] for i in part]
+            for position, i in enumerate(part):
+                before = listed[:position]
+                found[i] = {
+                    "row_number": position + 1,
+                    "rank": listed.index(keys[i]) + 1,
+                    "dense_rank": len(set(before) | {keys[i]}),
+                }[self.function]
+        return found
+
+    def compared(self, keys, orders, i, j):
+        for (_, descends, nulls_first), x, y in zip(self.order, keys[i], keys[j], strict=True):
+            if x == y:
+                continue
+            if x is None or y is None:
+                return -1 if (x is None) == nulls_first else 1
+            return -1 if (x < y) != descends else 1
+        return (orders[i] > orders[j]) - (orders[i] < orders[j])
 
 
 class Combined:
@@ -556,6 +636,8 @@ class Named:
 
     def __init__(self, plan, alias):
         self.is_stream, self.plan, self.ends = plan.is_stream, plan, plan.ends
+        if hasattr(plan, "arrivals"):
+            self.arrivals = plan.arrivals
         self.columns = [(alias, name) for _, name in plan.columns]
         self.instants, self.moves = plan.instants, plan.moves
         if plan.is_stream:
@@ -595,7 +677,7 @@ class Database:
         if isinstance(query, ToStream):
             return query
         selects = branches(query)
-        aggregation = any(is_aggregation(select) for select in selects)
+        aggregation = any(is_aggregation(select) or is_ranked(select) for select in selects)
         streams = any(self.names_stream(select.source) for select in selects)
         return ToStream("istream", query) if streams and not aggregation else query
 
@@ -639,13 +721,25 @@ class Database:
         plan.where = query.where and compiler.compile(query.where)
         plan.having = query.having and compiler.compile(query.having)
         for number, (expression, alias) in enumerate(expand_stars(query.items, scope), 1):
-            plan.outputs.append(compiler.compile(expression))
+            if expression[0] == "ranking":
+                plan.rankings.append(self.ranking(compiler, *expression[1:], place=number - 1))
+            is_ranking = expression[0] == "ranking"
+            plan.outputs.append(compiler.compile(("literal", None) if is_ranking else expression))
             name = expression[2] if expression[0] == "column" else f"_{number}"
             plan.columns.append(("", alias or name))
             if position_of(expression, scope) in source.ends:
                 plan.ends += (number - 1,)
+        if query.limit is not None:
+            function = "rank" if query.ties else "row_number"
+            order = self.ranking(compiler, function, [], query.order, limit=query.limit)
+            plan.rankings.append(order)
         plan.reads_outer = scope.reads_outer
         return plan
+
+    def ranking(self, compiler, function, partition, order, **more):
+        by = [compiler.compile(expression) for expression in partition]
+        keys = [(compiler.compile(expression), *rest) for expression, *rest in order]
+        return Ranking(function, by, keys, **more)
 
     def final(self, query):
         """EMIT FINAL of a SELECT: those window ends are its rows' that every row has one of."""
@@ -745,6 +839,11 @@ def is_aggregation(select):
     return bool(select.group_by or select.having) or any(
         has_aggregate(expression) for expression, _ in select.items
     )
+
+
+def is_ranked(select):
+    """Whether the rows of a SELECT have ranks, or only the first are wanted."""
+    return select.limit is not None or any(e[0] == "ranking" for e, _ in select.items)
 
 
 def has_aggregate(expression):

@@ -22,6 +22,7 @@ AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "variance", "percentile",
     "approx_count_distinct",
 )  # fmt: skip
+RANKINGS = ("row_number", "rank", "dense_rank")
 TO_STREAM = ("istream", "dstream", "rstream")
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 UNIT_MICROSECONDS = {
@@ -33,7 +34,7 @@ RESERVED = frozenset(
     for line in (
         "select from where group having union except intersect on join left right full inner cross",
         "semi anti outer as and or not in is like between exists case when then else end all any",
-        "some distinct sample into by",
+        "some distinct sample into by order limit over",
     )
     for word in line.split()
 )
@@ -81,6 +82,10 @@ class Select:
     where: tuple | None
     group_by: list
     having: tuple | None
+    order: list
+    """(expression, whether it descends, whether NULLs come first)."""
+    limit: int | None = None
+    ties: bool = False
 
 
 @dataclass
@@ -215,10 +220,35 @@ class Parser:
         where = self.expression() if self.accept("where") else None
         group_by = self.comma_list(self.expression) if self.accept("group", "by") else []
         having = self.expression() if self.accept("having") else None
-        query = Select(items, distinct, source, where, group_by, having)
+        order = self.order() if self.peek() == "order" else []
+        query = Select(items, distinct, source, where, group_by, having, order)
+        if self.accept("limit"):
+            query.limit, query.ties = self.integer(), self.accept("with", "ties")
         if self.accept("emit", "final"):
             return ToStream("final", query)
         return ToStream(kind, query) if kind else query
+
+    def order(self):
+        self.expect("order", "by")
+        return self.comma_list(self.sort_key)
+
+    def sort_key(self):
+        expression = self.expression()
+        descends = self.accept("desc")
+        if not descends:
+            self.accept("asc")
+        if self.accept("nulls"):
+            nulls_first = self.accept("first")
+            return expression, descends, nulls_first or not self.accept("last")
+        return expression, descends, not descends
+
+    def ranking(self, function):
+        """What stands behind OVER."""
+        self.expect("(", ")", "over", "(")
+        by = self.comma_list(self.expression) if self.accept("partition", "by") else []
+        order = self.order()
+        self.expect(")")
+        return ("ranking", function, by, order)
 
     def select_item(self):
         if self.accept("*"):
@@ -479,6 +509,8 @@ class Parser:
         if self.peek() in ("date", "timestamp") and self.tokens[self.position + 1][0] == "string":
             type_name = self.name().upper()
             return ("cast", self.primary(), type_name)
+        if self.peek() in RANKINGS and self.peek(1) == "(":
+            return self.ranking(self.name().lower())
         if self.peek(1) == "(":
             return self.call()
         name = self.name()

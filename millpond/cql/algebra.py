@@ -8,7 +8,7 @@ expressions of a node were in the script; nodes are equal whatever it says.
 
 from dataclasses import dataclass, field
 
-from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.cql.written import Written
@@ -96,10 +96,12 @@ class Sample(_Unary):
 class WithTime(_Unary):
     """The elements of a stream with their times as the last column.
 
-    They are TIMESTAMPs if a tick's length is known, and count ticks otherwise.
+    They are TIMESTAMPs if a tick's length is known, and count ticks otherwise. ``is_numbered``: the
+    sequence number follows, 0 in a computed stream.
     """
 
     tick_microseconds: int | None = None
+    is_numbered: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,10 +109,11 @@ class WithTime(_Unary):
 
     @kept
     def schema(self) -> Schema:
-        return Schema((*self.input.schema.fields, Field("time", _time_type(self))))
+        own = [Field("time", _time_type(self)), Field("number", Type.BIGINT)]
+        return Schema((*self.input.schema.fields, *own[: 1 + self.is_numbered]))
 
     def label(self) -> str:
-        return "With time"
+        return "With time and number" if self.is_numbered else "With time"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,6 +302,44 @@ class Distinct(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(not self.input.is_stream, "distinct of a stream")
+
+
+RANKINGS = ("row_number", "rank", "dense_rank")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rank(_Unary):
+    """Rows with their ranks among those of their ``partition`` as the last column.
+
+    Rows are in order by ``order``, and those that tie by all their columns; ``function`` is one of
+    RANKINGS. With a ``limit`` only those are there whose rank is no larger.
+    """
+
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    function: str
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.function in RANKINGS, f"ranking {self.function}")
+        _require(not self.input.is_stream, "ranks in a stream")
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field(self.function, Type.BIGINT)))
+
+    def label(self) -> str:
+        return f"Rank {rank_label(self.function, self.partition, self.order, self.limit)}"
+
+
+def rank_label(
+    function: str, partition: tuple[Column, ...], order: tuple[SortKey, ...], limit: int | None
+) -> str:
+    """Which ranks are given, and to which rows."""
+    most = "" if limit is None else f" <= {limit}"
+    by = f" PARTITION BY {', '.join(map(str, partition))}" if partition else ""
+    return f"{function}{most}{by} ORDER BY {', '.join(map(str, order))}"
 
 
 SET_OPERATIONS = ("union", "except", "intersect")

@@ -13,6 +13,9 @@ from millpond.planning.branches import Branch, Outputs
 from millpond.planning.predicates import columns_used, conjuncts, remap, substitute
 from millpond.schema import FOREVER
 
+MARKS = ("_ts", "_seq")
+"""What expressions see of an element behind its columns."""
+
 
 def can_evaluate(branch: Branch, outputs: Outputs) -> bool:
     """Whether all of the branch's expressions have the same bits here as on Spark."""
@@ -32,12 +35,13 @@ class ArrowBranch:
         self._names = [*outputs.names, *(name for _, name in outputs.expressions)]
         wanted = _wanted(branch, outputs)
         used = set[int]().union(*map(columns_used, [*branch.conditions, *wanted]))
-        time = len(branch.leaf.schema)
-        self._reads_time = time in used
-        self._used = sorted(used - {time})
+        width = len(branch.leaf.schema)
+        self._marks = [name for i, name in enumerate(MARKS) if width + i in used]
+        marks = [width + MARKS.index(name) for name in self._marks]
+        self._used = sorted(used.difference(marks))
         if branch.sample is not None:  # which looks at whole tuples
-            self._used = list(range(time))
-        at = {position: number for number, position in enumerate([*self._used, time])}
+            self._used = list(range(width))
+        at = {position: number for number, position in enumerate([*self._used, *marks])}
         self._below = Condition([remap(part, at) for part in conjuncts(branch.below)])
         self._condition = Condition([remap(part, at) for part in conjuncts(branch.predicate)])
         self._values = Program([remap(part, at) for part in wanted])
@@ -63,10 +67,10 @@ class ArrowBranch:
         return pa.Table.from_arrays([*times, *data], names=self._names)
 
     def _data(self, rows: pa.Table) -> Columns:
-        """The queue's own columns, which stand behind those of time, and the time if it is used."""
+        """The queue's own columns, which stand behind those of time, and those of these used."""
         columns: Columns = rows.columns
-        times = [rows["_ts"]] if self._reads_time else []
-        return [*columns[len(columns) - len(self._used) :], *times]
+        marks = [rows[name] for name in self._marks]
+        return [*columns[len(columns) - len(self._used) :], *marks]
 
     def _kept(self, rows: pa.Table, weights: Ints) -> Bools | None:
         """Where the predicate holds, the sample keeps the tuple, and it is ever in the window."""

@@ -24,7 +24,7 @@ ELEMENT = ("_ts", "_te", "_w")
 @dataclass(frozen=True)
 class Branch:
     """One way from a queue to the top of a fragment; expressions see the queue's columns and, of a
-    stream, the time of each element behind them.
+    stream, the time of each element behind them, and behind that its number.
 
     ``below`` is what a sample draws from, ``predicate`` what is selected from what it has drawn, or
     from all if there is none: it is not asked of other rows, on which it might fail.
@@ -58,10 +58,7 @@ def branches(node: Node) -> list[Branch]:
                 for times in HopTimes.of_each(node)
             ]
         case WithTime():
-            return [
-                replace(b, expressions=(*b.expressions, _time(b, node.tick_microseconds)))
-                for b in branches(node.input)
-            ]
+            return [_with_time(b, node) for b in branches(node.input)]
         case Sample():
             return [
                 replace(b, sample=node, below=conjoin(b.conditions), predicate=None)
@@ -81,6 +78,15 @@ def branches(node: Node) -> list[Branch]:
             ]
         case _:
             raise MillpondError(f"internal: {node.label()} is not linear")
+
+
+def _with_time(branch: Branch, node: WithTime) -> Branch:
+    """A branch with the times of its elements, and their numbers if they have some."""
+    number: Expression = Literal(0, Type.BIGINT)
+    if branch.leaf.is_base:
+        number = Column(len(branch.leaf.schema) + 1, Type.BIGINT, "number")
+    own = (_time(branch, node.tick_microseconds), number)
+    return replace(branch, expressions=(*branch.expressions, *own[: 1 + node.is_numbered]))
 
 
 def _hopping(branch: Branch, window: HopWindow, times: HopTimes) -> Branch:

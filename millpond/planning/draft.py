@@ -15,6 +15,7 @@ from millpond.cql.algebra import (
     Join,
     Project,
     RangeWindow,
+    Rank,
     RelationScan,
     RowsWindow,
     Sample,
@@ -42,11 +43,12 @@ from millpond.planning.physical import (
     Operator,
     OutputOperator,
     QueueRead,
+    RankOperator,
     RowsWindowOperator,
     SnapshotsOperator,
     TotalsOperator,
 )
-from millpond.planning.properties import is_net, never_retracts
+from millpond.planning.properties import is_monotone, is_net, never_retracts
 
 
 class Draft:
@@ -217,6 +219,9 @@ class _Build:
                 return CountOperator(below[0], below[1], rule)
             case RowsWindow():
                 return RowsWindowOperator(below[0], node.rows, node.slide_rows, node.partition)
+            case Rank():
+                order = (node.partition, node.order, node.function, node.limit)
+                return RankOperator(below[0], *order, is_monotone(node.input))
             case Istream():
                 return DifferenceOperator(below[0], 1)
             case Dstream():

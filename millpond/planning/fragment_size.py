@@ -63,10 +63,11 @@ def fragment_size(node: Node) -> FragmentSize:
             deepest = max(below.condition_depth, _depth_after(node.predicate, below.depths))
             return replace(higher, condition=condition, condition_depth=1 + deepest)
         case WithTime():
+            own = 1 + node.is_numbered
             return replace(
                 higher,
-                parts=(*below.parts, _BOUND_PARTS),
-                depths=(*below.depths, _BOUND_DEPTH),
+                parts=(*below.parts, *[_BOUND_PARTS] * own),
+                depths=(*below.depths, *[_BOUND_DEPTH] * own),
             )
         case HopWindow():
             return replace(

@@ -11,15 +11,13 @@ them.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
-from millpond.cql.algebra import (
-    RowsWindow,
-)
-from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.algebra import RowsWindow, rank_label
+from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.identities import GroupId, QueryName, QueueId
 from millpond.planning.nodes import Match, Totals
-from millpond.schema import Schema
+from millpond.schema import Field, Schema, Type
 
 SELF = QueueId("self")
 """The queue name by which a fragment after a join refers to the join's pairs."""
@@ -217,6 +215,25 @@ class RowsWindowOperator(Operator):
             self.slide_rows,
             self.partition,
         ).label()
+
+
+@dataclass(frozen=True)
+class RankOperator(Operator):
+    """The ranks of rows, up to a limit; ``is_append_only``: no row of the input ever leaves."""
+
+    input: Node
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    function: str
+    limit: int | None
+    is_append_only: bool
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field(self.function, Type.BIGINT)))
+
+    def label(self) -> str:
+        return f"Rank {rank_label(self.function, self.partition, self.order, self.limit)}"
 
 
 @dataclass(frozen=True)

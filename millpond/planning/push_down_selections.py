@@ -18,6 +18,7 @@ from millpond.cql.algebra import (
     Join,
     Project,
     RangeWindow,
+    Rank,
     SetOperation,
 )
 from millpond.cql.expressions import Call, Expression
@@ -287,6 +288,8 @@ def _shares(node: Node, wish: Wish) -> _Shares:
             return _Shares((replace(wish, is_fresh=False),) * len(node.inputs))
         case HopWindow():
             return _through_hops(node, wish)
+        case Rank():
+            return _through_rank(node, wish)
         case Aggregate():
             return _through_aggregate(node, wish)
         case Join():
@@ -302,6 +305,17 @@ def _through_hops(node: HopWindow, wish: Wish) -> _Shares:
 
     def below(part: Expression) -> Expression | None:
         return part if all(position < width for position in columns_used(part)) else None
+
+    return _divided(wish, below)
+
+
+def _through_rank(node: Rank, wish: Wish) -> _Shares:
+    """Only what speaks of the partition alone: other rows of it count too."""
+    partition = {column.position for column in node.partition}
+
+    def below(part: Expression) -> Expression | None:
+        used = columns_used(part)
+        return part if used and used <= partition else None
 
     return _divided(wish, below)
 

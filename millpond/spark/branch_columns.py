@@ -9,6 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
 from millpond.cql.algebra import DRAWS, Sample
+from millpond.kernels.branches import MARKS
 from millpond.planning.branches import Branch, Outputs
 from millpond.planning.predicates import conjuncts, substitute
 from millpond.schema import FOREVER
@@ -36,7 +37,7 @@ class BranchColumns:
     def of(self, ended: bool) -> tuple[list[SparkColumn], SparkColumn | None]:
         """The select list and the condition; elements that ended come as their own minus."""
         branch, outputs = self._branch, self._outputs
-        inputs = [*(F.col(f"c{i}") for i in range(len(branch.leaf.schema))), F.col("_ts")]
+        inputs = [*(F.col(f"c{i}") for i in range(len(branch.leaf.schema))), *map(F.col, MARKS)]
         meta = self._stream_columns() if len(outputs.names) == 2 else self._element(ended)
         columns = [
             *(column.alias(name) for column, name in zip(meta, outputs.names, strict=True)),

@@ -14,6 +14,7 @@ from millpond.cql.algebra import (
     HopWindow,
     Join,
     Project,
+    Rank,
     SetOperation,
     WithTime,
 )
@@ -29,7 +30,7 @@ def window_ends(node: Node) -> frozenset[int]:
     match node:
         case HopWindow():
             return frozenset({len(node.schema) - 1})
-        case Filter() | Distinct():
+        case Filter() | Distinct() | Rank():
             return window_ends(node.input)
         case Project():
             return _carried(node.expressions, window_ends(node.input))
