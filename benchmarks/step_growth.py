@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -173,15 +173,11 @@ def draw(figure: Figure, found: dict[str, tuple[float, float]], many: int) -> No
     axes.legend()
 
 
-def main() -> None:
-    """Measures all cases and prints."""
-    parser = options(__doc__ or "", "how many rows are alive at most")
-    parser.add_argument("--cases", nargs="*", help="some of the cases, by name")
-    chosen = parser.parse_args()
-    many = chosen.rows or (QUICK_MANY if chosen.quick else MANY)
-    times, warm = (40, 10) if chosen.quick else (100, 20)
-    cases = [case for case in CASES if not chosen.cases or case.name in chosen.cases]
-    report, found = Report("step_growth", chosen.out), {}
+def compare(report: Report, cases: Sequence[Case], is_quick: bool, most: int | None) -> None:
+    """Measures cases with few and with many rows alive, and prints."""
+    many = most or (QUICK_MANY if is_quick else MANY)
+    times, warm = (40, 10) if is_quick else (100, 20)
+    found = {}
     with progress(len(cases)) as doing:
         for case in cases:
             doing(case.name)
@@ -199,6 +195,15 @@ def main() -> None:
             )
     report.draw("cases", lambda figure: draw(figure, found, many))
     report.close()
+
+
+def main() -> None:
+    """Measures all cases and prints."""
+    parser = options(__doc__ or "", "how many rows are alive at most")
+    parser.add_argument("--cases", nargs="*", help="some of the cases, by name")
+    chosen = parser.parse_args()
+    cases = [case for case in CASES if not chosen.cases or case.name in chosen.cases]
+    compare(Report("step_growth", chosen.out), cases, chosen.quick, chosen.rows)
 
 
 if __name__ == "__main__":

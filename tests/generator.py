@@ -93,15 +93,15 @@ def with_queries(rng, case, tracks, queries):
     generator = QueryGenerator(
         rng,
         [
-            Table(e.name, e.schema, isinstance(e, Stream), max(row_count(track), 1))
+            Table(e.name, e.schema, isinstance(e, Stream), max(row_count(track), 1), False, ticks)
             for e, track in entries
+            for ticks in [isinstance(e, Stream) and e.schema[0][1] != "TIMESTAMP"]
         ],
     )
     for number in range(1, rng.choice([0, 0, 1, 2, 3, 4]) + 1):
         name, query = f"V{number}", telling_query(rng, case, generator)
         case = replace(case, views=case.views | {name: query.text})
-        table = Table(name, query.schema, query.becomes_stream(), query.rows, is_view=True)
-        generator.tables.append(table)
+        generator.tables.append(generator.table_of(name, query, is_view=True))
     texts = [telling_query(rng, case, generator).text for _ in range(queries)]
     queries = {f"q{i}": text for i, text in enumerate(texts, 1)}
     return replace(case, queries=queries), generator.tables

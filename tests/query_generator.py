@@ -6,6 +6,7 @@ the naive evaluator stays quick. Numbers stay exactly representable except in pl
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -32,6 +33,8 @@ class Table:
     is_stream: bool
     rows: int
     is_view: bool = False
+    in_ticks: bool = False
+    """Whether a time in it is a number, as the bounds of its windows are then."""
 
     @property
     def liking(self):
@@ -57,6 +60,8 @@ class Source:
     names_stream: bool
     rows: int
     comma: bool = False
+    ends: tuple[str, ...] = ()
+    """The columns that hold the end of a window."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Query:
     aggregation: bool = False
     names_stream: bool = False
     is_stream: bool = False
+    can_end: bool = False
+    """Whether EMIT FINAL can stand behind it."""
 
     def becomes_stream(self):
         """Whether the query is a stream at the top level, where the default Istream applies."""
@@ -109,7 +116,9 @@ class QueryGenerator:
         return self.grouped(depth) if kind == "grouped" else self.select(depth)
 
     def to_stream(self, query):
-        """Istream, Dstream or Rstream of a query, in either syntax."""
+        """Istream, Dstream or Rstream of a query, in either syntax, or EMIT FINAL behind it."""
+        if query.can_end and self.chance(0.6):
+            return replace(query, text=f"{query.text} EMIT FINAL", is_stream=True)
         kind = self.weighted(ISTREAM=3, DSTREAM=2, RSTREAM=2)
         as_word = query.text.startswith("SELECT ") and " DISTINCT " not in query.text[:20]
         combined = any(f" {word} " in query.text for word in ("UNION", "EXCEPT", "INTERSECT"))
@@ -128,8 +137,41 @@ class QueryGenerator:
             items, schema = "*", tuple((c.name, c.type) for c in source.columns)
         else:
             items, schema = self.projection(source, depth)
-        text = f"SELECT {distinct}{items} FROM {source.text}{self.where(source, depth)}"
-        return Query(text, schema, source.rows, names_stream=source.names_stream)
+        rest = f" FROM {source.text}{self.where(source, depth)}"
+        if not distinct and self.chance(0.1):
+            return self.ranked(items, schema, source, rest)
+        text = f"SELECT {distinct}{items}{rest}"
+        stream, ends = source.names_stream, bool(source.ends)
+        return Query(text, schema, source.rows, names_stream=stream, can_end=ends)
+
+    def ranked(self, items, schema, source, rest):
+        """A SELECT with a LIMIT, or with ranks of which mostly the first are asked for."""
+        columns = source.columns
+        if self.chance(0.5):
+            ties = " WITH TIES" if self.chance(0.4) else ""
+            rest += f" ORDER BY {self.order(columns)} LIMIT {self.random.randint(1, 4)}{ties}"
+            text = f"SELECT {items}{rest}"
+            return Query(text, schema, 4, aggregation=True, names_stream=source.names_stream)
+        by = f"{self.partition(columns)} " if self.chance(0.6) else ""
+        function = self.random.choice(["ROW_NUMBER", "RANK", "DENSE_RANK"])
+        self.outputs += 1
+        rank = f"n{self.outputs}"
+        over = f"{function}() OVER ({by}ORDER BY {self.order(columns)}) AS {rank}"
+        text = f"SELECT {items}, {over}{rest}"
+        schema = (*schema, (rank, "BIGINT"))
+        if self.chance(0.7):
+            symbol = self.random.choice(["<=", "<", "="])
+            text = f"SELECT * FROM ({text}) r WHERE {rank} {symbol} {self.random.randint(1, 3)}"
+        return Query(text, schema, source.rows, aggregation=True, names_stream=source.names_stream)
+
+    def order(self, columns):
+        """One or two sort keys."""
+        keys = []
+        for column in self.some(columns, 1, 2):
+            key = self.written(column, columns)
+            key += self.random.choice(["", " ASC", " DESC", " DESC"])
+            keys.append(key + self.random.choice(["", "", " NULLS FIRST", " NULLS LAST"]))
+        return ", ".join(keys)
 
     def projection(self, source, depth):
         pairs = []
@@ -168,6 +210,10 @@ class QueryGenerator:
         """A query with GROUP BY, HAVING or aggregates."""
         source = self.source(depth)
         keys = [self.key(c, source.columns) for c in self.some(source.columns, 0, 2)]
+        ends = [c for c in source.columns if f"{c.qualifier}.{c.name}" in source.ends]
+        can_end = bool(ends) and self.chance(0.7)
+        if can_end:
+            keys.append((f"{ends[0].qualifier}.window_end", ends[0].type, "window_end"))
         pairs = [key for key in keys if self.chance(0.85)]
         pairs += [self.aggregate(source.columns) for _ in range(self.random.randint(0, 3))]
         if not pairs:
@@ -178,7 +224,8 @@ class QueryGenerator:
             text += " GROUP BY " + ", ".join(dict.fromkeys(key[0] for key in keys))
         if self.chance(0.25):
             text += f" HAVING {self.having(keys, source.columns)}"
-        return Query(text, schema, 5, aggregation=True, names_stream=source.names_stream)
+        stream = source.names_stream
+        return Query(text, schema, 5, aggregation=True, names_stream=stream, can_end=can_end)
 
     def key(self, column, columns):
         """A grouping expression: (text, type, own name); never a constant."""
@@ -316,7 +363,8 @@ class QueryGenerator:
         if "SEMI" in kind or "ANTI" in kind:
             columns = left.columns
         rows = max(1, left.rows * right.rows // 3)
-        return Source(text, columns, left.names_stream or right.names_stream, rows, kind == ",")
+        names_stream = left.names_stream or right.names_stream
+        return Source(text, columns, names_stream, rows, kind == ",", left.ends)
 
     def join_condition(self, left, right):
         """Mostly an equality; sometimes with more to it, sometimes none at all."""
@@ -350,11 +398,18 @@ class QueryGenerator:
             table = self.random.choices(self.tables, [t.liking for t in self.tables])[0]
         elif kind == "relation":
             query = self.relation(depth - 1)
-            table = Table(f"({query.text})", query.schema, False, query.rows)
+            table = self.table_of(f"({query.text})", query)
         else:
             query = self.stream_query(depth - 1, kind)
-            table = Table(f"({query.text})", query.schema, True, query.rows)
+            table = replace(self.table_of(f"({query.text})", query), is_stream=True)
         return self.windowed(table, most_rows, must=kind == "windowed")
+
+    def table_of(self, name, query, is_view=False):
+        """A query that others read."""
+        words = set(re.findall(r"\w+", query.text))
+        in_ticks = any(table.in_ticks for table in self.tables if table.name in words)
+        is_stream = is_view and query.becomes_stream()
+        return Table(name, query.schema, is_stream, query.rows, is_view, in_ticks)
 
     def stream_query(self, depth, kind):
         """A stream-valued subquery; a ``windowed`` one may rely on the default Istream."""
@@ -373,8 +428,25 @@ class QueryGenerator:
             return Source(text, columns, False, table.rows)
         if not must and table.rows <= most_rows and self.chance(0.12):
             return Source(text, columns, True, table.rows)
+        if self.chance(0.15):
+            return self.hopping(table, text, columns, most_rows)
         window, rows = self.window(columns, table.rows, most_rows)
         return Source(f"{text} [{window}]", columns, True, rows)
+
+    def hopping(self, table, text, columns, most_rows):
+        """The table by TUMBLE or HOP, whose windows each row is in are at most three."""
+        slide = self.random.choice([1, 2, 3, 5])
+        length = slide if self.chance(0.4) else self.random.randint(1, 3 * slide)
+        window = f"TUMBLE {length}" if length == slide else f"HOP {length} SLIDE {slide}"
+        window += f" OFFSET {self.random.randint(0, 4)}" if self.chance(0.3) else ""
+        window += f" WHERE {self.predicate(columns, 1)}" if self.chance(0.15) else ""
+        if {"window_start", "window_end"} & set(dict(table.schema)):
+            return Source(f"{text} [NOW]", columns, True, 3)
+        alias, bound = columns[0].qualifier, "BIGINT" if table.in_ticks else "TIMESTAMP"
+        bounds = tuple(Column(alias, f"window_{word}", bound) for word in ("start", "end"))
+        rows = min(most_rows, 3 * table.rows * length // 20 + 2)
+        ends = (f"{alias}.window_end",)
+        return Source(f"{text} [{window}]", columns + bounds, True, rows, ends=ends)
 
     def window(self, columns, rows, most_rows):
         """(text without brackets, rows it holds at most, about)."""

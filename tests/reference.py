@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import datetime, timedelta
+from functools import cmp_to_key
 from typing import NamedTuple
 
 from tests import reference_values as sql
 from tests.reference_parser import Join, SetOperation, Table, ToStream, parse
 
 BEGINNING = -math.inf
+EPOCH = datetime(1970, 1, 1)
 # Kinds of expressions whose name is no name of a Python method.
 METHODS = {"or": "or_", "and": "and_", "not": "not_", "is null": "is_null", "in list": "in_list"}
 
@@ -135,6 +138,8 @@ class Environment(NamedTuple):
     group: list | None
     instant: float
     outer: Environment | None
+    arrival: tuple = ()
+    """When the row came, and as which, if it is an element of a stream."""
 
 
 class Scope:
@@ -163,7 +168,8 @@ class Scope:
 
 # Every plan below has: columns [(qualifier, name)]; is_stream; instants(): all instants at which
 # its result can change, perhaps more; moves(): the instants at which one of its inputs moves, as
-# Rstream sees it. Relations have rows(instant, outer environment); streams have elements().
+# Rstream sees it; ends: the columns that hold the end of a window. Relations have rows(instant,
+# outer environment); streams have elements().
 
 
 class Judge:
@@ -202,9 +208,11 @@ class StoredStream:
     """A declared stream, in the order of (ts, seq)."""
 
     is_stream = True
+    ends = ()
 
     def __init__(self, schema, tuples):
         self.columns = [("", name) for name, _ in schema]
+        self.in_ticks = schema[0][1] != "TIMESTAMP"
         self.ordered = [(ts, row) for ts, _, row in sorted(tuples, key=lambda t: t[:2])]
 
     def elements(self):
@@ -220,6 +228,7 @@ class StoredRelation:
     """A declared relation: rows come and go."""
 
     is_stream = False
+    ends = ()
 
     def __init__(self, schema, events):
         self.columns = [("", name) for name, _ in schema]
@@ -243,6 +252,7 @@ class Windowed(Judge):
     """A window over a stream: the relation of the elements it holds."""
 
     is_stream = False
+    ends = ()
 
     def __init__(self, stream, window, keep, partition, skip, spend):
         self.stream, self.spend = stream, spend
@@ -266,6 +276,13 @@ class Windowed(Judge):
 
     def rows(self, instant, outer):
         return [self.kept[index][1] for index in self.content(instant)]
+
+    def arrivals(self, instant):
+        """(time, number of arrival if there is one) of each of them."""
+        return [self.arrival(index) for index in self.content(instant)]
+
+    def arrival(self, index):
+        return self.kept[index][0], index if isinstance(self.stream, StoredStream) else 0
 
     def content(self, instant):
         """The positions (in kept) of the elements in the window."""
@@ -317,6 +334,44 @@ class Windowed(Judge):
         return result | self.stream.moves()
 
 
+class Hopping(Windowed):
+    """Windows [start, start + length) over a stream; rows have the bounds of theirs behind them."""
+
+    def __init__(self, bound, *arguments):
+        super().__init__(*arguments)
+        self.columns = [*self.stream.columns, ("", "window_start"), ("", "window_end")]
+        self.ends = (len(self.columns) - 1,)
+        self.bound = bound
+
+    def rows(self, instant, outer):
+        return [
+            (*self.kept[index][1], self.bound(start), self.bound(start + self.window.length))
+            for index, start in self.content(instant)
+        ]
+
+    def arrivals(self, instant):
+        return [self.arrival(index) for index, _ in self.content(instant)]
+
+    def content(self, instant):
+        """(position in kept, begin of a window) for all windows that are there."""
+        self.spend(len(self.kept))
+        return [
+            (index, start)
+            for index, (ts, _) in enumerate(self.kept)
+            for start in self.starts(ts)
+            if ts <= instant < start + self.window.length
+        ]
+
+    def starts(self, ts):
+        """When the windows begin that an element is in."""
+        length, slide, offset = self.window.length, self.window.slide, self.window.offset
+        return [s for s in range(ts - length + 1, ts + 1) if (s - offset) % slide == 0]
+
+    def instants(self):
+        ends = {s + self.window.length for ts, _ in self.kept for s in self.starts(ts)}
+        return self.stream.instants() | {ts for ts, _ in self.kept} | ends
+
+
 class Joined(Judge):
     """A join of two relations by nested loops."""
 
@@ -325,8 +380,9 @@ class Joined(Judge):
     def __init__(self, kind, left, right, condition, skip, spend):
         self.kind, self.left, self.right, self.condition = kind, left, right, condition
         self.skip, self.spend = skip, spend
-        self.columns = list(left.columns)
+        self.columns, self.ends = list(left.columns), left.ends
         if kind not in ("semi", "anti"):
+            self.ends += tuple(len(self.columns) + end for end in right.ends)
             self.columns += right.columns
 
     def rows(self, instant, outer):
@@ -378,11 +434,12 @@ class Selected(Judge):
     def __init__(self, source, subqueries, skip, spend):
         self.source, self.subqueries = source, subqueries
         self.skip, self.spend = skip, spend
-        self.columns, self.outputs = [], []
+        self.columns, self.outputs, self.ends = [], [], ()
         self.arguments = []  # of the aggregate functions
         self.where = self.having = None
         self.keys = None  # None: no aggregation; []: one group, even if it is empty
         self.distinct = False
+        self.rankings = []
 
     def rows(self, instant, outer):
         return self.evaluated(instant, outer)[0]
@@ -391,6 +448,10 @@ class Selected(Judge):
         """(rows, what is left out)."""
         aside = []
         found = [Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)]
+        if self.rankings and self.keys is None and hasattr(self.source, "arrivals"):
+            arrivals = self.source.arrivals(instant)
+            pairs = zip(found, arrivals, strict=True)
+            found = [e._replace(arrival=arrival) for e, arrival in pairs]
         self.spend(len(found))
         if self.where:
             found = [e for e in found if self.holds(self.where, e, "WHERE", aside)]
@@ -402,7 +463,29 @@ class Selected(Judge):
             found = [e for e in found if self.holds(self.having, e, "HAVING", aside)]
         found = [e for e in found if self.has_values(self.outputs, e, "SELECT", aside)]
         result = [tuple(output(e) for output in self.outputs) for e in found]
+        if self.rankings:
+            result = self.ranked(found, result)
         return (list(dict.fromkeys(result)) if self.distinct else result), aside
+
+    def ranked(self, environments, rows):
+        """The rows with their ranks where these belong; a LIMIT keeps those of the first."""
+        orders = []
+        for e, row in zip(environments, rows, strict=True):
+            others = [value for ranking in self.rankings for value in ranking.values(e)]
+            orders.append((*e.arrival, *sql.order_key((*row, *others))))
+        kept, ranks = list(range(len(rows))), []
+        for ranking in self.rankings:
+            ranks.append(ranking.ranks(environments, orders))
+            if ranking.limit is not None:
+                kept = [i for i in kept if ranks[-1][i] <= ranking.limit]
+        result = []
+        for i in kept:
+            row = list(rows[i])
+            for ranking, found in zip(self.rankings, ranks, strict=True):
+                if ranking.limit is None:
+                    row[ranking.place] = found[i]
+            result.append(tuple(row))
+        return result
 
     def grouped(self, environments, instant, outer):
         """One environment a group; its row is any row of the group, for the grouping columns."""
@@ -422,6 +505,46 @@ class Selected(Judge):
         return self.source.moves().union(*(s.moves() for s in self.subqueries))
 
 
+class Ranking:
+    """A rank of the rows of a SELECT: a column of it, or what its LIMIT goes by."""
+
+    def __init__(self, function, partition, order, place=None, limit=None):
+        self.function, self.partition, self.order = function, partition, order
+        self.place, self.limit = place, limit
+
+    def values(self, e):
+        """What rows are divided and ordered by."""
+        return [key(e) for key in self.partition] + [key(e) for key, _, _ in self.order]
+
+    def ranks(self, environments, orders):
+        """The rank of each row; ``orders`` tells rows apart that the order does not."""
+        parts, keys = {}, {}
+        for i, e in enumerate(environments):
+            parts.setdefault(tuple(key(e) for key in self.partition), []).append(i)
+            keys[i] = tuple(key(e) for key, _, _ in self.order)
+        found = {}
+        for part in parts.values():
+            part.sort(key=cmp_to_key(lambda i, j: self.compared(keys, orders, i, j)))
+            listed = [keys[i] for i in part]
+            for position, i in enumerate(part):
+                before = listed[:position]
+                found[i] = {
+                    "row_number": position + 1,
+                    "rank": listed.index(keys[i]) + 1,
+                    "dense_rank": len(set(before) | {keys[i]}),
+                }[self.function]
+        return found
+
+    def compared(self, keys, orders, i, j):
+        for (_, descends, nulls_first), x, y in zip(self.order, keys[i], keys[j], strict=True):
+            if x == y:
+                continue
+            if x is None or y is None:
+                return -1 if (x is None) == nulls_first else 1
+            return -1 if (x < y) != descends else 1
+        return (orders[i] > orders[j]) - (orders[i] < orders[j])
+
+
 class Combined:
     """UNION, EXCEPT or INTERSECT; NULLs are equal."""
 
@@ -430,6 +553,8 @@ class Combined:
     def __init__(self, operation, keep_all, left, right):
         self.operation, self.keep_all, self.left, self.right = operation, keep_all, left, right
         self.columns = left.columns
+        both = [end for end in left.ends if end in right.ends]
+        self.ends = left.ends if operation == "except" else tuple(both)
         assert len(left.columns) == len(right.columns), "branches differ in width"
 
     def rows(self, instant, outer):
@@ -455,6 +580,7 @@ class Streamed:
     """Istream, Dstream or Rstream of a relation."""
 
     is_stream = True
+    ends = ()
 
     def __init__(self, kind, relation):
         self.kind, self.relation = kind, relation
@@ -479,11 +605,39 @@ class Streamed:
         ]
 
 
+class Final:
+    """EMIT FINAL: the rows of a SELECT in the last instant of their first window, when it ends.
+
+    Behind its columns the SELECT has the ends of the windows that a row is of.
+    """
+
+    is_stream = True
+
+    ends = ()
+
+    def __init__(self, selected, instant_of):
+        self.relation, self.instant_of = selected, instant_of
+        self.columns = selected.columns
+        self.instants, self.moves = selected.instants, selected.moves
+
+    def elements(self):
+        width = len(self.columns)
+        found = []
+        for instant in self.instants():
+            for row in self.relation.rows(instant - 1, None):
+                ends = [self.instant_of(end) for end in row[width:] if end is not None]
+                if ends and min(ends) == instant:
+                    found.append((instant, row[:width]))
+        return sorted(found, key=lambda e: (e[0], sql.order_key(e[1])))
+
+
 class Named:
     """A plan under an alias."""
 
     def __init__(self, plan, alias):
-        self.is_stream = plan.is_stream
+        self.is_stream, self.plan, self.ends = plan.is_stream, plan, plan.ends
+        if hasattr(plan, "arrivals"):
+            self.arrivals = plan.arrivals
         self.columns = [(alias, name) for _, name in plan.columns]
         self.instants, self.moves = plan.instants, plan.moves
         if plan.is_stream:
@@ -523,7 +677,7 @@ class Database:
         if isinstance(query, ToStream):
             return query
         selects = branches(query)
-        aggregation = any(is_aggregation(select) for select in selects)
+        aggregation = any(is_aggregation(select) or is_ranked(select) for select in selects)
         streams = any(self.names_stream(select.source) for select in selects)
         return ToStream("istream", query) if streams and not aggregation else query
 
@@ -541,6 +695,8 @@ class Database:
     # Queries. ``outer`` is the scope of the enclosing query, for correlated subqueries.
 
     def plan(self, query, outer):
+        if isinstance(query, ToStream) and query.kind == "final":
+            return self.final(query.query)
         if isinstance(query, ToStream):
             return Streamed(query.kind, self.relation(query.query, None))
         if isinstance(query, SetOperation):
@@ -565,11 +721,48 @@ class Database:
         plan.where = query.where and compiler.compile(query.where)
         plan.having = query.having and compiler.compile(query.having)
         for number, (expression, alias) in enumerate(expand_stars(query.items, scope), 1):
-            plan.outputs.append(compiler.compile(expression))
+            if expression[0] == "ranking":
+                plan.rankings.append(self.ranking(compiler, *expression[1:], place=number - 1))
+            is_ranking = expression[0] == "ranking"
+            plan.outputs.append(compiler.compile(("literal", None) if is_ranking else expression))
             name = expression[2] if expression[0] == "column" else f"_{number}"
             plan.columns.append(("", alias or name))
+            if position_of(expression, scope) in source.ends:
+                plan.ends += (number - 1,)
+        if query.limit is not None:
+            function = "rank" if query.ties else "row_number"
+            order = self.ranking(compiler, function, [], query.order, limit=query.limit)
+            plan.rankings.append(order)
         plan.reads_outer = scope.reads_outer
         return plan
+
+    def ranking(self, compiler, function, partition, order, **more):
+        by = [compiler.compile(expression) for expression in partition]
+        keys = [(compiler.compile(expression), *rest) for expression, *rest in order]
+        return Ranking(function, by, keys, **more)
+
+    def final(self, query):
+        """EMIT FINAL of a SELECT: those window ends are its rows' that every row has one of."""
+        plan = self.select(query, None)
+        scope = Scope(plan.source.columns)
+        ends = list(plan.source.ends)
+        if plan.keys is not None:
+            keys = [position_of(key, scope) for key in query.group_by]
+            ends = [end for end in ends if end in keys]
+        assert ends, "EMIT FINAL without the end of a window"
+        names = Compiler(self, scope, None)
+        plan.outputs += [names.compile(("position", end, "")) for end in ends]
+        return Final(plan, self.instant_of)
+
+    def bound(self, ticks):
+        """A bound of a window as a TIMESTAMP."""
+        return EPOCH + timedelta(microseconds=ticks * self.tick_microseconds)
+
+    def instant_of(self, bound):
+        """The instant of a bound of a window."""
+        if not isinstance(bound, datetime):
+            return bound
+        return (bound - EPOCH) // timedelta(microseconds=self.tick_microseconds)
 
     def source(self, item):
         if isinstance(item, Table):
@@ -601,7 +794,11 @@ class Database:
         where = compiler.compile(window.where or ("literal", True))
         keys = [compiler.on_row(column) for column in window.partition]
         parts = lambda row: tuple(key(row) for key in keys)  # noqa: E731
-        return self.judge(Windowed(plan, window, where, parts, self.skip, self.spend))
+        arguments = (plan, window, where, parts, self.skip, self.spend)
+        if window.kind == "hop":
+            bound = (lambda ticks: ticks) if counts_ticks(plan) else self.bound
+            return self.judge(Hopping(bound, *arguments))
+        return self.judge(Windowed(*arguments))
 
     def table_source(self, item):
         if not isinstance(item.source, str):
@@ -609,6 +806,25 @@ class Database:
             return self.plan(query, None)
         name = item.source.lower()
         return self.top_level(self.views[name]) if name in self.views else self.stored[name]
+
+
+def counts_ticks(plan):
+    """Whether the time of a stream in a plan is a number."""
+    if isinstance(plan, StoredStream):
+        return plan.in_ticks
+    names = ("stream", "source", "left", "right", "relation", "plan")
+    below = [getattr(plan, name) for name in names if hasattr(plan, name)]
+    return any(map(counts_ticks, [*below, *getattr(plan, "subqueries", ())]))
+
+
+def position_of(expression, scope):
+    """The column of its own query that an expression is, or None."""
+    if expression[0] == "position":
+        return expression[1]
+    if expression[0] != "column":
+        return None
+    levels, position = scope.find(*expression[1:])
+    return None if levels else position
 
 
 def branches(query):
@@ -623,6 +839,11 @@ def is_aggregation(select):
     return bool(select.group_by or select.having) or any(
         has_aggregate(expression) for expression, _ in select.items
     )
+
+
+def is_ranked(select):
+    """Whether the rows of a SELECT have ranks, or only the first are wanted."""
+    return select.limit is not None or any(e[0] == "ranking" for e, _ in select.items)
 
 
 def has_aggregate(expression):

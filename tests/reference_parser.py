@@ -22,6 +22,7 @@ AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "variance", "percentile",
     "approx_count_distinct",
 )  # fmt: skip
+RANKINGS = ("row_number", "rank", "dense_rank")
 TO_STREAM = ("istream", "dstream", "rstream")
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 UNIT_MICROSECONDS = {
@@ -33,7 +34,7 @@ RESERVED = frozenset(
     for line in (
         "select from where group having union except intersect on join left right full inner cross",
         "semi anti outer as and or not in is like between exists case when then else end all any",
-        "some distinct sample into by",
+        "some distinct sample into by order limit over",
     )
     for word in line.split()
 )
@@ -41,13 +42,14 @@ RESERVED = frozenset(
 
 @dataclass
 class Window:
-    """``kind`` is range or rows; a range without ``length`` is unbounded."""
+    """``kind`` is range, rows or hop; a range without ``length`` is unbounded."""
 
     kind: str
     length: int | None
     slide: int | None = None
     partition: tuple = ()
     where: tuple | None = None
+    offset: int = 0
 
 
 @dataclass
@@ -80,6 +82,10 @@ class Select:
     where: tuple | None
     group_by: list
     having: tuple | None
+    order: list
+    """(expression, whether it descends, whether NULLs come first)."""
+    limit: int | None = None
+    ties: bool = False
 
 
 @dataclass
@@ -214,8 +220,35 @@ class Parser:
         where = self.expression() if self.accept("where") else None
         group_by = self.comma_list(self.expression) if self.accept("group", "by") else []
         having = self.expression() if self.accept("having") else None
-        query = Select(items, distinct, source, where, group_by, having)
+        order = self.order() if self.peek() == "order" else []
+        query = Select(items, distinct, source, where, group_by, having, order)
+        if self.accept("limit"):
+            query.limit, query.ties = self.integer(), self.accept("with", "ties")
+        if self.accept("emit", "final"):
+            return ToStream("final", query)
         return ToStream(kind, query) if kind else query
+
+    def order(self):
+        self.expect("order", "by")
+        return self.comma_list(self.sort_key)
+
+    def sort_key(self):
+        expression = self.expression()
+        descends = self.accept("desc")
+        if not descends:
+            self.accept("asc")
+        if self.accept("nulls"):
+            nulls_first = self.accept("first")
+            return expression, descends, nulls_first or not self.accept("last")
+        return expression, descends, not descends
+
+    def ranking(self, function):
+        """What stands behind OVER."""
+        self.expect("(", ")", "over", "(")
+        by = self.comma_list(self.expression) if self.accept("partition", "by") else []
+        order = self.order()
+        self.expect(")")
+        return ("ranking", function, by, order)
 
     def select_item(self):
         if self.accept("*"):
@@ -231,7 +264,9 @@ class Parser:
         if self.accept("as"):
             return self.name()
         following = self.tokens[self.position : self.position + 1]
-        if following and following[0][0] in ("word", "quoted") and self.peek() not in RESERVED:
+        is_emit = (self.peek(), self.peek(1)) == ("emit", "final")
+        is_name = following and following[0][0] in ("word", "quoted")
+        if is_name and self.peek() not in RESERVED and not is_emit:
             return self.name()
         return None
 
@@ -266,6 +301,11 @@ class Parser:
         return None
 
     def table(self):
+        if self.accept("table", "("):
+            item = self.window_function()
+            self.expect(")")
+            item.alias = self.alias() or item.alias
+            return item
         source = self.parenthesised(self.query) if self.peek() == "(" else self.name()
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
@@ -274,6 +314,27 @@ class Parser:
             self.parenthesised(self.expression)
         alias = alias or self.alias() or (source if isinstance(source, str) else "")
         return Table(source, alias, window, sampled)
+
+    def window_function(self):
+        """TUMBLE(TABLE S, DESCRIPTOR(t), length[, offset]), or HOP with the slide before that."""
+        kind = self.name().lower()
+        self.expect("(", "table")
+        source = self.name()
+        self.expect(",", "descriptor")
+        self.parenthesised(self.name)
+        lengths = []
+        while self.accept(","):
+            lengths.append(self.interval())
+        self.expect(")")
+        slide = lengths.pop(0) if kind == "hop" else lengths[0]
+        return Table(source, source, Window("hop", lengths[0], slide, offset=sum(lengths[1:])))
+
+    def interval(self):
+        """INTERVAL '10' SECOND."""
+        self.expect("interval")
+        kind, text = self.tokens[self.position]
+        self.tokens[self.position] = (kind, text.strip("'"))
+        return self.duration()
 
     def window(self):
         self.expect("[")
@@ -293,6 +354,8 @@ class Parser:
             return Window("range", 0)
         if self.accept("unbounded") or self.accept("range", "unbounded"):
             return Window("range", None)
+        if self.peek() in ("tumble", "hop"):
+            return self.hop()
         kind = self.peek()
         self.position += 1
         measure = {"range": self.duration, "rows": self.integer}[kind]
@@ -300,6 +363,12 @@ class Parser:
         if self.accept("slide"):
             window.slide = measure()
         return window
+
+    def hop(self):
+        self.position += 1
+        length = self.duration()
+        slide = self.duration() if self.accept("slide") else length
+        return Window("hop", length, slide, offset=self.duration() if self.accept("offset") else 0)
 
     def duration(self):
         """A bare integer counts ticks; with a unit it must be a whole number of ticks."""
@@ -440,6 +509,8 @@ class Parser:
         if self.peek() in ("date", "timestamp") and self.tokens[self.position + 1][0] == "string":
             type_name = self.name().upper()
             return ("cast", self.primary(), type_name)
+        if self.peek() in RANKINGS and self.peek(1) == "(":
+            return self.ranking(self.name().lower())
         if self.peek(1) == "(":
             return self.call()
         name = self.name()

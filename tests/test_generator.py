@@ -31,6 +31,9 @@ pytestmark = pytest.mark.slow
 CONSTRUCTS = [
     r"\[NOW", r"\[UNBOUNDED", r"\[RANGE \d+ SLIDE", r"\[RANGE \d+[\] ]", r"\[ROWS \d+[\] ]",
     r"\[ROWS \d+ SLIDE", r"\[PARTITION BY [^]]* ROWS \d+[\] ]", r"PARTITION BY [^]]* SLIDE",
+    r"\[TUMBLE \d+[\] ]", r"\[HOP \d+ SLIDE \d+[\] ]", r"OFFSET", r"EMIT FINAL",
+    r"LIMIT \d", r"WITH TIES", r"ROW_NUMBER\(\) OVER", r"[^_]RANK\(\) OVER", r"DENSE_RANK\(\) OVER",
+    r"NULLS LAST",
     r"\[[^]]* WHERE", r"PRECEDING", r"MICROSECONDS", r"SELECT ISTREAM", r"SELECT DSTREAM",
     r"SELECT RSTREAM", r"ISTREAM\(", r"DSTREAM\(", r"RSTREAM\(", r" JOIN", r"LEFT JOIN",
     r"RIGHT JOIN", r"FULL JOIN", r"CROSS JOIN", r"LEFT SEMI JOIN", r"LEFT ANTI JOIN", r"GROUP BY",

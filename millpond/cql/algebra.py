@@ -8,7 +8,7 @@ expressions of a node were in the script; nodes are equal whatever it says.
 
 from dataclasses import dataclass, field
 
-from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.cql.written import Written
@@ -93,6 +93,30 @@ class Sample(_Unary):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class WithTime(_Unary):
+    """The elements of a stream with their times as the last column.
+
+    They are TIMESTAMPs if a tick's length is known, and count ticks otherwise. ``is_numbered``: the
+    sequence number follows, 0 in a computed stream.
+    """
+
+    tick_microseconds: int | None = None
+    is_numbered: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.input.is_stream, "the times of a relation")
+
+    @kept
+    def schema(self) -> Schema:
+        own = [Field("time", _time_type(self)), Field("number", Type.BIGINT)]
+        return Schema((*self.input.schema.fields, *own[: 1 + self.is_numbered]))
+
+    def label(self) -> str:
+        return "With time and number" if self.is_numbered else "With time"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class _Window(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,6 +140,50 @@ class RangeWindow(_Window):
         slide = f" SLIDE {self.slide_ticks}" if self.slide_ticks else ""
         is_now = self.length_ticks == 0 and not slide
         return "Window NOW" if is_now else f"Window RANGE {self.length_ticks}{slide}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HopWindow(_Window):
+    """Windows of ``length_ticks`` of which one begins every ``slide_ticks``, ``offset_ticks`` after
+    time 0; their begin and end are the last columns.
+
+    An element is there once for each window that it falls into, until this ends. Begin and end are
+    TIMESTAMPs if a tick's length is known, and count ticks otherwise.
+    """
+
+    length_ticks: int
+    slide_ticks: int
+    offset_ticks: int = 0
+    tick_microseconds: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.length_ticks > 0 and self.slide_ticks > 0, "a window without length")
+
+    @property
+    def at_once(self) -> int:
+        """How many windows an element falls into, at most."""
+        return -(-self.length_ticks // self.slide_ticks)
+
+    @kept
+    def schema(self) -> Schema:
+        own = tuple(Field(name, _time_type(self)) for name in WINDOW_BOUNDS)
+        return Schema((*self.input.schema.fields, *own))
+
+    def label(self) -> str:
+        is_tumble = self.length_ticks == self.slide_ticks
+        kind = "TUMBLE" if is_tumble else "HOP"
+        slide = "" if is_tumble else f" SLIDE {self.slide_ticks}"
+        offset = f" OFFSET {self.offset_ticks}" if self.offset_ticks else ""
+        return f"Window {kind} {self.length_ticks}{slide}{offset}"
+
+
+def _time_type(node: WithTime | HopWindow) -> Type:
+    return Type.BIGINT if node.tick_microseconds is None else Type.TIMESTAMP
+
+
+WINDOW_BOUNDS = ("window_start", "window_end")
+"""The columns that TUMBLE and HOP add."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,6 +302,44 @@ class Distinct(_Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(not self.input.is_stream, "distinct of a stream")
+
+
+RANKINGS = ("row_number", "rank", "dense_rank")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rank(_Unary):
+    """Rows with their ranks among those of their ``partition`` as the last column.
+
+    Rows are in order by ``order``, and those that tie by all their columns; ``function`` is one of
+    RANKINGS. With a ``limit`` only those are there whose rank is no larger.
+    """
+
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    function: str
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.function in RANKINGS, f"ranking {self.function}")
+        _require(not self.input.is_stream, "ranks in a stream")
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field(self.function, Type.BIGINT)))
+
+    def label(self) -> str:
+        return f"Rank {rank_label(self.function, self.partition, self.order, self.limit)}"
+
+
+def rank_label(
+    function: str, partition: tuple[Column, ...], order: tuple[SortKey, ...], limit: int | None
+) -> str:
+    """Which ranks are given, and to which rows."""
+    most = "" if limit is None else f" <= {limit}"
+    by = f" PARTITION BY {', '.join(map(str, partition))}" if partition else ""
+    return f"{function}{most}{by} ORDER BY {', '.join(map(str, order))}"
 
 
 SET_OPERATIONS = ("union", "except", "intersect")

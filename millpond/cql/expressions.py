@@ -140,6 +140,23 @@ Expression = Union[
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """A column by which rows are in order."""
+
+    column: Column
+    is_descending: bool
+    nulls_first: bool
+
+    def __str__(self) -> str:
+        descending = " DESC" if self.is_descending else ""
+        is_usual = self.nulls_first != self.is_descending
+        return f"{self.column}{descending}" + ("" if is_usual else _NULLS[self.nulls_first])
+
+
+_NULLS = {True: " NULLS FIRST", False: " NULLS LAST"}
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """An aggregate function over a group.
 

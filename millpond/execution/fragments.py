@@ -15,7 +15,7 @@ import pyarrow as pa
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.execution.surroundings import Surroundings
-from millpond.kernels.branches import ArrowBranch, can_evaluate
+from millpond.kernels.branches import MARKS, ArrowBranch, can_evaluate
 from millpond.kernels.offenders import Offenders, can_find
 from millpond.planning.attempts import may_fail
 from millpond.planning.branches import Branch, Outputs, branches
@@ -347,7 +347,8 @@ class ReadBranch:
             return None
         rows = concatenated(spans, self.queue.schema)
         schema = self.branch.leaf.schema
-        columns = rows.columns[rows.num_columns - len(schema) :]
+        marks = [rows[name] for name in MARKS if name in rows.column_names]
+        columns = [*rows.columns[rows.num_columns - len(schema) :], *marks]
         return Offenders(self.failing, schema).among(columns, rows.num_rows, most)
 
     def evaluated(self, mode: str, spans: list[Span]) -> pa.Table | None:

@@ -13,6 +13,9 @@ from millpond.planning.branches import Branch, Outputs
 from millpond.planning.predicates import columns_used, conjuncts, remap, substitute
 from millpond.schema import FOREVER
 
+MARKS = ("_ts", "_seq")
+"""What expressions see of an element behind its columns."""
+
 
 def can_evaluate(branch: Branch, outputs: Outputs) -> bool:
     """Whether all of the branch's expressions have the same bits here as on Spark."""
@@ -31,10 +34,14 @@ class ArrowBranch:
         self._of_stream = len(outputs.names) == 2
         self._names = [*outputs.names, *(name for _, name in outputs.expressions)]
         wanted = _wanted(branch, outputs)
-        self._used = sorted(set[int]().union(*map(columns_used, [*branch.conditions, *wanted])))
+        used = set[int]().union(*map(columns_used, [*branch.conditions, *wanted]))
+        width = len(branch.leaf.schema)
+        self._marks = [name for i, name in enumerate(MARKS) if width + i in used]
+        marks = [width + MARKS.index(name) for name in self._marks]
+        self._used = sorted(used.difference(marks))
         if branch.sample is not None:  # which looks at whole tuples
-            self._used = list(range(len(branch.leaf.schema)))
-        at = {position: number for number, position in enumerate(self._used)}
+            self._used = list(range(width))
+        at = {position: number for number, position in enumerate([*self._used, *marks])}
         self._below = Condition([remap(part, at) for part in conjuncts(branch.below)])
         self._condition = Condition([remap(part, at) for part in conjuncts(branch.predicate)])
         self._values = Program([remap(part, at) for part in wanted])
@@ -60,9 +67,10 @@ class ArrowBranch:
         return pa.Table.from_arrays([*times, *data], names=self._names)
 
     def _data(self, rows: pa.Table) -> Columns:
-        """The queue's own columns, which stand behind those of time."""
+        """The queue's own columns, which stand behind those of time, and those of these used."""
         columns: Columns = rows.columns
-        return columns[len(columns) - len(self._used) :]
+        marks = [rows[name] for name in self._marks]
+        return [*columns[len(columns) - len(self._used) :], *marks]
 
     def _kept(self, rows: pa.Table, weights: Ints) -> Bools | None:
         """Where the predicate holds, the sample keeps the tuple, and it is ever in the window."""
@@ -75,7 +83,7 @@ class ArrowBranch:
             held = self._condition.holds(self._data(drawn), drawn.num_rows)
             if held is not None:
                 kept[kept] = held
-        if branch.window is not None and branch.window.slide is not None:
+        if branch.window is not None and branch.window.is_partial:
             times = integers(rows["_ts"])
             inside = branch.window.enter(times) < branch.window.leave(times)
             kept = inside if kept is None else kept & inside
@@ -98,7 +106,7 @@ class ArrowBranch:
 
     def _copies(self, rows: pa.Table, weights: Ints, sample: Sample) -> Ints:
         """How many of each tuple's copies the sample keeps: each copy has its own number."""
-        hashes = hash_rows([rows["_ts"], *self._data(rows)], self._hash)
+        hashes = hash_rows([rows["_ts"], *self._data(rows)[: len(self._used)]], self._hash)
         row = np.repeat(np.arange(len(weights)), weights)
         number = np.arange(len(row)) - np.repeat(np.cumsum(weights) - weights, weights) + 1
         kept = is_sampled(sample, hash_longs(number, hashes[row]))

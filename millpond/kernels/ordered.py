@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.groups import Bools, Ints, encode, stable_order
 from millpond.kernels.run_list import RunList, VersionedRun
 from millpond.kernels.timeline import order_of
 
@@ -46,14 +46,23 @@ def numbered(state: pa.Table, codes: Ints, groups: int, fresh: int) -> tuple[Int
 
 
 def merged_members(parts: Sequence[pa.Table]) -> pa.Table:
-    """Rows of equal group and place in one, in order; without those that cancel."""
+    """Rows of equal group and place in one, in order; without those that cancel.
+
+    Members that have columns ``r0…`` may share a place: they are told apart by these.
+    """
     together = pa.concat_tables(parts)
     group, place, count = (integers(together[name]) for name in ("_g", "_v", "_n"))
     if len(group) == 0:
         return together
+    own = [together[name] for name in together.column_names if name.startswith("r")]
+    member = encode(own, len(group))
     order = order_of(group, place)
-    group, place = group[order], place[order]
-    starts = np.flatnonzero(np.append(True, (group[1:] != group[:-1]) | (place[1:] != place[:-1])))
+    if own:
+        alike = stable_order(member)
+        order = alike[order_of(group[alike], place[alike])]
+    group, place, member = group[order], place[order], member[order]
+    differs = (group[1:] != group[:-1]) | (place[1:] != place[:-1]) | (member[1:] != member[:-1])
+    starts = np.flatnonzero(np.append(True, differs))
     totals = np.add.reduceat(count[order], starts)
     some = totals != 0
     kept = together.take(pa.array(order[starts[some]])).combine_chunks()

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from millpond.cql.algebra import Filter, Project, RangeWindow, Sample
-from millpond.cql.expressions import Expression
+from millpond.cql.algebra import Filter, HopWindow, Project, RangeWindow, Sample, WithTime
+from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.planning.nodes import Combine
 from millpond.planning.physical import QueueRead
 from millpond.planning.predicates import all_columns, conjoin, conjuncts, substitute
-from millpond.planning.window_times import WindowTimes
+from millpond.planning.window_times import HopTimes, WindowTimes
+from millpond.schema import Type
 
 ELEMENT = ("_ts", "_te", "_w")
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One way from a queue to the top of a fragment; expressions see the queue's columns.
+    """One way from a queue to the top of a fragment; expressions see the queue's columns and, of a
+    stream, the time of each element behind them, and behind that its number.
 
     ``below`` is what a sample draws from, ``predicate`` what is selected from what it has drawn, or
     from all if there is none: it is not asked of other rows, on which it might fail.
@@ -49,6 +51,14 @@ def branches(node: Node) -> list[Branch]:
             return [Branch(node, all_columns(node))]
         case RangeWindow():
             return [replace(b, window=WindowTimes.of(node)) for b in branches(node.input)]
+        case HopWindow():
+            return [
+                _hopping(branch, node, times)
+                for branch in branches(node.input)
+                for times in HopTimes.of_each(node)
+            ]
+        case WithTime():
+            return [_with_time(b, node) for b in branches(node.input)]
         case Sample():
             return [
                 replace(b, sample=node, below=conjoin(b.conditions), predicate=None)
@@ -68,6 +78,34 @@ def branches(node: Node) -> list[Branch]:
             ]
         case _:
             raise MillpondError(f"internal: {node.label()} is not linear")
+
+
+def _with_time(branch: Branch, node: WithTime) -> Branch:
+    """A branch with the times of its elements, and their numbers if they have some."""
+    number: Expression = Literal(0, Type.BIGINT)
+    if branch.leaf.is_base:
+        number = Column(len(branch.leaf.schema) + 1, Type.BIGINT, "number")
+    own = (_time(branch, node.tick_microseconds), number)
+    return replace(branch, expressions=(*branch.expressions, *own[: 1 + node.is_numbered]))
+
+
+def _hopping(branch: Branch, window: HopWindow, times: HopTimes) -> Branch:
+    """A branch with the bounds of one of the windows that its elements are in."""
+    every, unit = (window.slide_ticks, window.offset_ticks), window.tick_microseconds
+    shifts = (times.shift - times.length, times.shift)
+    bounds = tuple(_time(branch, unit, (*every, shift)) for shift in shifts)
+    return replace(branch, window=times, expressions=(*branch.expressions, *bounds))
+
+
+def _time(
+    branch: Branch, unit: int | None, aligned: tuple[int, int, int] = (1, 0, 0)
+) -> Expression:
+    """The time of an element, which stands behind the columns of its queue, brought to the last
+    multiple of a slide from an offset on, and shifted: as a TIMESTAMP if a tick has a length."""
+    time: Expression = Column(len(branch.leaf.schema), Type.BIGINT, "time")
+    numbers = (Literal(number, Type.BIGINT) for number in (*aligned, unit or 1))
+    time = Call("aligned", (time, *numbers), Type.BIGINT)
+    return time if unit is None else Call("timestamp_micros", (time,), Type.TIMESTAMP)
 
 
 def _filtered(branch: Branch, predicate: Expression) -> Branch:

@@ -8,12 +8,22 @@ epoch, its going with the last that reads it.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from millpond.cql.algebra import Filter, Project, RangeWindow, Sample, StreamScan
+from millpond.cql.algebra import (
+    Filter,
+    HopWindow,
+    Project,
+    RangeWindow,
+    Sample,
+    StreamScan,
+    WithTime,
+)
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node, inputs_first
 from millpond.planning.implication import never_fails
 from millpond.planning.nodes import Combine
 from millpond.planning.properties import is_fused
+
+_FUSED = (Filter, Project, Sample, RangeWindow, HopWindow, WithTime, Combine)
 
 
 def selections(plan: Node) -> dict[Filter, tuple[Node, ...]]:
@@ -47,7 +57,7 @@ def _readers(node: Node, parents: Mapping[Node, list[Node]]) -> tuple[Node, ...]
     seen, waiting = {node}, [node]
     while waiting:
         for above in parents.get(waiting.pop(), ()):
-            if not isinstance(above, Filter | Project | Sample | RangeWindow | Combine):
+            if not isinstance(above, _FUSED):
                 found[above] = None
             elif above not in seen:
                 seen.add(above)

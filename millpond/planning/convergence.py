@@ -9,7 +9,7 @@ so for what comes after a time, of a relation for its content from a time on.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millpond.cql.algebra import RangeWindow, Sample
+from millpond.cql.algebra import HopWindow, RangeWindow, Sample
 from millpond.cql.node import Node, inputs_first
 from millpond.identities import BY_NUMBER, OperatorId, QueueId
 from millpond.planning.graph import Graph
@@ -76,7 +76,7 @@ def _settled(fragment: Node, times: Mapping[QueueId, int]) -> int:
         match node:
             case QueueRead():
                 found[node] = times[node.queue]
-            case RangeWindow() if ALWAYS < below < FOREVER:
+            case RangeWindow() | HopWindow() if ALWAYS < below < FOREVER:
                 found[node] = min(WindowTimes.of(node).leave(below), FOREVER)
             case Sample() if not writes_tuples(node.input):
                 found[node] = FOREVER  # tuples are drawn by the name of the queue
@@ -173,7 +173,7 @@ def _passed(graph: Graph, queue: QueueId, settled_: int) -> int:
     windows = [
         WindowTimes.of(node)
         for node in nodes
-        if isinstance(node, RangeWindow) and node.length_ticks is not None
+        if isinstance(node, RangeWindow | HopWindow) and node.length_ticks is not None
         if any(isinstance(leaf, QueueRead) and leaf.queue == queue for leaf in node.walk())
     ]
     return max([settled_, *(window.leave(settled_) for window in windows)])

@@ -10,15 +10,18 @@ from millpond.cql.algebra import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Project,
     RangeWindow,
+    Rank,
     RelationScan,
     RowsWindow,
     Sample,
     SetOperation,
     StreamScan,
+    WithTime,
 )
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node
@@ -40,11 +43,12 @@ from millpond.planning.physical import (
     Operator,
     OutputOperator,
     QueueRead,
+    RankOperator,
     RowsWindowOperator,
     SnapshotsOperator,
     TotalsOperator,
 )
-from millpond.planning.properties import is_net, never_retracts
+from millpond.planning.properties import is_monotone, is_net, never_retracts
 
 
 class Draft:
@@ -170,7 +174,9 @@ class _Build:
                 return self._read(node, MatchOperator(below[0], GroupId(self._name), node))
             case Filter() | Project() if self._stands_alone(node):
                 return self._read(node, LinearOperator(node.with_inputs(below)))
-            case Filter() | Project() | Sample() | RangeWindow() | Combine():
+            case Filter() | Project() | Sample() | Combine():
+                return node.with_inputs(below)
+            case RangeWindow() | HopWindow() | WithTime():
                 return node.with_inputs(below)
             case _:
                 return self._read(node, self._operator(node, below))
@@ -190,7 +196,7 @@ class _Build:
         """What reads a node, behind windows too."""
         for parent in self._parents.get(node, ()):
             yield parent
-            if isinstance(parent, RangeWindow):
+            if isinstance(parent, RangeWindow | HopWindow | WithTime):
                 yield from self._above(parent)
 
     def _read(self, node: Node, operator: Operator) -> Node:
@@ -213,6 +219,9 @@ class _Build:
                 return CountOperator(below[0], below[1], rule)
             case RowsWindow():
                 return RowsWindowOperator(below[0], node.rows, node.slide_rows, node.partition)
+            case Rank():
+                order = (node.partition, node.order, node.function, node.limit)
+                return RankOperator(below[0], *order, is_monotone(node.input))
             case Istream():
                 return DifferenceOperator(below[0], 1)
             case Dstream():

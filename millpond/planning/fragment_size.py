@@ -9,7 +9,7 @@ it, is refused when the query is registered. Nothing else limits how high a plan
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from millpond.cql.algebra import Filter, Project, RangeWindow, Sample
+from millpond.cql.algebra import Filter, HopWindow, Project, RangeWindow, Sample, WithTime
 from millpond.cql.expressions import Column, Expression, children
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.errors import MillpondError
@@ -19,6 +19,10 @@ from millpond.planning.predicates import size_after
 MOST_BRANCHES = 1_000
 MOST_DEPTH = 150
 MOST_PARTS = 20_000
+
+_LINEAR = (Filter, Project, Sample, RangeWindow, HopWindow, WithTime, Combine)
+_BOUND_PARTS, _BOUND_DEPTH = 7, 3
+"""Of the expression that computes when a window begins or ends."""
 
 _WAY_OUT = "SELECT DISTINCT or GROUP BY in a view has what it computes computed once"
 
@@ -42,7 +46,7 @@ class FragmentSize:
 @follows_from_inputs
 def fragment_size(node: Node) -> FragmentSize:
     """The size of the fragment that ends with a node; operators are leaves."""
-    if not isinstance(node, (Filter, Project, Sample, RangeWindow, Combine)):
+    if not isinstance(node, _LINEAR):
         width = len(node.schema)
         return FragmentSize(1, 1, (1,) * width, (1,) * width)
     below = fragment_size(node.inputs[0])
@@ -58,6 +62,20 @@ def fragment_size(node: Node) -> FragmentSize:
             condition = below.condition + 1 + size_after(node.predicate, below.parts)
             deepest = max(below.condition_depth, _depth_after(node.predicate, below.depths))
             return replace(higher, condition=condition, condition_depth=1 + deepest)
+        case WithTime():
+            own = 1 + node.is_numbered
+            return replace(
+                higher,
+                parts=(*below.parts, *[_BOUND_PARTS] * own),
+                depths=(*below.depths, *[_BOUND_DEPTH] * own),
+            )
+        case HopWindow():
+            return replace(
+                higher,
+                branches=below.branches * node.at_once,
+                parts=(*below.parts, _BOUND_PARTS, _BOUND_PARTS),
+                depths=(*below.depths, _BOUND_DEPTH, _BOUND_DEPTH),
+            )
         case _:
             return higher
 

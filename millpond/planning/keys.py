@@ -18,6 +18,7 @@ from millpond.planning.physical import (
     MomentsOperator,
     Operator,
     OutputOperator,
+    RankOperator,
     RowsWindowOperator,
     TotalsOperator,
 )
@@ -33,7 +34,7 @@ def keys_of(operator: Operator) -> tuple[Expression, ...] | None:
     match operator:
         case AggregateOperator():
             return operator.keys or None
-        case RowsWindowOperator():
+        case RowsWindowOperator() | RankOperator():
             return operator.partition or None
         case CountOperator(right=None) | DifferenceOperator() | MomentsOperator():
             return all_columns(operator.inputs[0])
@@ -49,7 +50,7 @@ def key_positions(operator: Operator) -> tuple[int, ...] | None:
     match operator:
         case AggregateOperator():
             return tuple(range(len(operator.keys)))
-        case RowsWindowOperator():
+        case RowsWindowOperator() | RankOperator():
             return tuple(column.position for column in operator.partition)
         case JoinOperator():
             keys = join_keys(operator.condition, len(operator.left.schema)).left
@@ -74,7 +75,8 @@ def stays_divided(producer: Operator, reader: Operator) -> bool:
         return True
     if keys is None or positions is None:
         return False
-    keeps_state = isinstance(reader, AggregateOperator | RowsWindowOperator | CountOperator)
+    kinds = AggregateOperator | RowsWindowOperator | RankOperator | CountOperator
+    keeps_state = isinstance(reader, kinds)
     for branch in branches(reader.inputs[0]):
         found = [_position(substitute(key, branch.expressions)) for key in keys]
         if found != list(positions) if keeps_state else not set(positions) <= set(found):

@@ -8,6 +8,7 @@ from millpond.planning.drop_unread_minus import drop_unread_minus
 from millpond.planning.fold_constants import fold_constants
 from millpond.planning.fragment_size import refuse_large_fragments
 from millpond.planning.guard import guard
+from millpond.planning.limit_ranks import limit_ranks
 from millpond.planning.merge_projections import merge_projections
 from millpond.planning.name_movers import name_movers
 from millpond.planning.push_down_projections import push_down_projections
@@ -23,6 +24,7 @@ REWRITES: tuple[Callable[[Node], Node], ...] = (
     unnest_subqueries,
     fold_constants,
     push_down_selections,
+    limit_ranks,
     reduce_set_operations,
     reduce_joins,
     rstream_of_moments,

@@ -1,24 +1,23 @@
 """Physical operators as pure data, and the graph they form.
 
-An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow, Combine)
-whose leaves are queues. Nothing is materialised inside a fragment: it is fused into the operator
-that reads it. Everything stateful is an operator of its own and writes one queue. So are selections
-and projections next to functions of the user, or all in a graph that has linear nodes *apart*, and
-those that are cut off (`parts.py`): a queue can stand behind them.
+An operator reads *fragments*: trees of linear nodes (Filter, Project, Sample, RangeWindow,
+HopWindow, WithTime, Combine) whose leaves are queues. Nothing is materialised inside a fragment:
+it is fused into the operator that reads it. Everything stateful is an operator of its own and
+writes one queue. So are selections and projections next to functions of the user, or all in a graph
+that has linear nodes *apart*, and those that are cut off (`parts.py`): a queue can stand behind
+them.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
-from millpond.cql.algebra import (
-    RowsWindow,
-)
-from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.algebra import RowsWindow, rank_label
+from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.identities import GroupId, QueryName, QueueId
 from millpond.planning.nodes import Match, Totals
-from millpond.schema import Schema
+from millpond.schema import Field, Schema, Type
 
 SELF = QueueId("self")
 """The queue name by which a fragment after a join refers to the join's pairs."""
@@ -216,6 +215,25 @@ class RowsWindowOperator(Operator):
             self.slide_rows,
             self.partition,
         ).label()
+
+
+@dataclass(frozen=True)
+class RankOperator(Operator):
+    """The ranks of rows, up to a limit; ``is_append_only``: no row of the input ever leaves."""
+
+    input: Node
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    function: str
+    limit: int | None
+    is_append_only: bool
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field(self.function, Type.BIGINT)))
+
+    def label(self) -> str:
+        return f"Rank {rank_label(self.function, self.partition, self.order, self.limit)}"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from millpond.cql.expressions import (
     OuterColumn,
     Quantified,
     ScalarSubquery,
+    SortKey,
     UserCall,
 )
 from millpond.cql.node import Node, inputs_first
@@ -47,6 +48,7 @@ EXPRESSIONS = (
     OuterColumn,
     Quantified,
     ScalarSubquery,
+    SortKey,
     UserCall,
 )
 ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)

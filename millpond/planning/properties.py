@@ -4,6 +4,7 @@ from millpond.cql.algebra import (
     Aggregate,
     Distinct,
     Filter,
+    HopWindow,
     Join,
     Project,
     RangeWindow,
@@ -11,6 +12,7 @@ from millpond.cql.algebra import (
     Sample,
     SetOperation,
     StreamScan,
+    WithTime,
 )
 from millpond.cql.expressions import Column
 from millpond.cql.node import Node, follows_from_inputs
@@ -43,7 +45,7 @@ def is_monotone(node: Node) -> bool:
 def never_retracts(node: Node) -> bool:
     """Whether every row that enters says when it leaves, so that no minus ever follows."""
     match node:
-        case RangeWindow():
+        case RangeWindow() | HopWindow():
             return True
         case Match() if node.window is not None:
             return True
@@ -84,7 +86,9 @@ def is_fused(node: Node) -> bool:
     Selections and projections right above a join are computed with the join, once.
     """
     match node:
-        case StreamScan() | RelationScan() | Sample() | RangeWindow() | Combine():
+        case StreamScan() | RelationScan() | Sample() | Combine():
+            return True
+        case RangeWindow() | HopWindow() | WithTime():
             return True
         case Filter() | Project():
             return not _is_of_join(node)

@@ -14,9 +14,11 @@ from millpond.cql.algebra import (
     Aggregate,
     Distinct,
     Filter,
+    HopWindow,
     Join,
     Project,
     RangeWindow,
+    Rank,
     SetOperation,
 )
 from millpond.cql.expressions import Call, Expression
@@ -284,6 +286,10 @@ def _shares(node: Node, wish: Wish) -> _Shares:
             return _Shares((wish,) * len(node.inputs))
         case Distinct() | SetOperation():
             return _Shares((replace(wish, is_fresh=False),) * len(node.inputs))
+        case HopWindow():
+            return _through_hops(node, wish)
+        case Rank():
+            return _through_rank(node, wish)
         case Aggregate():
             return _through_aggregate(node, wish)
         case Join():
@@ -291,6 +297,27 @@ def _shares(node: Node, wish: Wish) -> _Shares:
         case _:
             above = [] if wish.is_fresh else _disjunction(wish.hint)
             return _Shares((NOTHING,) * len(node.inputs), (*wish.parts, *above))
+
+
+def _through_hops(node: HopWindow, wish: Wish) -> _Shares:
+    """What does not speak of the bounds of windows."""
+    width = len(node.input.schema)
+
+    def below(part: Expression) -> Expression | None:
+        return part if all(position < width for position in columns_used(part)) else None
+
+    return _divided(wish, below)
+
+
+def _through_rank(node: Rank, wish: Wish) -> _Shares:
+    """Only what speaks of the partition alone: other rows of it count too."""
+    partition = {column.position for column in node.partition}
+
+    def below(part: Expression) -> Expression | None:
+        used = columns_used(part)
+        return part if used and used <= partition else None
+
+    return _divided(wish, below)
 
 
 def _through_aggregate(node: Aggregate, wish: Wish) -> _Shares:
@@ -301,6 +328,11 @@ def _through_aggregate(node: Aggregate, wish: Wish) -> _Shares:
         is_key = bool(used) and all(position < len(node.keys) for position in used)
         return substitute(part, node.keys) if is_key else None
 
+    return _divided(wish, below)
+
+
+def _divided(wish: Wish, below: Callable[[Expression], Expression | None]) -> _Shares:
+    """What of a wish goes to the only input, as what ``below`` makes of it, and what stays."""
     moved = [(part, below(part)) for part in wish.parts]
     down = tuple(new for _, new in moved if new is not None)
     stay = [part for part, new in moved if new is None]

@@ -17,6 +17,7 @@ from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
 from millpond.cql.algebra import (
     Dstream,
+    HopWindow,
     Istream,
     Join,
     RangeWindow,
@@ -244,7 +245,7 @@ def _windows(plan: Node) -> Iterator[tuple[Node | None, str]]:
     """The windows of a plan with the streams they are on; None where a stream has none."""
     windowed: set[int] = set()
     for node in plan.walk_into_subqueries():
-        if isinstance(node, RangeWindow | RowsWindow):
+        if isinstance(node, RangeWindow | HopWindow | RowsWindow):
             for below in node.walk():
                 if isinstance(below, StreamScan):
                     windowed.add(id(below))
@@ -257,6 +258,10 @@ def _windows(plan: Node) -> Iterator[tuple[Node | None, str]]:
 def _beyond(window: Node | None, queue: Queue, now: int, gone: int) -> str:
     """Why a window reaches beyond what is retained; empty if it does not."""
     match window:
+        case HopWindow(length_ticks=ticks) if now - ticks > gone:
+            return ""
+        case HopWindow():
+            return "the window reaches back further"
         case RangeWindow(length_ticks=int(ticks), slide_ticks=slide):
             if now - ticks - (slide or 0) > gone:
                 return ""

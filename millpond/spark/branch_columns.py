@@ -9,6 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F
 
 from millpond.cql.algebra import DRAWS, Sample
+from millpond.kernels.branches import MARKS
 from millpond.planning.branches import Branch, Outputs
 from millpond.planning.predicates import conjuncts, substitute
 from millpond.schema import FOREVER
@@ -36,7 +37,7 @@ class BranchColumns:
     def of(self, ended: bool) -> tuple[list[SparkColumn], SparkColumn | None]:
         """The select list and the condition; elements that ended come as their own minus."""
         branch, outputs = self._branch, self._outputs
-        inputs = [F.col(f"c{i}") for i in range(len(branch.leaf.schema))]
+        inputs = [*(F.col(f"c{i}") for i in range(len(branch.leaf.schema))), *map(F.col, MARKS)]
         meta = self._stream_columns() if len(outputs.names) == 2 else self._element(ended)
         columns = [
             *(column.alias(name) for column, name in zip(meta, outputs.names, strict=True)),
@@ -78,7 +79,7 @@ class BranchColumns:
         if drawn is not None and selected is not None:  # AND might ask it of other rows too
             selected = F.when(drawn, selected).otherwise(F.lit(False))
         parts = [drawn if selected is None else selected]
-        if self._window is not None and self._window.slide is not None:
+        if self._window is not None and self._window.is_partial:
             parts.append(enter_column(self._window) < leave_column(self._window))
         return _all_of([part for part in parts if part is not None])
 

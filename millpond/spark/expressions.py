@@ -135,6 +135,16 @@ def _remainder(a: SparkColumn, b: SparkColumn) -> SparkColumn:
     return F.when(b != 0, a % F.nullif(b, F.lit(0)))
 
 
+def _aligned(
+    time: SparkColumn,
+    slide: SparkColumn,
+    offset: SparkColumn,
+    shift: SparkColumn,
+    unit: SparkColumn,
+) -> SparkColumn:
+    return (time - F.pmod(time - offset, slide) + shift) * unit
+
+
 _FUNCTIONS: dict[str, Callable[..., SparkColumn]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -203,6 +213,7 @@ _FUNCTIONS: dict[str, Callable[..., SparkColumn]] = {
     "timestamp_seconds": F.timestamp_seconds,
     "timestamp_millis": F.timestamp_millis,
     "timestamp_micros": F.timestamp_micros,
+    "aligned": _aligned,
 }
 
 _RECAST = {

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from millpond.execution.fragments import ENDED, STARTED, ReadBranch, Reading
 from millpond.execution.jobs import Pairs, Parts
 from millpond.execution.pair_output import PairOutput
+from millpond.kernels.branches import MARKS
 from millpond.planning.attempts import success
 from millpond.planning.branches import ELEMENT
 from millpond.spark.branch_columns import BranchColumns
@@ -103,7 +104,7 @@ def _offending_columns(branch: ReadBranch) -> tuple[list[SparkColumn], SparkColu
     inputs = [F.col(name) for name in names]
     fails = F.lit(False)
     for expression in branch.failing:
-        fails = fails | ~lower(success(expression), inputs)
+        fails = fails | ~lower(success(expression), [*inputs, *map(F.col, MARKS)])
     values = [F.coalesce(column.cast("string"), F.lit("NULL")) for column in inputs]
     return [F.concat_ws(", ", *values).alias("row")], fails
 

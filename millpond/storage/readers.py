@@ -69,7 +69,7 @@ class Retention:
     def remains(self) -> Remains:
         """What the reader needs of a page after it has passed the page's rows."""
         if self.window is not None:
-            is_over = not self.comes_back and self.window.slide is None
+            is_over = not (self.comes_back or self.window.enters_later)
             return Remains.NOTHING if is_over else Remains.ALL
         return Remains.ENDS if self.ends else Remains.NOTHING
 

@@ -20,6 +20,8 @@ QUERIES = {
     "keys_there": "SELECT DISTINCT k FROM S [RANGE 3]",
     "joined": "SELECT S.k, v, w FROM S [RANGE 3], R [RANGE 4] WHERE S.k = R.k AND v > w",
     "arrived": "ISTREAM(SELECT k, max(v) AS m FROM S [RANGE 4] GROUP BY k)",
+    "windows": "SELECT window_end, k, sum(v) AS s FROM S [HOP 4 SLIDE 3] GROUP BY window_end, k"
+    " EMIT FINAL",
     "contents": "RSTREAM(SELECT k, v FROM S [RANGE 6 SLIDE 2])",
     "chain": "SELECT n, count(*) AS m FROM (SELECT k, count(*) AS n FROM S [RANGE 5] GROUP BY k) C"
     " GROUP BY n",

@@ -48,6 +48,9 @@ def test_what_is_within_the_bounds_is_answered_exactly(engine: Engine) -> None:
     assert found == {a: len(range(a, ROWS, 7)) for a in range(7)}
     assert len(ask(engine, "SELECT a, name FROM R WHERE a < 3")) == 3
     assert ask(engine, "SELECT a FROM R WHERE a < 0") == []
+    first = ROWS // 1_000 * 1_000 - 1_000
+    hop = "SELECT window_start, count(*) AS n FROM S [HOP 1500 SLIDE 1000] GROUP BY window_start"
+    assert [(row["window_start"], row["n"]) for row in ask(engine, hop)] == [(first, 1_000)]
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from millpond.cql.algebra import Sample
+from millpond.cql.algebra import Filter, HopWindow, Sample, WithTime
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.kernels.branches import ArrowBranch, can_evaluate
 from millpond.planning.branches import Branch, Outputs
+from millpond.planning.branches import branches as flattened
 from millpond.planning.physical import QueueRead
 from millpond.planning.window_times import WindowTimes
 from millpond.schema import FOREVER, Field, Schema, Type
@@ -75,6 +76,10 @@ def branches(kind: str) -> Iterator[Branch]:
             yield Branch(read, COLUMNS[:2], None, window, Sample(read, 30.0))
             yield Branch(read, tuple(shares), some, window, Sample(read, 70.0))
             yield Branch(read, COLUMNS, other, window, Sample(read, 50.0), below=some)
+    if kind != "relation":
+        yield from flattened(WithTime(read, 1_000))
+        yield from flattened(Filter(HopWindow(read, 7, 5, 1), some))
+        yield from flattened(HopWindow(Sample(read, 30.0), 3, 5, 0, 1_000))
 
 
 def outputs(branch: Branch, kind: str) -> Iterator[Outputs]:

@@ -25,6 +25,7 @@ ONLY_EQUALITIES = (
 NOT_IN_SET_OPERATIONS = (
     "a column of the enclosing query cannot be used inside UNION, EXCEPT or INTERSECT"
 )
+NOT_IN_RANKED = "a column of the enclosing query cannot be used in a SELECT with LIMIT or a rank"
 
 
 def is_correlated(expression: Expression) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan
+from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan, WithTime
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
 from millpond.cql.check.walk import connect
@@ -50,20 +50,26 @@ class FromRelation:
     plan: Node
     scope: Scope
     names_stream: bool
+    arrival: tuple[Column, ...] = ()
+    """The columns that tell when and as which element of a stream a row came, if asked for."""
 
 
 @dataclass(frozen=True)
 class FromAnalyser:
-    """Analyses one FROM; ``query`` analyses subqueries."""
+    """Analyses one FROM; ``query`` analyses subqueries.
+
+    ``with_arrival``: if it is a single stream, its elements are to have their times and numbers.
+    """
 
     catalog: Catalog
     query: Callable[[exp.Expr], AnalysedQuery]
     text: StatementText
+    with_arrival: bool = False
 
     def relation(self, node: exp.Expr) -> FromRelation:
         """What one item of FROM, or a join of items, makes."""
         if isinstance(node, JoinedItems):
-            return self._joined(node)
+            return replace(self, with_arrival=False)._joined(node)
         if isinstance(node, FromItem):
             return self._item(node)
         raise StatementError("FROM takes names, subqueries and joins", node)
@@ -79,10 +85,20 @@ class FromAnalyser:
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema, self.catalog.functions)
         if plan.is_stream:
-            relation = windowed(plan, item, scope, self.catalog.tick_microseconds, self.text)
-            return FromRelation(relation, scope, True)
+            return self._windowed(plan, item, scope, name)
         self._refuse_window(item, f'"{body.name}"' if is_name else "this subquery")
         return FromRelation(plan, scope, False)
+
+    def _windowed(
+        self, stream: Node, item: FromItem, scope: Scope, name: str | None
+    ) -> FromRelation:
+        width = len(stream.schema)
+        marked = WithTime(stream, is_numbered=True) if self.with_arrival else stream
+        relation = windowed(marked, item, scope, self.catalog, self.text)
+        columns = tuple(Column(i, f.type, f.name) for i, f in enumerate(relation.schema.fields))
+        bounds = (ScopeColumn(name, c.name, c) for c in columns[len(marked.schema) :])
+        known = replace(scope, columns=(*scope.columns, *bounds))
+        return FromRelation(relation, known, True, columns[width : len(marked.schema)])
 
     def _refuse_extras(self, item: FromItem) -> None:
         for part, words in (("alias", "an alias"), ("window", "a window"), ("sample", "SAMPLE")):

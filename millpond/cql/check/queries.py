@@ -7,15 +7,18 @@ from sqlglot import exp
 from millpond.catalog import Catalog
 from millpond.cql.algebra import Distinct, Dstream, Filter, Istream, Project, Rstream, SetOperation
 from millpond.cql.check.correlation import (
+    NOT_IN_RANKED,
     NOT_IN_SET_OPERATIONS,
     ONLY_EQUALITIES,
     is_correlated,
     is_correlating_equality,
 )
 from millpond.cql.check.expressions import analyser
+from millpond.cql.check.finals import final, with_end
 from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser
+from millpond.cql.check.ranks import check_order
 from millpond.cql.check.scope import Scope
-from millpond.cql.check.select_list import SelectAnalyser
+from millpond.cql.check.select_list import SelectAnalyser, is_grouped_select, is_ranked_select
 from millpond.cql.check.walk import connect, flatten, refuse
 from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
@@ -75,6 +78,10 @@ class QueryAnalyser:
     def _set_operation(self, node: exp.SetOperation, outer: Scope | None) -> AnalysedQuery:
         if any(node.args.get(part) for part in ("by_name", "side", "kind", "on")):
             raise unsupported("a set operation BY NAME", offset_of(node))
+        for part in ("order", "limit", "final"):
+            if node.args.get(part) is not None:
+                message = "put the set operation into FROM: SELECT * FROM (… UNION …) ORDER BY …"
+                raise StatementError(message, node.args[part])
         left = self.query(node.this, outer, NOT_IN_SET_OPERATIONS)
         right = self.query(node.expression, outer, NOT_IN_SET_OPERATIONS)
         for branch, part in ((left, node.this), (right, node.expression)):
@@ -93,14 +100,25 @@ class QueryAnalyser:
 
     def _select(self, node: exp.Select, outer: Scope | None, refusal: str) -> AnalysedQuery:
         _check_select(node)
-        found = FromAnalyser(self.catalog, self.query, self.text).relation(node.args["from_"].this)
+        check_order(node)
+        is_ranked = is_ranked_select(node)
+        with_arrival = is_ranked and not is_grouped_select(node)
+        source = FromAnalyser(self.catalog, self.query, self.text, with_arrival)
+        found = source.relation(node.args["from_"].this)
         scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)
+        refusal = NOT_IN_RANKED if is_ranked else refusal
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
-        select = SelectAnalyser(node, scope, self.subquery, self.text)
+        select = SelectAnalyser(node, scope, self.subquery, self.text, found.arrival)
         plan = select.project(plan)
+        emitted = node.args.get("final")
+        if emitted is not None:
+            plan = with_end(plan, offset_of(emitted))
         if node.args.get("distinct") is not None:
             plan = Distinct(plan)
-        made = AnalysedQuery(plan, select.is_grouped, found.names_stream)
+        if emitted is not None:
+            plan = final(plan, self.catalog.tick_microseconds)
+        is_relation = is_grouped_select(node) or is_ranked
+        made = AnalysedQuery(plan, is_relation, found.names_stream)
         word = node.args.get("hint")
         return made if word is None else _to_stream(made, word)
 
@@ -126,7 +144,8 @@ def _check_select(node: exp.Select) -> None:
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise StatementError("DISTINCT ON is not supported; use GROUP BY", node)
-    known = {"expressions", "from_", "where", "group", "having", "distinct", "hint"}
+    known = {"expressions", "from_", "where", "group", "having", "distinct", "hint", "final"}
+    known |= {"order", "limit"}
     for part, value in node.args.items():
         if value and part not in known:
             raise unsupported(part.strip("_").upper().replace("_", " "), offset_of(node))

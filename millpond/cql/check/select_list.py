@@ -9,25 +9,32 @@ from sqlglot import exp
 from millpond.cql.algebra import Filter, Project
 from millpond.cql.check.expressions import analyser, has_aggregate
 from millpond.cql.check.grouping import Grouping
+from millpond.cql.check.items import Item
+from millpond.cql.check.ranks import Ranks
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.walk import Analyser, SubqueryRule
 from millpond.cql.coercion import typed
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, StatementText, offset_of
+from millpond.cql.text.ranking import Ranking
 from millpond.cql.written import Written
 
 MAX_NAME = 60
 
 
-@dataclass(frozen=True)
-class Item:
-    """One column of the result: an expression as written, or a column that * stands for."""
+def is_grouped_select(select: exp.Select) -> bool:
+    """Whether a SELECT is an aggregation."""
+    if select.args.get("group") is not None or select.args.get("having") is not None:
+        return True
+    return any(has_aggregate(node) for node in select.expressions)
 
-    name: str
-    body: exp.Expr | Expression
-    alias: str | None = None
-    star_offset: int | None = None
+
+def is_ranked_select(select: exp.Select) -> bool:
+    """Whether the rows of a SELECT have ranks, or only the first are wanted."""
+    if select.args.get("limit") is not None:
+        return True
+    return any(isinstance(node.unalias(), Ranking) for node in select.expressions)
 
 
 @dataclass(frozen=True)
@@ -38,20 +45,31 @@ class SelectAnalyser:
     scope: Scope
     subquery: SubqueryRule
     text: StatementText
+    arrival: tuple[Column, ...] = ()
+    """When and as which elements of a stream the rows came."""
 
-    @property
-    def is_grouped(self) -> bool:
-        """Whether the query is an aggregation."""
-        select = self.select
-        if select.args.get("group") is not None or select.args.get("having") is not None:
-            return True
-        return any(has_aggregate(node) for node in select.expressions)
-
-    def project(self, relation: Node) -> Node:
+    def project(self, relation: Node) -> Project:
         """The SELECT list, with GROUP BY and HAVING, over the joined and filtered sources."""
         items = self._items()
+        if not is_ranked_select(self.select):
+            return self._project(relation, items)
+        ranks = Ranks(self.select, items, [Item(each.name, each) for each in self.arrival])
+        base = self._project(relation, [*ranks.plain, *ranks.wanted(self._sorted)])
+        return ranks.over(base, unique([item.name for item in items]))
+
+    def _sorted(self, node: exp.Expr, items: Sequence[Item]) -> Item:
+        """What ORDER BY or PARTITION BY names: a column of the SELECT list goes first."""
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return _at_position(node, items, "ORDER BY")
+        if isinstance(node, exp.Column) and not node.table:
+            named = [item for item in items if (item.alias or "").lower() == node.name.lower()]
+            if named:
+                return named[0]
+        return Item(readable(self.text.of(node)), _unaliased(node, items, self.scope))
+
+    def _project(self, relation: Node, items: list[Item]) -> Project:
         names = unique([item.name for item in items])
-        if not self.is_grouped:
+        if not is_grouped_select(self.select):
             rules = analyser(self.scope, "SELECT", self.subquery)
             return Project(relation, tuple(_values(rules, items)), names, self._written(items))
         return self._grouped(relation, items, names)
@@ -64,7 +82,7 @@ class SelectAnalyser:
             for item in items
         )
 
-    def _grouped(self, relation: Node, items: list[Item], names: tuple[str, ...]) -> Node:
+    def _grouped(self, relation: Node, items: list[Item], names: tuple[str, ...]) -> Project:
         keys = self._keys(items)
         aggregates: list[AggregateCall] = []
         rules = analyser(self.scope, "SELECT", self.subquery, aggregates)
@@ -131,7 +149,7 @@ class SelectAnalyser:
     def _key(self, node: exp.Expr, items: list[Item]) -> Expression:
         rules = analyser(self.scope, "GROUP BY")
         if isinstance(node, exp.Literal) and not node.is_string:
-            body = _at_position(node, items).body
+            body = _at_position(node, items, "GROUP BY").body
             if not isinstance(body, exp.Expr):
                 return body
             node = body
@@ -143,15 +161,15 @@ def _values(rules: Analyser, items: Sequence[Item]) -> list[Expression]:
     return [typed(rules.expression(b) if isinstance(b, exp.Expr) else b) for b in bodies]
 
 
-def _at_position(node: exp.Literal, items: list[Item]) -> Item:
+def _at_position(node: exp.Literal, items: Sequence[Item], clause: str) -> Item:
     if not node.this.isdigit() or not 1 <= int(node.this) <= len(items):
         raise StatementError(
-            f"GROUP BY {node.this}: the SELECT list has columns 1 to {len(items)}", node
+            f"{clause} {node.this}: the SELECT list has columns 1 to {len(items)}", node
         )
     return items[int(node.this) - 1]
 
 
-def _unaliased(node: exp.Expr, items: list[Item], scope: Scope) -> exp.Expr:
+def _unaliased(node: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr:
     """The expression with names of the SELECT list replaced by what they stand for.
 
     A column of the sources goes before an item of the same name.

@@ -14,6 +14,7 @@ from millpond.cql.expressions import AggregateCall, Call, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.dialect import unsupported
 from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.text.ranking import Ranking
 from millpond.schema import Type
 
 MAX_DEPTH = 120
@@ -80,6 +81,7 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Dot: "a name with more than two parts",
     exp.Any: "ANY without a comparison before it",
     exp.All: "ALL without a comparison before it",
+    Ranking: "a rank inside an expression or condition",
 }
 
 

@@ -2,20 +2,22 @@
 
 from sqlglot import exp
 
+from millpond.catalog import Catalog
 from millpond.cql.algebra import Filter, RangeWindow, RowsWindow, Sample
 from millpond.cql.check.expressions import analyser
+from millpond.cql.check.hops import hopping
 from millpond.cql.check.scope import Scope
 from millpond.cql.expressions import Column
 from millpond.cql.node import Node
-from millpond.cql.text.durations import ticks
 from millpond.cql.text.from_clause import FromItem, Length, Window
-from millpond.cql.text.places import StatementError, StatementText, offset_of
+from millpond.cql.text.lengths import number_of, ticks_of
+from millpond.cql.text.places import StatementError, StatementText
 
 MAX_ROWS = 2**31 - 1
 
 
 def windowed(
-    stream: Node, item: FromItem, scope: Scope, tick_microseconds: int, text: StatementText
+    stream: Node, item: FromItem, scope: Scope, catalog: Catalog, text: StatementText
 ) -> Node:
     """The relation that an item of FROM makes of a stream; without a window, unbounded."""
     sample, window = item.args.get("sample"), item.args.get("window")
@@ -27,11 +29,15 @@ def windowed(
     if where is not None:
         condition = analyser(scope, "a window's WHERE").predicate(where)
         stream = Filter(stream, condition, text.written("WHERE", where))
+    if window.args.get("offset") is not None and window.args["kind"] in ("RANGE", "ROWS"):
+        raise StatementError("OFFSET goes with TUMBLE and HOP", window.args["offset"])
     if window.args["kind"] == "ROWS":
         return _rows(stream, window, scope)
     if window.args.get("partition"):
         raise StatementError("PARTITION BY in a window goes with ROWS", window)
-    return _range(stream, window, tick_microseconds)
+    if window.args["kind"] in ("TUMBLE", "HOP"):
+        return hopping(stream, window, catalog)
+    return _range(stream, window, catalog.tick_microseconds)
 
 
 def _percent(node: exp.Expr) -> float:
@@ -46,31 +52,16 @@ def _range(stream: Node, window: Window, tick_microseconds: int) -> Node:
     kind = window.args["kind"]
     if kind != "RANGE":
         return RangeWindow(stream, 0 if kind == "NOW" else None)
-    length = _ticks(window.args["length"], tick_microseconds)
+    length = ticks_of(window.args["length"], tick_microseconds)
     if length < 0:
         raise StatementError("the length of a window cannot be negative", window.args["length"])
     slide = window.args.get("slide")
     if slide is None:
         return RangeWindow(stream, length)
-    slide_ticks = _ticks(slide, tick_microseconds)
+    slide_ticks = ticks_of(slide, tick_microseconds)
     if slide_ticks <= 0:
         raise StatementError("SLIDE must be above zero", slide)
     return RangeWindow(stream, length, slide_ticks)
-
-
-def _ticks(length: Length, tick_microseconds: int) -> int:
-    unit = length.args.get("unit")
-    return ticks(
-        _number(length),
-        unit.name if unit is not None else None,
-        tick_microseconds,
-        offset_of(length) or 0,
-    )
-
-
-def _number(length: Length) -> str:
-    amount = length.this
-    return "-" + amount.this.this if isinstance(amount, exp.Neg) else str(amount.this)
 
 
 def _rows(stream: Node, window: Window, scope: Scope) -> Node:
@@ -92,7 +83,7 @@ def _row_count(length: Length, word: str) -> int:
         raise StatementError(
             f"{word} counts elements; for a length of time use RANGE", length.args["unit"]
         )
-    number = _number(length)
+    number = number_of(length)
     if not number.isdigit() or not 0 < int(number) <= MAX_ROWS:
         raise StatementError(f"{word} takes a whole number from 1 to {MAX_ROWS:,}", length)
     return int(number)

@@ -14,26 +14,27 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.text.from_clause import FromParser
+from millpond.cql.text.from_clause import Final, FromParser
 from millpond.cql.text.places import StatementError
+from millpond.cql.text.ranking import Limit, Order, Ranking, Sorting, is_ranking
 from millpond.cql.text.tokens import CqlTokenizer
 
 T = TypeVar("T")
 
 _USE = {
-    "ORDER BY": "a continuous result has no order",
-    "LIMIT": "keep the last elements with a [ROWS n] window",
-    "OFFSET": "a continuous result has no order",
-    "FETCH": "keep the last elements with a [ROWS n] window",
-    "QUALIFY": "filter with WHERE or HAVING",
+    "OFFSET": "rank the rows with ROW_NUMBER() OVER (ORDER BY …) in a subquery",
+    "QUALIFY": "have the rank in a subquery, and WHERE around it",
     "SORT BY": "a continuous result has no order",
     "CLUSTER BY": "a continuous result has no order",
     "DISTRIBUTE BY": "a continuous result has no order",
     "WITH": "name the part with CREATE VIEW, or write it as a subquery in FROM",
-    "OVER": "put a window in brackets after the stream in FROM and use GROUP BY",
+    "OVER": "it goes with ROW_NUMBER(), RANK() and DENSE_RANK(); for other functions put a window "
+    "in brackets after the stream in FROM and use GROUP BY",
     "FILTER": "use a CASE inside the aggregate function",
     "WITHIN": "use percentile(x, fraction)",
     "INTERVAL": "write lengths of time in windows, or use date_add and timestamp_micros",
+    "a rank inside an expression or condition": "have it as a column of a subquery in FROM, and "
+    "WHERE around it",
     "VALUES": "a query reads streams and relations; put constants into a relation with INSERT",
 }
 
@@ -50,13 +51,10 @@ def _refuse(parser: CqlParser) -> NoReturn:
 
 
 _REFUSED_MODIFIERS = (
-    TokenType.ORDER_BY,
     TokenType.SORT_BY,
     TokenType.CLUSTER_BY,
     TokenType.DISTRIBUTE_BY,
-    TokenType.LIMIT,
     TokenType.OFFSET,
-    TokenType.FETCH,
     TokenType.QUALIFY,
 )
 
@@ -77,6 +75,10 @@ class CqlParser(FromParser):
         TokenType.WHERE: lambda self: ("where", self._clause(exp.Where)),
         TokenType.GROUP_BY: lambda self: ("group", self._group()),
         TokenType.HAVING: lambda self: ("having", self._clause(exp.Having)),
+        TokenType.ORDER_BY: lambda self: ("order", self._order()),
+        TokenType.LIMIT: lambda self: ("limit", self._limit()),
+        TokenType.FETCH: lambda self: ("limit", self._fetch()),
+        TokenType.FINAL: lambda self: ("final", self._final()),
         **dict.fromkeys(_REFUSED_MODIFIERS, _refuse),
     }
     QUERY_MODIFIER_TOKENS: ClassVar[set[TokenType]] = set(QUERY_MODIFIER_PARSERS)
@@ -159,6 +161,69 @@ class CqlParser(FromParser):
         """WHERE or HAVING."""
         self._advance()
         return self.expression(kind(this=self._written()))
+
+    def _final(self) -> exp.Expr:
+        """EMIT FINAL."""
+        self._advance()
+        return Final().update_positions(self._prev)
+
+    def _order(self) -> Order:
+        """ORDER BY e [ASC | DESC] [NULLS FIRST | LAST], …"""
+        self._advance()
+        token = self._prev
+        keys = self._parse_csv(self._sort_key)
+        if not keys:
+            self.raise_error("something is missing")
+        return Order(expressions=keys).update_positions(token)
+
+    def _sort_key(self) -> Sorting | None:
+        this = self._written()
+        if this is None:
+            return None
+        key = Sorting(this=this).update_positions(this)
+        key.set("descending", bool(self._match_texts(("ASC", "DESC"))) and self._said("DESC"))
+        key.set("nulls_first", not key.args["descending"])
+        if self._match_text_seq("NULLS"):
+            if not self._match_texts(("FIRST", "LAST")):
+                self.raise_error("expected FIRST or LAST")
+            key.set("nulls_first", self._said("FIRST"))
+        return key
+
+    def _said(self, word: str) -> bool:
+        """Whether that was the last word."""
+        return bool(self._prev.text.upper() == word)
+
+    def _limit(self) -> Limit:
+        """LIMIT n [WITH TIES]"""
+        self._advance()
+        number = self._parse_number() or self.raise_error("expected a number of rows")
+        ties = self._match(TokenType.WITH) and (
+            self._match_text_seq("TIES") or self.raise_error("expected TIES")
+        )
+        return Limit(this=number, ties=bool(ties)).update_positions(number)
+
+    def _fetch(self) -> Limit:
+        """FETCH FIRST n ROWS ONLY | WITH TIES"""
+        self._advance()
+        self._match_texts(("FIRST", "NEXT"))
+        number = self._parse_number() or self.raise_error("expected a number of rows")
+        self._match_texts(("ROW", "ROWS"))
+        ties = self._match(TokenType.WITH)
+        if not self._match_text_seq("TIES" if ties else "ONLY"):
+            self.raise_error("expected ONLY or WITH TIES")
+        return Limit(this=number, ties=bool(ties)).update_positions(number)
+
+    def _ranking(self, call: exp.Expr) -> Ranking:
+        """OVER ([PARTITION BY e, …] ORDER BY e, …) behind ROW_NUMBER(), RANK() or DENSE_RANK()."""
+        self._advance(2)
+        partition = []
+        if self._match(TokenType.PARTITION_BY):
+            partition = self._parse_csv(self._written)
+        if not self._match(TokenType.ORDER_BY, advance=False):
+            self.raise_error("expected ORDER BY")
+        made = Ranking(kind=call.name.lower(), partition=partition, order=self._order())
+        self._match_r_paren()
+        return made.update_positions(call)
 
     def _group(self) -> exp.Expr:
         token = self._curr
@@ -250,6 +315,8 @@ class CqlParser(FromParser):
         return self._parse_select() or self._parse_disjunction()
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        if self._match(TokenType.OVER, advance=False) and is_ranking(this):
+            return self._ranking(this)
         follows = self._next.token_type is TokenType.L_PAREN or self._curr.text.upper() != "FILTER"
         if self._match_texts(("OVER", "FILTER", "WITHIN"), advance=False) and follows:
             _refuse(self)

@@ -18,14 +18,19 @@ _CLAUSES = {
 
 
 class Window(exp.Expression):
-    """A window specification; ``kind`` is NOW, UNBOUNDED, RANGE or ROWS."""
+    """A window specification; ``kind`` is NOW, UNBOUNDED, RANGE, ROWS, TUMBLE or HOP.
+
+    ``time`` is the column that a table function says is the stream's time.
+    """
 
     arg_types: ClassVar[dict[str, bool]] = {
         "kind": True,
         "length": False,
         "slide": False,
+        "offset": False,
         "partition": False,
         "where": False,
+        "time": False,
     }
 
 
@@ -39,6 +44,12 @@ class ToStream(exp.Expression):
     """Istream, Dstream or Rstream; around a query (``this``) or as a word after SELECT."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": False, "kind": True}
+
+
+class Final(exp.Expression):
+    """EMIT FINAL."""
+
+    arg_types: ClassVar[dict[str, bool]] = {}
 
 
 class FromItem(exp.Expression):
@@ -154,7 +165,8 @@ class FromParser(Parser):
     def _item(self) -> FromItem:
         """An item with its alias, window and SAMPLE, in any order."""
         token = self._curr
-        item = FromItem(this=self._item_body()).update_positions(token)
+        item = self._window_function() or FromItem(this=self._item_body())
+        item.update_positions(token)
         while True:
             if self._match(TokenType.L_BRACKET, advance=False):
                 self._set_once(item, "window", self._bracket)
@@ -277,7 +289,7 @@ class FromParser(Parser):
         self._advance()
         partition = self._parse_csv(self._parse_column) if self._partition_by() else None
         window = Window(kind=self._window_kind(), partition=partition).update_positions(token)
-        if window.args["kind"] in ("RANGE", "ROWS"):
+        if window.args["kind"] not in ("NOW", "UNBOUNDED"):
             self._window_lengths(window)
         self._match_text_seq("PRECEDING")
         if self._match(TokenType.WHERE):
@@ -285,12 +297,49 @@ class FromParser(Parser):
         self._expect(TokenType.R_BRACKET, "]")
         return window
 
+    # -- windows as table functions ---------------------------------------------------------
+
+    def _at_call(self, *words: str) -> bool:
+        """Whether one of the words comes next, and then a parenthesis."""
+        is_word = self._curr.token_type is TokenType.VAR and self._curr.text.upper() in words
+        return is_word and self._next.token_type is TokenType.L_PAREN
+
+    def _window_function(self) -> FromItem | None:
+        """TABLE(TUMBLE(TABLE S, DESCRIPTOR(time), length)), also without the outer TABLE."""
+        in_table = self._at_call("TABLE")
+        if in_table:
+            self._advance(2)
+        if not self._at_call("TUMBLE", "HOP"):
+            return self.raise_error("expected TUMBLE( or HOP(") if in_table else None
+        item = self._tumble_or_hop()
+        self._expect(TokenType.R_PAREN, ")")
+        if in_table:
+            self._expect(TokenType.R_PAREN, ")")
+        return item
+
+    def _tumble_or_hop(self) -> FromItem:
+        window = Window(kind=self._curr.text.upper()).update_positions(self._curr)
+        self._advance(2)
+        if not self._at_call("TABLE"):
+            self._match_text_seq("TABLE")
+        item = FromItem(this=self._item_body(), window=window)
+        self._expect(TokenType.COMMA, ", DESCRIPTOR(…)")
+        if not self._match_text_seq("DESCRIPTOR"):
+            self.raise_error("expected DESCRIPTOR(column), the time of the stream")
+        window.set("time", self._names())
+        for part in ("length",) if window.args["kind"] == "TUMBLE" else ("slide", "length"):
+            self._expect(TokenType.COMMA, f", and the {part} of the window")
+            window.set(part, self._length())
+        if self._match(TokenType.COMMA):
+            window.set("offset", self._length())
+        return item
+
     def _partition_by(self) -> bool:
         return bool(self._match(TokenType.PARTITION_BY))
 
     def _window_kind(self) -> str:
-        if not self._match_texts(("NOW", "UNBOUNDED", "RANGE", "ROWS")):
-            self.raise_error("expected NOW, UNBOUNDED, RANGE, ROWS or PARTITION BY")
+        if not self._match_texts(("NOW", "UNBOUNDED", "RANGE", "ROWS", "TUMBLE", "HOP")):
+            self.raise_error("expected NOW, UNBOUNDED, RANGE, ROWS, TUMBLE, HOP or PARTITION BY")
         kind = self._prev.text.upper()
         return "UNBOUNDED" if kind == "RANGE" and self._match_text_seq("UNBOUNDED") else kind
 
@@ -299,11 +348,16 @@ class FromParser(Parser):
         self._match_text_seq("PRECEDING")
         if self._match_text_seq("SLIDE"):
             window.set("slide", self._length())
+        if self._match(TokenType.OFFSET):
+            window.set("offset", self._length())
 
     def _length(self) -> Length:
         token = self._curr
+        is_interval = self._match(TokenType.INTERVAL)
         negative = self._match(TokenType.DASH)
-        number = self._parse_number() or self.raise_error("expected a number")
+        number = self._parse_number() or (self._parse_string() if is_interval else None)
+        if number is None:
+            self.raise_error("expected a number")
         unit = None
         if self._curr.token_type is TokenType.VAR and not self._match_texts(
             ("SLIDE", "PRECEDING"), advance=False

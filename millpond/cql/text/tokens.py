@@ -32,6 +32,7 @@ _PHRASES = {
     "AS": TokenType.ALIAS,
     "CLUSTER BY": TokenType.CLUSTER_BY,
     "DISTRIBUTE BY": TokenType.DISTRIBUTE_BY,
+    "EMIT FINAL": TokenType.FINAL,
     "GROUP BY": TokenType.GROUP_BY,
     "ORDER BY": TokenType.ORDER_BY,
     "PARTITION BY": TokenType.PARTITION_BY,

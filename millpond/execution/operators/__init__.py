@@ -1,7 +1,12 @@
 """Running operators: each turns what its fragments read in a step into a page of output."""
 
 from millpond.execution.operators.join import RunningJoin
-from millpond.execution.operators.keyed import RunningAggregate, RunningCount, RunningRowsWindow
+from millpond.execution.operators.keyed import (
+    RunningAggregate,
+    RunningCount,
+    RunningRank,
+    RunningRowsWindow,
+)
 from millpond.execution.operators.linear import RunningLinear
 from millpond.execution.operators.match import RunningMatch
 from millpond.execution.operators.running import RunningOperator
@@ -25,6 +30,7 @@ from millpond.planning.physical import (
     MomentsOperator,
     Operator,
     OutputOperator,
+    RankOperator,
     RowsWindowOperator,
     SnapshotsOperator,
     TotalsOperator,
@@ -36,6 +42,7 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     AggregateOperator: RunningAggregate,
     CountOperator: RunningCount,
     RowsWindowOperator: RunningRowsWindow,
+    RankOperator: RunningRank,
     JoinOperator: RunningJoin,
     DifferenceOperator: RunningDifference,
     ArrivalsOperator: RunningArrivals,

@@ -18,6 +18,7 @@ from millpond.kernels.counts import CountKernel
 from millpond.kernels.grouped import AggregateSpec
 from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.living import Living, LivingRows
+from millpond.kernels.ranking import RankingKernel, Sort
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
@@ -25,6 +26,7 @@ from millpond.planning.physical import (
     CountOperator,
     Operator,
     QueueRead,
+    RankOperator,
     RowsWindowOperator,
 )
 from millpond.planning.predicates import all_columns
@@ -186,6 +188,33 @@ class RunningCount(RunningKeyed):
         columns = all_columns(self.operator.inputs[index])
         side = (Literal(index, Type.BIGINT), "_side")
         return Outputs((*((c, f"k{i}") for i, c in enumerate(columns)), side))
+
+
+class RunningRank(RunningKeyed):
+    """ROW_NUMBER, RANK and DENSE_RANK."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(
+        self, identity: str, operator: RankOperator, around: Surroundings, cursor: int
+    ) -> None:
+        types = arrow_types(operator.input.schema)
+        key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
+        order = tuple(
+            Sort(f"r{key.column.position}", key.is_descending, key.nulls_first)
+            for key in operator.order
+        )
+        ranks = (operator.function, operator.limit, operator.is_append_only)
+        self.kernel = RankingKernel(key_types, types, order, *ranks)
+        self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", key_types), ("r", types)])
+        self._partition = operator.partition
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """Partition and row."""
+        keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
+        columns = all_columns(self.operator.inputs[index])
+        return Outputs((*keys, *((column, f"r{i}") for i, column in enumerate(columns))))
 
 
 class RunningRowsWindow(RunningKeyed):

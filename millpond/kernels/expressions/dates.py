@@ -128,6 +128,11 @@ def after(units_per_second: int) -> Callable[[Ints], Checked]:
     return time
 
 
+def aligned(time: Ints, slide: Ints, offset: Ints, shift: Ints, unit: Ints) -> Ints:
+    """The last multiple of a slide up to a time, from an offset on; shifted, in other units."""
+    return (time - (time - offset) % slide + shift) * unit
+
+
 def as_date(times: Array) -> Array:
     """The date of a TIMESTAMP."""
     return days_of(times).astype(np.int32)
@@ -149,5 +154,6 @@ FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "unix_micros": plain(since(1_000_000)),
     "timestamp_seconds": failing(after(1), Fault.DATETIME_OVERFLOW),
     "timestamp_millis": failing(after(1_000), Fault.DATETIME_OVERFLOW),
+    "aligned": plain(aligned),
     "timestamp_micros": failing(after(1_000_000), Fault.DATETIME_OVERFLOW),
 }
