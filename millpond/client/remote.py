@@ -181,12 +181,13 @@ class RemoteEngine:
         """The queries that have failed, each with its reason."""
         return [
             Failure(
-                **each
-                | {
-                    "after": int(each["after"]),
-                    "until": int(each["until"]),
-                    "rows": tuple(each["rows"]),
-                }
+                each["query"],
+                each["operator"],
+                each["error"],
+                int(each["after"]),
+                int(each["until"]),
+                tuple(each["rows"]),
+                each["at_seconds"],
             )
             for each in self._transport.ask("GET", "/api/failures")
         ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,7 @@ from millpond.connectors.times import as_ticks
 from millpond.delivery.results import ResultLog
 from millpond.errors import MillpondError
 from millpond.facade.engine import Engine
+from millpond.identities import QueryId
 from millpond.kernels.columns import integers
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
@@ -33,6 +34,9 @@ RECENT, RECENT_ROWS = 64, 50_000
 
 CATCH_UP_ROWS = 5_000
 """A reader that is behind gets about so many results at once."""
+
+CONTENTS = 4
+"""The contents of so many relations are at hand for whoever asks again."""
 
 HOLD_PAGES, HOLD_SECONDS = 16, 30.0
 """How far a reader that has the engine hold back may be behind, and for how long."""
@@ -67,6 +71,15 @@ class Event:
     """What it is in the formats that somebody has asked for."""
     writing: dict[str, asyncio.Future[bytes]] = field(default_factory=dict)
     """The formats in which it is being written."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The content of a relation as it was at an offset."""
+
+    log: ResultLog
+    offset: Offset
+    table: pa.Table
 
 
 @dataclass(eq=False)
@@ -177,6 +190,7 @@ class Feeds:
     def __init__(self, engine: Engine, limits: Limits) -> None:
         self._engine, self._limits = engine, limits
         self._feeds: dict[str, Feed] = {}
+        self._contents: OrderedDict[str, _Content] = OrderedDict()
         self._lock = threading.Lock()
         self._readers = 0
 
@@ -216,6 +230,7 @@ class Feeds:
 
     def dropped(self, query: str) -> None:
         """A query is no more; its readers are told."""
+        self._contents.pop(QueryId(query), None)
         feed = self._feeds.pop(query.lower(), None)
         if feed is not None:
             feed._loop.call_soon_threadsafe(feed.close)
@@ -253,6 +268,39 @@ class Feeds:
             content = log.named(log.net(found.pages))
         named = content.rename_columns(unique_names(content.column_names))
         return net_content(named), Offset(found.rows)
+
+    def content(self, query: str) -> tuple[pa.Table, Offset]:
+        """The same in order of its columns; who asks again before it changes gets it at once."""
+        log = self._engine.deliveries.of(query)
+        key = log.entry.identity
+        with self._engine.held():
+            offset = Offset(log.rows)
+        known = self._contents.get(key)
+        if known is None or known.log is not log or known.offset != offset:
+            table, offset = self.present(query)
+            known = _Content(log, offset, _in_order_of_columns(table))
+            self._remember(key, known)
+        return known.table, known.offset
+
+    def _remember(self, key: str, content: _Content) -> None:
+        with self._lock:
+            self._contents.pop(key, None)
+            self._contents[key] = content
+            while len(self._contents) > CONTENTS:
+                self._contents.popitem(last=False)
+
+    def latest(self, log: ResultLog, most: int, after: int) -> tuple[pa.Table, Offset]:
+        """The last results, at most so many and all behind an offset; and where they end."""
+        with log.reading(self._engine.held()) as found:
+            behind = after if after <= found.rows else 0  # an id of an earlier life
+            begin = max(behind, found.rows - most)
+            at = found.rows - sum(page.rows for page in found.pages)
+            tables = [log.table([])]
+            for page in found.pages:
+                at += page.rows
+                if at > begin:
+                    tables += [event.table for event in _events(log, page, at, begin)]
+        return pa.concat_tables(tables), Offset(found.rows)
 
     def after(self, log: ResultLog, offset: Offset, since: int | None) -> tuple[int, list[Event]]:
         """What was put out behind an offset, as much as is sent at once, and what was let go of it.
@@ -310,6 +358,12 @@ def _events(log: ResultLog, page: Page, at: int, offset: int) -> list[Event]:
         events.append(Event(Offset(before + last), table, before + first))
         first = last
     return events
+
+
+def _in_order_of_columns(content: pa.Table) -> pa.Table:
+    """The rows of a content by its first column, then by the second, and so on."""
+    keys = [(name, "ascending") for name in content.column_names[2:]]
+    return content.sort_by(keys) if keys else content
 
 
 def _since(table: pa.Table, ticks: int) -> pa.Table:

@@ -1,6 +1,7 @@
 """The engine as the server uses it: statements from outside are confined, results are kept."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -45,6 +46,7 @@ class Service:
         self.history = History(engine)
         self.plane = Plane(engine)
         self.keys = IdempotencyKeys(self.limits.idempotency_keys)
+        self.started_seconds = time.time()
         self.is_ready = False
         self.trouble = ""
         """Why the engine's work has stopped and was begun anew, if it has."""

@@ -11,6 +11,7 @@ from millpond.cql.statements import Create
 from millpond.entities.catalogued import quoted
 from millpond.server.faults import RequestError, not_found
 from millpond.server.ingest import rows_of_body
+from millpond.server.misshapen import Body
 from millpond.server.replies import table_json
 from millpond.server.routes.common import FAULTS, CqlText, Done, Name, Serving
 from millpond.server.service import Service
@@ -44,7 +45,7 @@ class Pushed(BaseModel):
     repeated: bool = Field(default=False, description="whether a request before has brought them")
 
 
-class Promise(BaseModel):
+class Promise(Body):
     """A heartbeat."""
 
     time: int | str = Field(examples=["2026-01-01T00:00:00"])

@@ -1,5 +1,6 @@
 """How the server is: alive, ready, measured; what failed, what is the bottleneck."""
 
+import time
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -11,8 +12,13 @@ from millpond.catalog import KINDS, QueryEntry
 from millpond.connectors import registry
 from millpond.cql import functions
 from millpond.cql.keywords import KEYWORDS
+from millpond.entities.catalogued import quoted
+from millpond.facade.engine import Engine
+from millpond.failures import Failure
 from millpond.insight.bottleneck import bottleneck, operator_views
+from millpond.intake.intake import END
 from millpond.scheduling.strategy_text import driving_spark
+from millpond.schema import BEGINNING
 from millpond.server.faults import RequestError
 from millpond.server.metrics import exposition
 from millpond.server.routes.common import FAULTS, Done, Serving
@@ -52,6 +58,8 @@ def status(service: Serving) -> dict[str, Any]:
         spark = engine.ground.lazy_spark.is_started
     return {
         "version": millpond.__version__,
+        "started_seconds": service.started_seconds,
+        "now_seconds": time.time(),
         "bottleneck": words,
         "failures": failures,
         "queries": queries,
@@ -81,11 +89,22 @@ def plane(service: Serving) -> dict[str, Any]:
 
 @router.get("/api/failures", responses=FAULTS)
 def failures(service: Serving) -> list[dict[str, Any]]:
-    """The queries that have failed: why, when and on which rows."""
-    return [
-        asdict(each) | {"after": str(each.after), "until": str(each.until)}
-        for each in service.engine.failures()
-    ]
+    """The queries that have failed: why, when, on which rows, and what can be done."""
+    return [_told(service.engine, each) for each in service.engine.failures()]
+
+
+def _told(engine: Engine, failure: Failure) -> dict[str, Any]:
+    """A failure as plain data; ``until_time`` is as people read it, and empty at no time."""
+    log = engine.deliveries.of(failure.query)
+    is_timed = BEGINNING < failure.until < END
+    name = quoted(failure.query)
+    return asdict(failure) | {
+        "after": str(failure.after),
+        "until": str(failure.until),
+        "until_time": str(log.format_time(failure.until)) if is_timed else "",
+        "way_out": "restart it, and it goes on from now on; after "
+        f"ALTER QUERY {name} ON ERROR SKIP it leaves such rows out",
+    }
 
 
 @router.get("/api/vocabulary", responses=FAULTS)
