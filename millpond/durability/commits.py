@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from millpond.planning.parts import Cut
 from millpond.planning.physical import MatchOperator
 from millpond.sharing.groups import some_of
 from millpond.sharing.queries import Queries
+from millpond.sharing.waits import ready_seconds
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
@@ -42,7 +44,8 @@ class Commits:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        self._ground.deliveries.publish(query, page, until)
+        ready = -math.inf if page is None else ready_seconds(self._queries, query, page.first)
+        self._ground.deliveries.publish(query, page, until, ready)
 
     def to_commit(self, identity: str, step: OperatorStep) -> None:
         """Reads whose the rows are that a step puts out, and which of them come."""

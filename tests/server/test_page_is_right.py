@@ -314,3 +314,34 @@ def test_completion_knows_what_was_just_declared(page: Page) -> None:
     )
     page.keyboard.press("Control+Space")
     expect(page.locator(".CodeMirror-hints")).to_contain_text("first_column")
+
+
+def test_a_query_that_waits_for_a_stream_says_so(browser: Browser) -> None:
+    script = """
+        CREATE STREAM Left_one (at TIMESTAMP, a INT) TIMESTAMP BY at;
+        CREATE STREAM Right_one (at TIMESTAMP, a INT) TIMESTAMP BY at;
+        CREATE QUERY joined AS SELECT L.a FROM Left_one L [RANGE 1 HOUR], Right_one R [RANGE 1 HOUR]
+          WHERE L.a = R.a;
+    """
+    with running(script) as server, visited(browser, server.url) as page:
+        engine = server.service.engine
+        engine.advance("Right_one", "2026-03-01T12:00:05")
+        engine.push("Left_one", [("2026-03-01T12:00:09", 7)])
+        engine.advance("Left_one", "2026-03-01T12:00:20")
+        expect(page.locator("#query-waits")).to_have_text(
+            re.compile(
+                r"^It waits for Right_one since .* s; its heartbeat is 2026-03-01 12:00:05 UTC"
+            )
+        )
+        expect(page.locator("#words")).to_contain_text("Query joined waits for Right_one since")
+        expect(page.locator(".item[data-key=joined] .sub")).to_have_text("waits for Right_one")
+        metrics = server.http.get("/metrics").text
+        (line,) = re.findall(r'^millpond_query_waits_seconds.query="joined". (.*)$', metrics, re.M)
+        assert float(line) >= 1
+        (told,) = server.http.get("/api/status").json()["waiting"]
+        assert (told["query"], told["input"]) == ("joined", "Right_one")
+        assert server.http.get("/api/queries/joined").json()["waits_for"] == "Right_one"
+        engine.push("Right_one", [("2026-03-01T12:00:10", 7)])
+        engine.advance("Right_one", "2026-03-01T12:00:30")
+        expect(page.locator("#query-waits")).to_be_hidden()
+        expect(page.locator("#result-table tbody")).to_contain_text("7")

@@ -8,7 +8,7 @@ import { LiveResults } from "./results.js";
 import { $, clock, coloured, count, element, exact, seconds, whole } from "./words.js";
 
 const SILENT_MS = 5000;
-const state = { word: Date.now(), started: null, queries: [], chosen: null, live: null, tab: "queries", plan: null, charts: null, editor: null, keywords: new Set() };
+const state = { word: Date.now(), started: null, waiting: new Map(), queries: [], chosen: null, live: null, tab: "queries", plan: null, charts: null, editor: null, keywords: new Set() };
 
 // -- tabs ---------------------------------------------------------------------------------
 
@@ -51,10 +51,11 @@ function drawList() {
     return button;
   }, (button, query) => {
     const [dot, name, number, sub] = button.children;
-    dot.className = `dot ${{ active: "good", failed: "bad" }[query.state] ?? ""}`;
+    const waits = state.waiting.get(query.name);
+    dot.className = `dot ${waits ? "waits" : { active: "good", failed: "bad" }[query.state] ?? ""}`;
     text(name, query.name);
     text(number, count(query.results));
-    text(sub, query.state === "active" ? query.output : query.state);
+    text(sub, waits ? `waits for ${waits.input}` : query.state === "active" ? query.output : query.state);
     button.setAttribute("aria-current", query.name === state.chosen);
     button.title = query.text;
   });
@@ -90,6 +91,13 @@ function sync(list, items, key, make, fill) {
 
 function text(place, value) { if (place.textContent !== value) place.textContent = value; }
 
+function waitingWords(waiting) {
+  if (!waiting.length) return "";
+  const [first] = waiting;
+  const who = waiting.length === 1 ? `Query ${first.query} waits` : `${waiting.length} queries wait, ${first.query}`;
+  return `${who} for ${first.input} since ${seconds(first.since_seconds)}. `;
+}
+
 // -- the chosen query ---------------------------------------------------------------------
 
 async function choose(name) {
@@ -113,6 +121,8 @@ function drawQuery(query) {
   $("query-state").className = `state ${query.state}`;
   $("query-error").hidden = !query.error;
   text($("query-error"), query.error);
+  $("query-waits").hidden = !query.waits;
+  text($("query-waits"), query.waits && `It ${query.waits.replace(/\d+-\d\d-\d\dT[\d:.]+$/, whole)}.`);
   $("query-restart").hidden = query.state !== "failed";
   if (document.activeElement !== $("query-weight")) $("query-weight").value = query.weight;
   $("query-active").checked = query.active;
@@ -263,8 +273,9 @@ async function lookNow() {
     $("burst").hidden = !status.demo;
     $("fault-count").hidden = !status.failures;
     text($("fault-count"), String(status.failures));
+    state.waiting = new Map(status.waiting.map((each) => [each.query, each]));
     const failed = status.failures ? `${status.failures === 1 ? "One query has" : `${status.failures} queries have`} failed. ` : "";
-    say(status.trouble ? `Trouble: ${status.trouble}` : `${failed}Bottleneck: ${status.bottleneck}`, status.trouble || status.failures ? "bad" : "good");
+    say(status.trouble ? `Trouble: ${status.trouble}` : `${failed}${waitingWords(status.waiting)}Bottleneck: ${status.bottleneck}`, status.trouble || status.failures ? "bad" : "good");
     drawList();
     $("empty-card").hidden = state.queries.length > 0 || !$("editor-card").hidden;
     if (state.chosen && !state.queries.some((query) => query.name === state.chosen)) await choose(null);
