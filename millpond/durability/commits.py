@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from millpond.delivery.group_results import GroupLog
+from millpond.delivery.latency import in_unit
 from millpond.durability.transitions import (
     Compacted,
     CutMade,
@@ -28,6 +30,12 @@ from millpond.storage.queues import Compaction
 
 if TYPE_CHECKING:
     from millpond.execution.operators.running import OperatorStep
+
+
+SLOW_SECONDS = 2.0
+"""A step that takes longer is said in the log."""
+
+logger = logging.getLogger("millpond")
 
 
 class Commits:
@@ -58,6 +66,10 @@ class Commits:
 
     def committed(self, identity: str, step: OperatorStep) -> None:
         """A step is about to be published."""
+        if step.outcome is not None and step.outcome.seconds > SLOW_SECONDS:
+            label = self._queries.graph.operators[identity].label()
+            taken = in_unit(step.outcome.seconds)
+            logger.info("a step of %s (%s) took %s, %d rows", identity, label, taken, step.rows)
         self._ground.inputs.epochs.moved()
         journal = self._ground.journal
         if step.outcome is not None and journal.is_durable:

@@ -8,6 +8,7 @@ waits for anybody, unless a reader asks that the engine holds back for it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import OrderedDict, deque
@@ -26,6 +27,7 @@ from millpond.identities import QueryId
 from millpond.kernels.columns import integers
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
+from millpond.server.logs import tell
 from millpond.storage.kept_pages import in_order_of_time
 from millpond.storage.pages import Page
 
@@ -98,6 +100,7 @@ class Feed:
 
     def __init__(self, engine: Engine, log: ResultLog, loop: asyncio.AbstractEventLoop) -> None:
         self.readers: set[Reader] = set()
+        self.query = log.entry.name
         self.is_over = False
         self._engine, self._log, self._loop = engine, log, loop
         self._recent: deque[Event] = deque()
@@ -208,6 +211,8 @@ class Feeds:
 
     def enter(self, log: ResultLog, reader: Reader) -> Feed:
         """Somebody begins to read; called in the loop of the server."""
+        name = log.entry.name
+        tell(logging.INFO, "reader_came", f"a reader of query {name} came", query=name)
         with self._lock:
             self._readers += 1
         key = log.entry.identity
@@ -220,6 +225,8 @@ class Feeds:
     def leave(self, feed: Feed, reader: Reader) -> None:
         """Somebody reads no more."""
         reader.is_gone = True
+        name = feed.query
+        tell(logging.INFO, "reader_went", f"a reader of query {name} went", query=name)
         feed.readers.discard(reader)
         with self._lock:
             self._readers -= 1

@@ -39,9 +39,10 @@ Key = Annotated[
 
 
 class Pushed(BaseModel):
-    """How many rows were taken."""
+    """How many rows were taken, and how many of them were too late."""
 
     rows: int
+    late: int = Field(default=0, description="how many came behind the heartbeat; see …/late")
     repeated: bool = Field(default=False, description="whether a request before has brought them")
 
 
@@ -77,12 +78,11 @@ def _push(service: Service, name: str, body: bytes, kind: str, key: str | None) 
     rows = rows_of_body(body, kind, entry.schema, service.limits.unpacked_bytes)
     count = rows.num_rows if hasattr(rows, "num_rows") else len(rows)
     if key is None:
-        service.engine.push(name, rows)
-        return Pushed(rows=count)
+        return Pushed(rows=count, late=service.engine.push(name, rows))
     with service.keys.used(name, key, body) as whole:
         is_new = service.engine.inputs.is_new(name, whole)
-        service.engine.push(name, rows, key=whole)
-    return Pushed(rows=count, repeated=not is_new)
+        late = service.engine.push(name, rows, key=whole)
+    return Pushed(rows=count, late=late, repeated=not is_new)
 
 
 async def _pushed(request: Request, service: Service, name: str, key: str | None) -> Pushed:

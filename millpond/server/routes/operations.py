@@ -20,6 +20,7 @@ from millpond.intake.intake import END
 from millpond.scheduling.strategy_text import driving_spark
 from millpond.schema import BEGINNING
 from millpond.server.faults import RequestError
+from millpond.server.logs import KEPT_LINES, last_lines
 from millpond.server.metrics import exposition
 from millpond.server.routes.common import FAULTS, Done, Serving
 from millpond.sharing.waits import waits
@@ -88,6 +89,18 @@ def history(
 ) -> dict[str, Any]:
     """What was measured over the last half hour, a sample a second, and marks of changes."""
     return service.history.since(since)
+
+
+@router.get("/api/statistics", responses=FAULTS)
+def statistics(service: Serving) -> dict[str, Any]:
+    """The running plan as it was measured, for `millpond simulate`."""
+    return service.engine.statistics()
+
+
+@router.get("/api/log", responses=FAULTS)
+def log(lines: Annotated[int, Query(ge=1, le=KEPT_LINES)] = 100) -> dict[str, Any]:
+    """The last lines of the server's log."""
+    return {"lines": list(last_lines.lines)[-lines:]}
 
 
 @router.get("/api/plane", responses=FAULTS)
