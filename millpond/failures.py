@@ -1,7 +1,8 @@
 """Failures of queries: what went wrong, where and when; the others go on."""
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from millpond.errors import InputError, StateError
 from millpond.identities import QueryId
@@ -20,6 +21,8 @@ class Failure:
     """The step that failed covers (after, until]."""
     rows: tuple[str, ...] = ()
     """Some of the rows that caused it, where they are known."""
+    at_seconds: float = field(default_factory=time.time, compare=False)
+    """When that was, in seconds since 1970."""
 
 
 class Failures:

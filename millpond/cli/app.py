@@ -13,10 +13,15 @@ import typer
 
 import millpond
 from millpond.cli import remote
+from millpond.cli.bundle import write_bundle
 from millpond.cli.checking import checked
+from millpond.cli.doctor import examine
 from millpond.cli.explain import explain_json, explain_text, query_of
 from millpond.cli.faults import STDIN_SCRIPT, Script, report
+from millpond.cli.remote_shell import RemoteShell
+from millpond.cli.remote_top import watch_server
 from millpond.cli.running import run_script
+from millpond.cli.shell import Shell
 from millpond.cli.simulating import simulated
 from millpond.cli.store import store as store_commands
 from millpond.cli.terminal import start_shell
@@ -104,7 +109,8 @@ def _options(
         str,
         typer.Option(
             envvar="MILLPOND_URL",
-            help="the server that query, entity, plan, tail, push, execute and ask speak to; "
+            help="the server that query, entity, plan, tail, push, execute, ask, bundle, top "
+            "without a script and shell --server speak to; "
             "its token is taken from MILLPOND_TOKEN",
         ),
     ] = "http://127.0.0.1:8080",
@@ -143,14 +149,21 @@ def run(
 
 @app.command()
 def top(
-    file: ScriptFile,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[SCRIPT.cql]", help="a script; without one the server is watched"),
+    ] = None,
     seconds: ForSeconds = None,
     rows: MostRows = None,
     store: StoreName = None,
     strategy: StrategyName = None,
     options: SetOptions = None,
 ) -> None:
-    """Execute a script and watch its operators; results go to sinks, if it has any."""
+    """Execute a script and watch its operators, or those of a server."""
+    if file is None:
+        with remote.server() as engine:
+            watch_server(engine, limits_of(seconds, rows).seconds)
+        return
     with _reporting(file) as script:
         run_top(script, settings_of(options, strategy, store), limits_of(seconds, rows))
 
@@ -202,11 +215,49 @@ def check(file: ScriptFile, options: SetOptions = None) -> None:
 
 @app.command()
 def shell(
-    store: StoreName = None, strategy: StrategyName = None, options: SetOptions = None
+    store: StoreName = None,
+    strategy: StrategyName = None,
+    options: SetOptions = None,
+    server: Annotated[
+        bool, typer.Option("--server", help="on the server at --url, not in this process")
+    ] = False,
 ) -> None:
     """Type statements and see their results."""
+    if server:
+        with remote.server() as engine:
+            engine.status()  # a server that is not there is said before anything is typed
+            start_shell(RemoteShell(engine))
+        return
     with _reporting(None):
-        start_shell(settings_of(options, strategy, store))
+        start_shell(Shell(settings_of(options, strategy, store)))
+
+
+@app.command()
+def doctor(
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="the port of the server")] = 8080,
+    store: StoreName = None,
+    start: Annotated[bool, typer.Option("--start", help="try whether Spark starts")] = False,
+    options: SetOptions = None,
+) -> None:
+    """Look whether this machine can run Millpond, and say what to do where it cannot."""
+    with _reporting(None):
+        if not examine(settings_of(options, None, store), port, start):
+            raise typer.Exit(1)
+
+
+@app.command()
+def bundle(
+    file: Annotated[
+        Path, typer.Option("--out", metavar="FILE.zip", help="the file to write")
+    ] = Path("millpond-bundle.zip"),
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to look at")] = 8080,
+) -> None:
+    """Write what a report of a fault needs into one file: no data, no secrets."""
+    with remote.server() as engine:
+        missing = write_bundle(file, engine, Settings(), port)
+        typer.echo(f"{file} has settings, plans, statistics and the last log lines, no rows")
+        for line in missing:
+            typer.echo(f"without {line}", err=True)
 
 
 HostName = Annotated[str, typer.Option(help="the address to listen at")]
@@ -262,6 +313,12 @@ def serve(
     ask_seconds: Annotated[
         float, typer.Option(min=0.1, help="how long a one-time question or a preview may take")
     ] = 30.0,
+    log: Annotated[
+        str, typer.Option(metavar="FORM", help="what happens, on stderr: text or json")
+    ] = "text",
+    log_level: Annotated[
+        str, typer.Option(metavar="LEVEL", help="how grave: debug, info, warning or error")
+    ] = "info",
     strategy: StrategyName = None,
     options: SetOptions = None,
 ) -> None:
@@ -269,6 +326,7 @@ def serve(
     with _reporting(None):
         scripts = [read_script(file) for file in files or []]
         serving = _serving()
+        serving.check_log(log, log_level)
         asked = serving.ServeOptions(
             host,
             port,
@@ -279,6 +337,8 @@ def serve(
             insecure,
             tuple(name or ()),
             plan,
+            log,
+            log_level,
             serving.Limits(
                 queries=queries,
                 kept_rows=keep,

@@ -11,14 +11,14 @@ from millpond.catalog import Catalog
 from millpond.connectors import registry
 from millpond.cql.keywords import KEYWORDS
 
-COMMANDS = ("\\advance", "\\d", "\\push", "\\q", "\\run", "\\timing", "\\?")
+HERE = ("\\advance", "\\d", "\\push", "\\q", "\\run", "\\timing", "\\?")
 
 
 class CqlCompleter(Completer):
     """Completes the word before the cursor."""
 
-    def __init__(self, catalog: Callable[[], Catalog]) -> None:
-        self._catalog = catalog
+    def __init__(self, names: Callable[[], list[str]], commands: tuple[str, ...] = HERE) -> None:
+        self._names, self._commands = names, commands
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
@@ -32,17 +32,18 @@ class CqlCompleter(Completer):
 
     def _candidates(self, before: str, word: str) -> list[str]:
         if word.startswith("\\"):
-            return [command for command in COMMANDS if command.startswith(word)]
+            return [command for command in self._commands if command.startswith(word)]
         wanted = word.lower()
         keywords = KEYWORDS if word.isupper() else tuple(k.lower() for k in KEYWORDS)
-        found = [name for name in _names(self._catalog()) if name.lower().startswith(wanted)]
+        found = [name for name in self._names() if name.lower().startswith(wanted)]
         if not before.lstrip().startswith("\\"):
             found += [k for k in keywords if wanted and k.lower().startswith(wanted)]
             found += [c for c in _connectors() if wanted and c.startswith(wanted)]
         return list(dict.fromkeys(found))
 
 
-def _names(catalog: Catalog) -> list[str]:
+def names_of(catalog: Catalog) -> list[str]:
+    """What is declared, and the columns of it."""
     names = [entry.name for entry in catalog.entries.values()]
     return names + sorted({c for entry in catalog.entries.values() for c in _columns(entry)})
 

@@ -34,7 +34,7 @@ address = Address()
 
 
 @contextmanager
-def _server(text: str = "") -> Iterator[RemoteEngine]:
+def server(text: str = "") -> Iterator[RemoteEngine]:
     """The server; whatever goes wrong is printed and ends the command."""
     try:
         with connect(address.url) as engine:
@@ -70,32 +70,32 @@ def create_query(
     skip_errors: Annotated[bool, typer.Option("--skip-errors", help="ON ERROR SKIP")] = False,
 ) -> None:
     """Register a query."""
-    with _server(text) as server:
+    with server(text) as engine:
         skip = " ON ERROR SKIP" if skip_errors else ""
-        server.execute(f"CREATE QUERY {name} WEIGHT {weight!r}{skip} AS\n{_text(text)}")
+        engine.execute(f"CREATE QUERY {name} WEIGHT {weight!r}{skip} AS\n{_text(text)}")
         typer.echo(f"query {name} registered; millpond tail {name} shows its results")
 
 
 @query.command("list")
 def list_queries() -> None:
     """List the queries."""
-    with _server() as server:
+    with server() as engine:
         keep = ("name", "state", "output", "weight", "results")
-        _show([{key: each[key] for key in keep} for each in server.queries()])
+        _show([{key: each[key] for key in keep} for each in engine.queries()])
 
 
 @query.command("show")
 def show_query(name: Name) -> None:
     """Show a query and its control table."""
-    with _server() as server:
-        _attributes(server, "query", name)
+    with server() as engine:
+        _attributes(engine, "query", name)
 
 
 @query.command("explain")
 def explain_query(name: Name, stage: str = "physical") -> None:
     """Print the plan of a query."""
-    with _server() as server:
-        typer.echo(server.explain(name, stage).text)
+    with server() as engine:
+        typer.echo(engine.explain(name, stage).text)
 
 
 @query.command("alter")
@@ -103,8 +103,8 @@ def alter_query(
     name: Name, weight: float | None = None, active: Annotated[bool | None, typer.Option()] = None
 ) -> None:
     """Change the weight or the activity of a query."""
-    with _server() as server:
-        found = server.entities().get("query", name)
+    with server() as engine:
+        found = engine.entities().get("query", name)
         for attribute, value in (("weight", weight), ("active", active)):
             if value is not None:
                 found.set(attribute, value)
@@ -114,16 +114,16 @@ def alter_query(
 @query.command("restart")
 def restart_query(name: Name) -> None:
     """Run a query that has failed again."""
-    with _server() as server:
-        server.restart(name)
+    with server() as engine:
+        engine.restart(name)
         typer.echo(f"query {name} restarted")
 
 
 @query.command("drop")
 def drop_query(name: Name) -> None:
     """Drop a query."""
-    with _server() as server:
-        server.drop(name)
+    with server() as engine:
+        engine.drop(name)
         typer.echo(f"query {name} dropped")
 
 
@@ -134,8 +134,8 @@ def tail(
     most: Annotated[int | None, typer.Option("--most", min=1, help="end after so many")] = None,
 ) -> None:
     """Print the results of a query of a server as they come, one JSON object a line."""
-    with _server() as server:
-        for number, result in enumerate(server.tail(name, start, follow), start=1):
+    with server() as engine:
+        for number, result in enumerate(engine.tail(name, start, follow), start=1):
             typer.echo(json.dumps(result, ensure_ascii=False))
             if most is not None and number >= most:
                 return
@@ -143,15 +143,15 @@ def tail(
 
 def execute(text: Annotated[str, typer.Argument(help="CQL; @FILE or - (standard input)")]) -> None:
     """Execute statements on a server."""
-    with _server(text) as server:
-        for answer in server.execute(_text(text)):
+    with server(text) as engine:
+        for answer in engine.execute(_text(text)):
             typer.echo(text_table(answer) if isinstance(answer, pa.Table) else str(answer))
 
 
 def ask(text: Annotated[str, typer.Argument(help="SELECT …; @FILE or - (standard input)")]) -> None:
     """Answer a query once, on what a server has at present."""
-    with _server(text) as server:
-        typer.echo(text_table(server.ask(_text(text))))
+    with server(text) as engine:
+        typer.echo(text_table(engine.ask(_text(text))))
 
 
 def push(
@@ -162,51 +162,51 @@ def push(
     ] = None,
 ) -> None:
     """Push JSON lines into a stream or relation of a server."""
-    with _server() as server:
+    with server() as engine:
         text = _text("-" if str(file) == "-" else f"@{file}")
         rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        server.push(name, rows, key)
-        typer.echo(f"{len(rows)} rows into {name}")
+        late = engine.push(name, rows, key)
+        typer.echo(f"{len(rows)} rows into {name}{f', {late} of them too late' if late else ''}")
 
 
 @entity.command("list")
 def list_entities(kind: Annotated[str, typer.Argument()] = "query") -> None:
     """List the entities of a kind with their values."""
-    with _server() as server:
-        _show([{"name": e.name, **e.values()} for e in server.entities().of_kind(kind)])
+    with server() as engine:
+        _show([{"name": e.name, **e.values()} for e in engine.entities().of_kind(kind)])
 
 
 @entity.command("show")
 def show_entity(kind: str, name: str) -> None:
     """Show the control table of an entity."""
-    with _server() as server:
-        _attributes(server, kind, name)
+    with server() as engine:
+        _attributes(engine, kind, name)
 
 
 @entity.command("get")
 def get_attribute(kind: str, name: str, attribute: str) -> None:
     """Print an attribute."""
-    with _server() as server:
-        typer.echo(json.dumps(server.entities().get(kind, name).get(attribute)))
+    with server() as engine:
+        typer.echo(json.dumps(engine.entities().get(kind, name).get(attribute)))
 
 
 @entity.command("set")
 def set_attribute(kind: str, name: str, attribute: str, value: str) -> None:
     """Set a knob."""
-    with _server() as server:
-        server.entities().get(kind, name).set(attribute, value)
+    with server() as engine:
+        engine.entities().get(kind, name).set(attribute, value)
         typer.echo(f"{attribute} of {kind} {name} is {value}")
 
 
 @entity.command("watch")
 def watch_attribute(kind: str, name: str, attribute: str, seconds: float = 60.0) -> None:
     """Print an attribute whenever it changes."""
-    with _server() as server:
-        for value in server.entities().get(kind, name).watch(attribute, seconds):
+    with server() as engine:
+        for value in engine.entities().get(kind, name).watch(attribute, seconds):
             typer.echo(json.dumps(value))
 
 
-def _attributes(server: RemoteEngine, kind: str, name: str) -> None:
+def _attributes(engine: RemoteEngine, kind: str, name: str) -> None:
     rows = [
         {
             "attribute": each["name"],
@@ -215,7 +215,7 @@ def _attributes(server: RemoteEngine, kind: str, name: str) -> None:
             "knob": "knob" if each["knob"] else "",
             "meaning": each["meaning"],
         }
-        for each in server.entities().get(kind, name).attributes()
+        for each in engine.entities().get(kind, name).attributes()
     ]
     _show(rows)
 
@@ -225,8 +225,8 @@ def show_plan(
     form: Annotated[str, typer.Option("--format", help="xml, json, svg or dot")] = "xml",
 ) -> None:
     """Print the running plan."""
-    with _server() as server:
-        found = server.plan(form)
+    with server() as engine:
+        found = engine.plan(form)
         typer.echo(found if isinstance(found, str) else json.dumps(found))
 
 
@@ -236,6 +236,6 @@ def load_plan(
     replace: Annotated[bool, typer.Option("--replace", help="drop what is not in it")] = False,
 ) -> None:
     """Make the running plan that of an XML file."""
-    with _server() as server:
-        server.load_plan(_text(f"@{file}"), replace)
+    with server() as engine:
+        engine.load_plan(_text(f"@{file}"), replace)
         typer.echo(f"{file} is loaded")

@@ -15,7 +15,14 @@ from millpond.cli.faults import Script
 from millpond.demo import live, text
 from millpond.errors import InputError
 from millpond.server.limits import Limits
-from millpond.server.serve import ServeOptions, address, make_server, make_service
+from millpond.server.logs import FORMS, LEVELS
+from millpond.server.serve import (
+    ServeOptions,
+    address,
+    make_server,
+    make_service,
+    refuse_taken_port,
+)
 from millpond.server.tokens import ROLES, new_token
 from millpond.settings import Settings
 
@@ -31,8 +38,16 @@ def made_token(role: str, name: str) -> tuple[str, str]:
     return new_token(role, name)
 
 
+def check_log(form: str, level: str) -> None:
+    """Refuses a form or a level of the log that there is not."""
+    for option, value, known in (("--log", form, FORMS), ("--log-level", level, LEVELS)):
+        if value not in known:
+            raise InputError(f"{option} {value}: it is one of {', '.join(known)}")
+
+
 def serve(scripts: Sequence[Script], settings: Settings, options: ServeOptions) -> None:
     """Executes scripts and serves their queries until the process is asked to end."""
+    refuse_taken_port(options)
     service = make_service(settings, options)
     try:
         for script in scripts:
@@ -64,7 +79,7 @@ def demonstrate(options: ServeOptions, as_text: bool | None, opens: bool = True)
     if as_text:
         text.main()
         return
-    options = replace(options, port=_free_port(options))
+    options = replace(options, port=_free_port(options), log_form="text", log_level="warning")
     service = make_service(Settings(), options)
     traffic = live.Traffic(service.engine)
     service.burst = traffic.burst
@@ -85,6 +100,7 @@ def _free_port(options: ServeOptions) -> int:
     """The port asked for, or the next that is free."""
     for port in range(options.port, options.port + 20):
         with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ours of a moment ago
             try:
                 probe.bind((options.host, port))
             except OSError:
@@ -114,4 +130,4 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-__all__ = ["Limits", "ServeOptions", "demonstrate", "made_token", "serve"]
+__all__ = ["Limits", "ServeOptions", "check_log", "demonstrate", "made_token", "serve"]

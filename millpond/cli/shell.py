@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 
 from millpond.catalog import Catalog, QueryEntry
+from millpond.cli.completion import HERE, names_of
 from millpond.cli.describing import describe_entry, list_entries
 from millpond.cli.faults import Script, describe_fault, report
 from millpond.cli.feeding import pages_of
@@ -59,6 +60,8 @@ WAY_OUT = "Ctrl-C stops it"
 class Shell:
     """What the shell knows and does; reading lines is done elsewhere."""
 
+    commands: tuple[str, ...] = HERE
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._engine: Engine | None = None
@@ -81,6 +84,10 @@ class Shell:
     def catalog(self) -> Catalog:
         """The names declared so far."""
         return self._opened().catalog
+
+    def names(self) -> list[str]:
+        """The names declared so far, and their columns."""
+        return names_of(self.catalog)
 
     def handle(self, text: str) -> None:
         """Runs what was typed: a command or statements; faults are printed."""

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -11,14 +12,28 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from millpond.cli.completion import CqlCompleter
-from millpond.cli.shell import Shell
 from millpond.cql.text.split import is_complete
-from millpond.settings import Settings
 
 
-def start_shell(settings: Settings) -> None:
+class Handler(Protocol):
+    """What is done with what is typed, here or on a server."""
+
+    wants_to_leave: bool
+    commands: tuple[str, ...]
+    """What may be typed beside statements."""
+
+    def names(self) -> list[str]:
+        """What completion offers beside keywords."""
+
+    def handle(self, text: str) -> None:
+        """Runs what was typed."""
+
+    def close(self) -> None:
+        """Ends."""
+
+
+def start_shell(shell: Handler) -> None:
     """Reads from the terminal, or from standard input if that is none, until the end."""
-    shell = Shell(settings)
     try:
         if sys.stdin.isatty():
             converse(shell)
@@ -43,12 +58,12 @@ def history_file() -> Path:
     return (Path(state) if state else Path.home() / ".local" / "state") / "millpond" / "history"
 
 
-def converse(shell: Shell) -> None:
+def converse(shell: Handler) -> None:
     """Asks for one input after the other until the end."""
     sys.stdout.write("Millpond. Statements end with ; and \\? helps.\n")
     session: PromptSession[str] = PromptSession(
         history=_history(),
-        completer=CqlCompleter(lambda: shell.catalog),
+        completer=CqlCompleter(shell.names, shell.commands),
         complete_while_typing=False,
         multiline=True,
         prompt_continuation=lambda width, *_: "... ".rjust(width),
@@ -87,7 +102,7 @@ def _history() -> History:
     return FileHistory(str(path))
 
 
-def _read_all(shell: Shell) -> None:
+def _read_all(shell: Handler) -> None:
     """Runs statements from a pipe as soon as each is complete."""
     pending = ""
     for line in sys.stdin:

@@ -96,8 +96,8 @@ class RemoteEngine:
 
     # -- input -----------------------------------------------------------------------------
 
-    def push(self, name: str, rows: Any, key: str | None = None) -> None:
-        """Adds tuples to a stream, or rows to a relation at the current time.
+    def push(self, name: str, rows: Any, key: str | None = None) -> int:
+        """Adds tuples to a stream, or rows to a relation at the current time; how many were late.
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. What
         is pushed again with the same ``key`` counts once.
@@ -110,7 +110,7 @@ class RemoteEngine:
         if response.status_code == 404:
             path = f"/api/relations/{quoted}/rows"
             response = self._transport.send("POST", path, content=content, headers=headers)
-        self._transport.checked(response)
+        return int(self._transport.checked(response).json()["late"])
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
@@ -181,15 +181,46 @@ class RemoteEngine:
         """The queries that have failed, each with its reason."""
         return [
             Failure(
-                **each
-                | {
-                    "after": int(each["after"]),
-                    "until": int(each["until"]),
-                    "rows": tuple(each["rows"]),
-                }
+                each["query"],
+                each["operator"],
+                each["error"],
+                int(each["after"]),
+                int(each["until"]),
+                tuple(each["rows"]),
+                each["at_seconds"],
             )
             for each in self._transport.ask("GET", "/api/failures")
         ]
+
+    def status(self) -> dict[str, Any]:
+        """How the server is: its version, the bottleneck, who waits, how many have failed."""
+        return self._told("/api/status")
+
+    def statistics(self) -> dict[str, Any]:
+        """The running plan as it was measured, as plain data."""
+        return self._told("/api/statistics")
+
+    def history(self) -> dict[str, Any]:
+        """What was measured over the last half hour, a sample a second, and marks of changes."""
+        return self._told("/api/history")
+
+    def vocabulary(self) -> dict[str, Any]:
+        """The words of the language, and the names that are declared with their columns."""
+        return self._told("/api/vocabulary")
+
+    def log(self, lines: int = 100) -> list[str]:
+        """The last lines of the server's log."""
+        found: list[str] = self._told(f"/api/log?lines={lines}")["lines"]
+        return found
+
+    def tables(self, kind: str) -> list[dict[str, Any]]:
+        """The entities of a kind, each as its name and the values of its control table."""
+        found = self._transport.listed(f"/api/entities?kind={quote(kind, safe='')}")
+        return [{"name": each["name"], **each["values"]} for each in found]
+
+    def _told(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._transport.ask("GET", path)
+        return found
 
     def left_out(self, query: str) -> pa.Table:
         """What a query with ON ERROR SKIP has left out of late."""

@@ -156,12 +156,15 @@ class Deliveries:
 
     # -- from steps to readers -------------------------------------------------------------
 
-    def publish(self, query: str, page: Page | None, until: int) -> None:
-        """A step has a query put out a page, or nothing; it is complete up to a time."""
+    def publish(self, query: str, page: Page | None, until: int, ready_seconds: float) -> None:
+        """A step has a query put out a page, or nothing; it is complete up to a time.
+
+        ``ready_seconds``: when its inputs had promised to be past the first result.
+        """
         key = QueryName(query).key
         log = self._logs[key]
         if page is not None:
-            log.latency.add(page.origins, page.rows, time.monotonic())
+            log.latency.add(page.origins, page.rows, time.monotonic(), ready_seconds)
             if log.counts_coming:
                 came = Came(key, log.came + coming_in(page))
                 self._journal.note(came)

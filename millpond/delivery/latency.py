@@ -1,4 +1,6 @@
-"""How long results take, from the arrival of their tuples until they are put out.
+"""How long results take, from when they could be known until they are put out.
+
+That is when their tuples had come and the inputs had promised to be past them.
 
 Kept in buckets, each 9 % wider than the one before, so that a percentile is right within 5 % and a
 query needs a few hundred numbers however long it runs. Means are exact.
@@ -47,15 +49,20 @@ class LatencyRecord:
         self._total = self._largest = 0.0
         self._buckets: dict[int, float] = {}
 
-    def add(self, origins: Origins, rows: int, now: float) -> None:
-        """So many rows are put out now that stem from tuples that came at these moments."""
+    def add(
+        self, origins: Origins, rows: int, now: float, ready_seconds: float = -math.inf
+    ) -> None:
+        """So many rows are put out now that stem from tuples that came at these moments.
+
+        Before ``ready_seconds`` nobody could know them: that was no latency.
+        """
         if not origins:
             self._without += rows
             return
         self._rows += rows
         share = rows / sum(count for _, count in origins)
         for moment, count in origins:
-            seconds = max(now - max(moment, self._began), SHORTEST_SECONDS)
+            seconds = max(now - max(moment, self._began, ready_seconds), SHORTEST_SECONDS)
             bucket = math.floor(math.log2(seconds) * BUCKETS_PER_DOUBLING)
             self._buckets[bucket] = self._buckets.get(bucket, 0.0) + count * share
             self._total += seconds * count * share

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from millpond.delivery.group_results import GroupLog
+from millpond.delivery.latency import in_unit
 from millpond.durability.transitions import (
     Compacted,
     CutMade,
@@ -21,11 +24,18 @@ from millpond.planning.parts import Cut
 from millpond.planning.physical import MatchOperator
 from millpond.sharing.groups import some_of
 from millpond.sharing.queries import Queries
+from millpond.sharing.waits import ready_seconds
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
 
 if TYPE_CHECKING:
     from millpond.execution.operators.running import OperatorStep
+
+
+SLOW_SECONDS = 2.0
+"""A step that takes longer is said in the log."""
+
+logger = logging.getLogger("millpond")
 
 
 class Commits:
@@ -42,7 +52,8 @@ class Commits:
 
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        self._ground.deliveries.publish(query, page, until)
+        ready = -math.inf if page is None else ready_seconds(self._queries, query, page.first)
+        self._ground.deliveries.publish(query, page, until, ready)
 
     def to_commit(self, identity: str, step: OperatorStep) -> None:
         """Reads whose the rows are that a step puts out, and which of them come."""
@@ -55,6 +66,10 @@ class Commits:
 
     def committed(self, identity: str, step: OperatorStep) -> None:
         """A step is about to be published."""
+        if step.outcome is not None and step.outcome.seconds > SLOW_SECONDS:
+            label = self._queries.graph.operators[identity].label()
+            taken = in_unit(step.outcome.seconds)
+            logger.info("a step of %s (%s) took %s, %d rows", identity, label, taken, step.rows)
         self._ground.inputs.epochs.moved()
         journal = self._ground.journal
         if step.outcome is not None and journal.is_durable:

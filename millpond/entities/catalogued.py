@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
-from millpond.connectors.python_values import moment
 from millpond.entities.attributes import Attribute, Read, boolean, integer, knob, number, text
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
 from millpond.identities import InputId, StreamId
 from millpond.intake.intake import END
-from millpond.schema import BEGINNING, Type
+from millpond.schema import BEGINNING
 from millpond.settings import format_duration
+from millpond.sharing.waits import heartbeat_text, wait_of
 from millpond.storage.queues import Queue
 
 _LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
@@ -73,6 +73,21 @@ def _time(ticks: int, format_time: Callable[[int], Any]) -> str:
     return "the end" if ticks >= END else str(format_time(ticks))
 
 
+def _waits_for(view: Controlled, name: str) -> str:
+    found = wait_of(view.queries, name)
+    return "" if found is None else found.input
+
+
+def _waits_seconds(view: Controlled, name: str) -> float:
+    found = wait_of(view.queries, name)
+    return 0.0 if found is None else found.since_seconds
+
+
+def _waits(view: Controlled, name: str) -> str:
+    found = wait_of(view.queries, name)
+    return "" if found is None else str(found)
+
+
 def _operators(view: Controlled, name: str) -> str:
     try:
         return ", ".join(sorted(view.graph.upstream(view.queries.output_of(name))))
@@ -116,6 +131,9 @@ QUERY = Kind(
             "elements left out by ON ERROR SKIP",
             lambda e, q: e.ground.deliveries.left_out_count(q),
         ),
+        text("waits", "what it waits for, how long, and how far that is", _waits),
+        text("waits_for", "the stream or relation that it waits for", _waits_for),
+        number("waits_seconds", "how long it waits for that", _waits_seconds, "s"),
         text("complete_until", "up to when its answer is complete", _complete_until),
         *(
             number(
@@ -142,15 +160,7 @@ def _backlog_bytes(view: Controlled, name: str) -> int:
 
 
 def _promised(view: Controlled, name: str) -> str:
-    entry, tick = view.ground.catalog.get(name), view.ground.catalog.tick_microseconds
-    column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
-    counts = (
-        isinstance(entry, StreamEntry)
-        and column is not None
-        and entry.schema[column].type is not Type.TIMESTAMP
-    )
-    heartbeat = _queue(view, name).heartbeat
-    return _time(heartbeat, lambda ticks: ticks if counts else moment(ticks, tick))
+    return heartbeat_text(view.ground.catalog, _queue(view, name))
 
 
 def _schema(view: Controlled, name: str) -> str:

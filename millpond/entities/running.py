@@ -129,12 +129,16 @@ def _retained_bytes(view: Controlled, name: str) -> int:
 
 
 def _behind_seconds(view: Controlled, name: str) -> float:
-    """How long the oldest page has waited for the slowest reader that works."""
+    """How long the oldest page has waited for the slowest reader that could work on it.
+
+    What waits for time, as another input of the reader is not that far, is not behind.
+    """
     if not view.has_runtime or not view.runtime.backlog.of(name).rows:
         return 0.0
-    running = view.runtime.running
-    claimed = [running[r].claimed for r in view.graph.readers(name) if r in running]
-    oldest = _queue(view, name).oldest_arrival(min(claimed)) if claimed else math.inf
+    queue, running = _queue(view, name), view.runtime.running
+    readers = [running[each] for each in view.graph.readers(name) if each in running]
+    claimed = [r.claimed for r in readers if queue.waiting(r.claimed, r.horizon)]
+    oldest = queue.oldest_arrival(min(claimed)) if claimed else math.inf
     return max(0.0, time.monotonic() - oldest) if oldest < math.inf else 0.0
 
 

@@ -312,8 +312,9 @@ class Engine:
 
     # -- input -----------------------------------------------------------------------------
 
-    def push(self, name: str, rows: Any, key: str | None = None) -> None:
-        """Adds tuples to a stream, or rows to a relation at the current time.
+    def push(self, name: str, rows: Any, key: str | None = None) -> int:
+        """Adds tuples to a stream, or rows to a relation at the current time; says how many tuples
+        came too late, which are put aside.
 
         ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. A
         ``key`` is remembered: what is pushed to it again with the same one is passed over.
@@ -322,11 +323,13 @@ class Engine:
         with self.lock:
             self.ground.check_open()
             if key is not None and not self.inputs.is_new(name, key):
-                return
+                return 0
+            before = self.inputs.late_count(name)
             with self.inputs.ahead() as coming:
                 self.inputs.push(name, rows, coming)
                 if key is not None:
                     self.inputs.remember(name, key, coming)
+            return self.inputs.late_count(name) - before
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""

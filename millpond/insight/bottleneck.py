@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from millpond.delivery.latency import in_unit
 from millpond.entities import Entities
+from millpond.insight.input_names import input_label
 from millpond.sharing.queries import Queries
 
 BUSY, IDLE = 0.7, 0.3
@@ -47,7 +48,7 @@ def operator_views(queries: Queries, entities: Entities) -> Iterator[OperatorVie
             rows,
             rows * measured.input_bytes,
             tuple(runtime.picture.queries(identity)),
-            slowest,
+            input_label(queries.ground.catalog, slowest) if slowest else "",
             behind.get(slowest, 0.0),
         )
 

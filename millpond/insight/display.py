@@ -16,6 +16,7 @@ from millpond.identities import BY_NUMBER, InputId
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
+from millpond.sharing.waits import wait_of
 
 if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
@@ -253,7 +254,10 @@ def _detail(queries: Queries, entry: Any) -> str:
             skipped = f", {aside} left out" if aside else ""
             known = queries.ground.deliveries.latency(entry.name)
             latency = f", latency {known}" if known.results else ""
-            return f"{state}, weight {entry.weight:g}, {count} result elements{skipped}{latency}"
+            wait = wait_of(queries, entry.name)
+            waits = "" if wait is None else f", {wait}"
+            said = f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
+            return f"{said}{latency}{waits}"
         case StreamEntry():
             intake = queries.ground.inputs.streams[entry.identity]
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"

@@ -278,6 +278,11 @@ class Inputs:
         table = to_arrow(rows, relation.entry.schema, relation.entry.name)
         self.change(relation, [(table, 1)], self.change_time(relation), coming)
 
+    def late_count(self, name: str) -> int:
+        """How many tuples of a stream came too late so far; a relation has none."""
+        intake = self.streams.get(InputId(name))
+        return 0 if intake is None else intake.late_count
+
     def is_new(self, name: str, key: str) -> bool:
         """Whether nothing was pushed to an input with a key, as far as that is remembered."""
         return (InputId(name), key) not in self.keys

@@ -21,6 +21,7 @@ from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
 from millpond.storage.kept_pages import PageLog
 from millpond.storage.pages import Page, concatenated
+from millpond.storage.promises import Promises
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
 
@@ -57,6 +58,10 @@ class StreamIntake:
     """The last of the late tuples, as they came."""
     is_admitted_elsewhere: bool = False
     """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
+
+    def __post_init__(self) -> None:
+        if self.entry.timestamp_column is not None:
+            self.queue.promises = Promises()
 
     def admit(self, table: pa.Table) -> Admitted:
         """What becomes of tuples that come now; nothing has happened yet."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 import millpond
 from millpond.errors import MillpondError
 from millpond.server.faults import RequestError, of_engine
+from millpond.server.misshapen import in_words, refuse_unknown_parameters
 from millpond.server.replies import Json
 from millpond.server.routes import control, inputs, operations, queries, statements
 from millpond.server.service import Service
@@ -50,6 +51,7 @@ def make_app(service: Service, plan_file: Path | None = None) -> FastAPI:
         description="Continuous queries in CQL over streams and relations.",
         lifespan=lifespan,
         default_response_class=Json,
+        dependencies=[Depends(refuse_unknown_parameters)],
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
@@ -79,5 +81,4 @@ def _add_faults(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def misshapen(_: Request, error: RequestValidationError) -> Response:
-        places = [".".join(map(str, each["loc"])) + ": " + each["msg"] for each in error.errors()]
-        return Json({"error": "; ".join(places[:5])[:1_000]}, 422)
+        return Json({"error": in_words(error.errors())}, 422)

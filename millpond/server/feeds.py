@@ -8,9 +8,10 @@ waits for anybody, unless a reader asks that the engine holds back for it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +23,11 @@ from millpond.connectors.times import as_ticks
 from millpond.delivery.results import ResultLog
 from millpond.errors import MillpondError
 from millpond.facade.engine import Engine
+from millpond.identities import QueryId
 from millpond.kernels.columns import integers
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
+from millpond.server.logs import tell
 from millpond.storage.kept_pages import in_order_of_time
 from millpond.storage.pages import Page
 
@@ -33,6 +36,9 @@ RECENT, RECENT_ROWS = 64, 50_000
 
 CATCH_UP_ROWS = 5_000
 """A reader that is behind gets about so many results at once."""
+
+CONTENTS = 4
+"""The contents of so many relations are at hand for whoever asks again."""
 
 HOLD_PAGES, HOLD_SECONDS = 16, 30.0
 """How far a reader that has the engine hold back may be behind, and for how long."""
@@ -69,6 +75,15 @@ class Event:
     """The formats in which it is being written."""
 
 
+@dataclass(frozen=True)
+class _Content:
+    """The content of a relation as it was at an offset."""
+
+    log: ResultLog
+    offset: Offset
+    table: pa.Table
+
+
 @dataclass(eq=False)
 class Reader:
     """Somebody who reads an endless response."""
@@ -85,6 +100,7 @@ class Feed:
 
     def __init__(self, engine: Engine, log: ResultLog, loop: asyncio.AbstractEventLoop) -> None:
         self.readers: set[Reader] = set()
+        self.query = log.entry.name
         self.is_over = False
         self._engine, self._log, self._loop = engine, log, loop
         self._recent: deque[Event] = deque()
@@ -177,6 +193,7 @@ class Feeds:
     def __init__(self, engine: Engine, limits: Limits) -> None:
         self._engine, self._limits = engine, limits
         self._feeds: dict[str, Feed] = {}
+        self._contents: OrderedDict[str, _Content] = OrderedDict()
         self._lock = threading.Lock()
         self._readers = 0
 
@@ -194,6 +211,8 @@ class Feeds:
 
     def enter(self, log: ResultLog, reader: Reader) -> Feed:
         """Somebody begins to read; called in the loop of the server."""
+        name = log.entry.name
+        tell(logging.INFO, "reader_came", f"a reader of query {name} came", query=name)
         with self._lock:
             self._readers += 1
         key = log.entry.identity
@@ -206,6 +225,8 @@ class Feeds:
     def leave(self, feed: Feed, reader: Reader) -> None:
         """Somebody reads no more."""
         reader.is_gone = True
+        name = feed.query
+        tell(logging.INFO, "reader_went", f"a reader of query {name} went", query=name)
         feed.readers.discard(reader)
         with self._lock:
             self._readers -= 1
@@ -216,6 +237,7 @@ class Feeds:
 
     def dropped(self, query: str) -> None:
         """A query is no more; its readers are told."""
+        self._contents.pop(QueryId(query), None)
         feed = self._feeds.pop(query.lower(), None)
         if feed is not None:
             feed._loop.call_soon_threadsafe(feed.close)
@@ -253,6 +275,39 @@ class Feeds:
             content = log.named(log.net(found.pages))
         named = content.rename_columns(unique_names(content.column_names))
         return net_content(named), Offset(found.rows)
+
+    def content(self, query: str) -> tuple[pa.Table, Offset]:
+        """The same in order of its columns; who asks again before it changes gets it at once."""
+        log = self._engine.deliveries.of(query)
+        key = log.entry.identity
+        with self._engine.held():
+            offset = Offset(log.rows)
+        known = self._contents.get(key)
+        if known is None or known.log is not log or known.offset != offset:
+            table, offset = self.present(query)
+            known = _Content(log, offset, _in_order_of_columns(table))
+            self._remember(key, known)
+        return known.table, known.offset
+
+    def _remember(self, key: str, content: _Content) -> None:
+        with self._lock:
+            self._contents.pop(key, None)
+            self._contents[key] = content
+            while len(self._contents) > CONTENTS:
+                self._contents.popitem(last=False)
+
+    def latest(self, log: ResultLog, most: int, after: int) -> tuple[pa.Table, Offset]:
+        """The last results, at most so many and all behind an offset; and where they end."""
+        with log.reading(self._engine.held()) as found:
+            behind = after if after <= found.rows else 0  # an id of an earlier life
+            begin = max(behind, found.rows - most)
+            at = found.rows - sum(page.rows for page in found.pages)
+            tables = [log.table([])]
+            for page in found.pages:
+                at += page.rows
+                if at > begin:
+                    tables += [event.table for event in _events(log, page, at, begin)]
+        return pa.concat_tables(tables), Offset(found.rows)
 
     def after(self, log: ResultLog, offset: Offset, since: int | None) -> tuple[int, list[Event]]:
         """What was put out behind an offset, as much as is sent at once, and what was let go of it.
@@ -310,6 +365,12 @@ def _events(log: ResultLog, page: Page, at: int, offset: int) -> list[Event]:
         events.append(Event(Offset(before + last), table, before + first))
         first = last
     return events
+
+
+def _in_order_of_columns(content: pa.Table) -> pa.Table:
+    """The rows of a content by its first column, then by the second, and so on."""
+    keys = [(name, "ascending") for name in content.column_names[2:]]
+    return content.sort_by(keys) if keys else content
 
 
 def _since(table: pa.Table, ticks: int) -> pa.Table:

@@ -5,6 +5,7 @@ and origins are checked even where no token is needed.
 """
 
 import json
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -17,6 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from millpond.server.faults import RequestError
 from millpond.server.limits import Limits
+from millpond.server.logs import tell
 from millpond.server.tokens import ROLES, Tokens
 
 Scope = MutableMapping[str, Any]
@@ -113,6 +115,7 @@ class Guard:
             with suppress(ClientDisconnect):  # whoever has gone needs no answer, and no traceback
                 await self._app(scope, _Body(receive, limit), send_guarded)
         except Refused as refused:
+            _tell(scope, refused)
             await _answer(send_guarded, refused)
 
     def _check(self, scope: Scope) -> int:
@@ -204,6 +207,14 @@ def _netloc(origin: str) -> str | None:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return None
+
+
+def _tell(scope: Scope, refused: Refused) -> None:
+    """Says in the log who was not let in."""
+    address = (scope.get("client") or ("?", 0))[0]
+    words = f"refused {scope['method']} {scope['path'][:100]!r} of {address}: {refused.reason}"
+    about = {"client": address, "status": refused.status}
+    tell(logging.WARNING, "refused", words, **about)
 
 
 async def _answer(send: Send, refused: Refused) -> None:

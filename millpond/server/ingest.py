@@ -7,16 +7,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 
-from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.arrow import arrow_schema, conform
+from millpond.connectors.csv_records import records
 from millpond.errors import InputError
 from millpond.schema import Schema
 from millpond.server.arrow_body import arrow_table
 from millpond.server.faults import RequestError
+from millpond.spelling import suggestion
 
 ARROW = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
 JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "text/plain")
@@ -42,16 +45,43 @@ def rows_of_body(body: bytes, content_type: str, schema: Schema, most_bytes: int
 
 
 def _csv(body: bytes, schema: Schema) -> pa.Table:
-    types = {field.name: field.type for field in arrow_schema(schema)}
-    convert = pyarrow.csv.ConvertOptions(
-        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
-    )
-    if not body.strip():
+    """The rows of a text with a header; cells are read as those of a file are."""
+    header = next(records(body, b","), None)
+    if header is None:
+        return arrow_schema(schema).empty_table()
+    names = [cell.decode(errors="replace").strip() for cell in header.cells]
+    known = {name.lower() for name in schema.names}
+    for name in names:
+        if name.lower() not in known:
+            fault = f"column {name[:100]} is not declared{suggestion(name, schema.names)}"
+            raise InputError(f"CSV, line 1: {fault}")
+    rest = body[header.end :]
+    if not rest.strip(b"\r\n"):
         return arrow_schema(schema).empty_table()
     try:
-        return pyarrow.csv.read_csv(io.BytesIO(body), convert_options=convert)
+        table = pyarrow.csv.read_csv(io.BytesIO(rest), *_as_text(names))
     except (pa.ArrowException, ValueError) as error:
         raise InputError(f"CSV: {error}") from None
+
+    def where(row: int) -> str:
+        record = next(islice(records(rest, b","), row, None))
+        return f"CSV, line {header.last_line + record.last_line}"
+
+    return conform(table, schema, where, read_text=True)
+
+
+def _as_text(names: list[str]) -> tuple[Any, Any, Any]:
+    """How Arrow reads all columns as text: an empty cell is NULL, a quoted one an empty text."""
+    return (
+        pyarrow.csv.ReadOptions(column_names=names),
+        pyarrow.csv.ParseOptions(newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
 
 
 def _json_list(body: bytes) -> list[Any]:

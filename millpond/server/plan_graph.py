@@ -6,7 +6,8 @@ from typing import Any
 
 from millpond.entities.running import thread_parts
 from millpond.facade.engine import Engine
-from millpond.identities import QueryId, QueueId
+from millpond.identities import QueryId
+from millpond.insight.input_names import input_label
 
 NODE_WIDTH, NODE_HEIGHT, GAP_X, GAP_Y = 190, 46, 40, 70
 MOST_NODES = 400
@@ -33,8 +34,10 @@ def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
     nodes: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
     read = dict.fromkeys(q for name in shown for q in _reads(operators[name]))
+    with engine.held():
+        labels = {name: input_label(engine.catalog, name) for name in read}
     nodes += [
-        {"id": name, "kind": "input", "label": QueueId(name).original, **_of(queues, name)}
+        {"id": name, "kind": "input", "label": labels[name], **_of(queues, name)}
         for name in read
         if name not in operators
     ]
@@ -60,7 +63,8 @@ def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
         for queue in _reads(values):
             if queue in operators and queue not in shown:
                 continue
-            edges.append({"from": queue, "to": name, "queue": queue, **_of(queues, queue)})
+            edge: dict[str, Any] = {"from": queue, "to": name, "queue": queue}
+            edges.append(edge | {"label": labels[queue]} | _of(queues, queue))
     for edge in edges:
         same = unit_of.get(edge["from"]) == unit_of.get(edge["to"]) and edge["from"] in unit_of
         edge["present"] = not same

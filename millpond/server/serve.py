@@ -1,5 +1,6 @@
 """`millpond serve`: an engine, its scripts, and uvicorn in front of it."""
 
+import errno
 import ipaddress
 import logging
 import os
@@ -20,6 +21,7 @@ from millpond.server.app import DRAIN_SECONDS, make_app
 from millpond.server.confinement import Confinement
 from millpond.server.guard import LOOPBACK, Guard
 from millpond.server.limits import Limits
+from millpond.server.logs import keep_lines, tell, write_lines
 from millpond.server.service import Service
 from millpond.server.tokens import Tokens, read_tokens
 from millpond.settings import Settings
@@ -49,6 +51,9 @@ class ServeOptions:
     """What else the server is called."""
     plan: Path | None = None
     """The file in which the plan is mirrored."""
+    log_form: str = ""
+    """How what happens is written to standard error, ``text`` or ``json``; empty: it is not."""
+    log_level: str = "info"
     limits: Limits = field(default_factory=Limits)
 
 
@@ -100,6 +105,7 @@ class GracefulServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The process is asked to end: soon, and at once if it is asked again."""
+        tell(logging.INFO, "ending", f"asked to end by signal {sig}", signal=sig)
         if self.owns_process:
             self._end_in_time(sig)
         if self.service is not None:
@@ -133,7 +139,7 @@ def make_server(
         app,
         host=options.host,
         port=options.port,
-        log_level="warning",
+        log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=int(DRAIN_SECONDS),
@@ -149,11 +155,29 @@ def make_server(
 
 def make_service(settings: Settings, options: ServeOptions, spark: Any = None) -> Service:
     """An engine with everything around it; ``spark``: the session it uses, if there is one."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    keep_lines()
+    if options.log_form:
+        write_lines(options.log_form, options.log_level)
     check_options(options)
     engine = Engine(settings, spark, keep_results=True)
     confinement = Confinement(options.roots, engine.ground.directory, options.limits)
     return Service(engine, options.limits, confinement)
+
+
+def refuse_taken_port(options: ServeOptions) -> None:
+    """Refuses, before anything is started, to listen where somebody else does."""
+    try:
+        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, place = found[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        where = f"port {options.port} of {options.host}"
+        if error.errno == errno.EADDRINUSE:
+            way_out = f"end it, or listen elsewhere: --port {options.port + 1}"
+            raise InputError(f"{where} is taken by another process; {way_out}") from None
+        raise InputError(f"{where} is not to be had: {error.strerror}") from None
 
 
 def address(options: ServeOptions) -> str:

@@ -1,6 +1,8 @@
 """The engine as the server uses it: statements from outside are confined, results are kept."""
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,7 +31,11 @@ from millpond.server.feeds import Feeds
 from millpond.server.history import History
 from millpond.server.ingest import IdempotencyKeys
 from millpond.server.limits import Limits
+from millpond.server.logs import tell
 from millpond.server.plane import Plane
+
+LOGGED_CHARACTERS = 120
+"""So much of a statement is said in the log."""
 
 
 class Service:
@@ -45,6 +51,7 @@ class Service:
         self.history = History(engine)
         self.plane = Plane(engine)
         self.keys = IdempotencyKeys(self.limits.idempotency_keys)
+        self.started_seconds = time.time()
         self.is_ready = False
         self.trouble = ""
         """Why the engine's work has stopped and was begun anew, if it has."""
@@ -112,6 +119,8 @@ class Service:
         changing = Create | Drop | AlterQuery | AlterStream | AlterPlan | SetOption
         if isinstance(statement.action, changing):
             self.changed.set()
+            first, *_ = statement.text.strip().splitlines()
+            tell(logging.INFO, "statement", f"executed: {first[:LOGGED_CHARACTERS]}")
 
     def _refuse_too_many(self, statements: list[Statement]) -> None:
         actions = [each.action for each in statements]

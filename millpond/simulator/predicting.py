@@ -24,17 +24,23 @@ def line_of(measured: dict[str, Any], strategy: str, budget_bytes: float, blocks
 
 
 def merge_slots(stream: dict[str, Any], most: int) -> None:
-    """Has the arrivals of a stream in few and longer slots of time.
+    """Has the arrivals of a stream, and the pages they came in, in few and longer slots of time.
 
-    >>> stream = {"slot_seconds": 0.5, "arrivals": [1.0, 2.0, 0.0, 4.0, 5.0]}
-    >>> merge_slots(stream, 3)
+    >>> stream = {"slot_seconds": 0.5, "arrivals": [1.0, 2.0, 0.0, 4.0], "pages": [1.0, 2.0, 0, 1]}
+    >>> merge_slots(stream, 2)
     >>> stream
-    {'slot_seconds': 1.0, 'arrivals': [3.0, 4.0, 5.0]}
+    {'slot_seconds': 1.0, 'arrivals': [3.0, 4.0], 'pages': [3.0, 1]}
     """
     while sum(map(bool, stream["arrivals"])) > most:
-        counts = [*stream["arrivals"], *[0.0] * (len(stream["arrivals"]) % 2)]
-        stream["arrivals"] = list(map(add, counts[::2], counts[1::2]))
+        for name in {"arrivals", "pages"} & stream.keys():
+            stream[name] = _in_pairs(stream[name])
         stream["slot_seconds"] *= 2
+
+
+def _in_pairs(slots: list[float]) -> list[float]:
+    """Two slots as one."""
+    even = [*slots, *[0.0] * (len(slots) % 2)]
+    return list(map(add, even[::2], even[1::2]))
 
 
 def main() -> None:

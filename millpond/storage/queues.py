@@ -5,6 +5,7 @@ a stream share its pages, whatever their windows: that is synopsis sharing.
 """
 
 import math
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.kept_pages import FEW_PAGES, MERGED_AT_ONCE, PARTS_KEPT, run_to_merge
 from millpond.storage.origins import mixed
 from millpond.storage.pages import Page, Span, concatenated
+from millpond.storage.promises import Promises
 from millpond.storage.rates import Course, Rate
 from millpond.storage.readers import Reader, ReaderKind, Remains, Retention
 from millpond.storage.store import Store
@@ -77,6 +79,8 @@ class Queue:
     """Rows that come in a second."""
     course: Course = field(default_factory=Course)
     """Rows that came, over the whole run."""
+    promises: Promises | None = None
+    """When its heartbeat came to which time, where somebody outside promises that."""
     _unread: list[Page] = field(default_factory=list)
     """Pages that no reader holds, but that the heartbeat has not reached."""
     _look_at: int = FEW_PAGES
@@ -178,7 +182,11 @@ class Queue:
 
     def advance(self, heartbeat: int) -> None:
         """Promises that nothing at or before the heartbeat will follow."""
-        self.heartbeat = max(self.heartbeat, heartbeat)
+        if heartbeat <= self.heartbeat:
+            return
+        if self.promises is not None:
+            self.promises.note(self.heartbeat, heartbeat, time.monotonic())
+        self.heartbeat = heartbeat
 
     # -- reading ---------------------------------------------------------------------------
 

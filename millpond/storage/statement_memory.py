@@ -81,6 +81,10 @@ class StatementMemory:
         """All that was executed so far was executed by earlier runs."""
         self._before = {d.name.lower(): d.text for d in self.living()}
 
+    def of_before(self) -> list[Declaration]:
+        """The declarations of earlier runs that are in force."""
+        return [each for each in self.living() if each.name.lower() in self._before]
+
     def meet_all(self) -> None:
         """Nothing is passed over from now on: who types a statement again means it again."""
         self._met = Counter(self.executed)

@@ -2,14 +2,14 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from millpond.catalog import Catalog, StreamEntry
-from millpond.cli.completion import CqlCompleter
+from millpond.cli.completion import CqlCompleter, names_of
 from tests.connectors.declarations import schema
 
 
 def offered(text: str) -> list[str]:
     catalog = Catalog()
     catalog.add(StreamEntry("Requests", schema("client_id INT, url STRING")))
-    completer = CqlCompleter(lambda: catalog)
+    completer = CqlCompleter(lambda: names_of(catalog))
     return [c.text for c in completer.get_completions(Document(text), CompleteEvent())]
 
 

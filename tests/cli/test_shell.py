@@ -21,7 +21,7 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def piped(text: str, monkeypatch: pytest.MonkeyPatch, store: str = "memory") -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    start_shell(Settings(store=store))
+    start_shell(Shell(Settings(store=store)))
 
 
 def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,8 +63,9 @@ def running(
     plan: Path | None = None,
     token: str | None = None,
     spark: Any = None,
+    port: int = 0,
 ) -> Iterator[Running]:
-    port = free_port()
+    port = port or free_port()
     options = ServeOptions(
         port=port, limits=limits or Limits(), roots=roots, tokens=tokens, plan=plan
     )

@@ -80,7 +80,7 @@ def test_a_script_is_executed_whole_or_not_at_all(server: Running) -> None:
 def test_tuples_come_in_every_form(server: Running, content: str, kind: str) -> None:
     path = "/api/streams/s/tuples"
     answer = server.http.post(path, content=content, headers={"content-type": kind})
-    assert answer.json() == {"rows": 4, "repeated": False}
+    assert answer.json() == {"rows": 4, "late": 0, "repeated": False}
     found = server.wait(lambda: [r["row"] for r in results(server)] or None)
     assert found == [{"a": 2}, {"a": 3}]  # the last instant is not complete
 

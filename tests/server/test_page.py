@@ -94,7 +94,7 @@ def test_a_visit(page: Page, demo: Running) -> None:
     # the plan: an entity, a knob, the tuples that pass a queue
     page.click("#tab-plan")
     page.select_option("#plan-entity", "queue\tstream:requests")
-    expect(page.locator("#control-title")).to_have_text("queue stream:requests")
+    expect(page.locator("#control-title")).to_have_text("queue of stream Requests")
     page.click("#watch")
     expect(page.locator("#watch-table tbody tr").first).to_be_visible()
     page.click("#watch")

@@ -55,6 +55,17 @@ def test_the_other_process_says_what_the_simulator_says() -> None:
     assert found == {name: getattr(expected, name) for name in found}
 
 
+def test_hours_of_arrivals_are_predicted() -> None:
+    facts = measured()
+    stream = {"tuple_bytes": 20.0, "slot_seconds": 40.0}
+    hours = {"arrivals": [7.0] * 500, "pages": [3.0] * 500}
+    facts["streams"] = {"stream:s": stream | hours}
+    asked = {"measured": facts, "strategies": ["chain", "fifo"], "budget_bytes": 1e9, "blocks": 120}
+    (first, second) = map(json.loads, plane._lines(json.dumps(asked)))
+    assert (first["strategy"], second["strategy"]) == ("chain", "fifo")
+    assert first["mean_latency_seconds"] >= 0
+
+
 def test_what_takes_too_long_or_is_too_large_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with Engine() as engine:
         engine.execute(SCRIPT)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from millpond.server.misshapen import Body
 from millpond.server.service import Service
 
 
@@ -54,7 +55,7 @@ class Fault(BaseModel):
     column: int | None = None
 
 
-class CqlText(BaseModel):
+class CqlText(Body):
     """A text in CQL."""
 
     text: str = Field(max_length=100_000, examples=["SHOW QUERIES"])

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from millpond.entities import Entity
 from millpond.errors import MillpondError, StateError
 from millpond.server import plan_xml
 from millpond.server.faults import RequestError, not_found
 from millpond.server.formats import dumps
+from millpond.server.misshapen import Body
 from millpond.server.plan_graph import dot, plan_graph, svg
 from millpond.server.replies import Json
 from millpond.server.routes.common import FAULTS, Done, Paged, Serving
@@ -30,7 +31,7 @@ WATCH_SECONDS = 0.5
 LONGEST_WATCH_SECONDS = 300.0
 
 
-class Value(BaseModel):
+class Value(Body):
     """A value for a knob."""
 
     value: bool | int | float | Annotated[str, Field(max_length=1_000)]

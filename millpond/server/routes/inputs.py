@@ -11,6 +11,7 @@ from millpond.cql.statements import Create
 from millpond.entities.catalogued import quoted
 from millpond.server.faults import RequestError, not_found
 from millpond.server.ingest import rows_of_body
+from millpond.server.misshapen import Body
 from millpond.server.replies import table_json
 from millpond.server.routes.common import FAULTS, CqlText, Done, Name, Serving
 from millpond.server.service import Service
@@ -38,13 +39,14 @@ Key = Annotated[
 
 
 class Pushed(BaseModel):
-    """How many rows were taken."""
+    """How many rows were taken, and how many of them were too late."""
 
     rows: int
+    late: int = Field(default=0, description="how many came behind the heartbeat; see …/late")
     repeated: bool = Field(default=False, description="whether a request before has brought them")
 
 
-class Promise(BaseModel):
+class Promise(Body):
     """A heartbeat."""
 
     time: int | str = Field(examples=["2026-01-01T00:00:00"])
@@ -76,12 +78,11 @@ def _push(service: Service, name: str, body: bytes, kind: str, key: str | None) 
     rows = rows_of_body(body, kind, entry.schema, service.limits.unpacked_bytes)
     count = rows.num_rows if hasattr(rows, "num_rows") else len(rows)
     if key is None:
-        service.engine.push(name, rows)
-        return Pushed(rows=count)
+        return Pushed(rows=count, late=service.engine.push(name, rows))
     with service.keys.used(name, key, body) as whole:
         is_new = service.engine.inputs.is_new(name, whole)
-        service.engine.push(name, rows, key=whole)
-    return Pushed(rows=count, repeated=not is_new)
+        late = service.engine.push(name, rows, key=whole)
+    return Pushed(rows=count, late=late, repeated=not is_new)
 
 
 async def _pushed(request: Request, service: Service, name: str, key: str | None) -> Pushed:

@@ -1,5 +1,6 @@
 """How the server is: alive, ready, measured; what failed, what is the bottleneck."""
 
+import time
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -11,11 +12,21 @@ from millpond.catalog import KINDS, QueryEntry
 from millpond.connectors import registry
 from millpond.cql import functions
 from millpond.cql.keywords import KEYWORDS
+from millpond.entities.catalogued import quoted
+from millpond.facade.engine import Engine
+from millpond.failures import Failure
 from millpond.insight.bottleneck import bottleneck, operator_views
+from millpond.intake.intake import END
 from millpond.scheduling.strategy_text import driving_spark
+from millpond.schema import BEGINNING
 from millpond.server.faults import RequestError
+from millpond.server.logs import KEPT_LINES, last_lines
 from millpond.server.metrics import exposition
 from millpond.server.routes.common import FAULTS, Done, Serving
+from millpond.sharing.waits import waits
+
+MOST_LOOKED_AT = 500
+"""So many queries, of those that do not run as one, are asked whether they wait."""
 
 router = APIRouter(tags=["operations"])
 
@@ -46,13 +57,20 @@ def status(service: Serving) -> dict[str, Any]:
     engine = service.engine
     with engine.held():
         words = bottleneck(list(operator_views(engine.queries, engine.entities())))
+        waiting = [
+            {"query": name, "words": str(wait), **asdict(wait)}
+            for name, wait in waits(engine.queries, MOST_LOOKED_AT)
+        ]
         failures = len(engine.failures())
         queries = len(list(engine.catalog.of_kind(QueryEntry)))
         strategy, mode = engine.settings.strategy, engine.settings.mode
         spark = engine.ground.lazy_spark.is_started
     return {
         "version": millpond.__version__,
+        "started_seconds": service.started_seconds,
+        "now_seconds": time.time(),
         "bottleneck": words,
+        "waiting": waiting,
         "failures": failures,
         "queries": queries,
         "strategy": strategy,
@@ -73,6 +91,18 @@ def history(
     return service.history.since(since)
 
 
+@router.get("/api/statistics", responses=FAULTS)
+def statistics(service: Serving) -> dict[str, Any]:
+    """The running plan as it was measured, for `millpond simulate`."""
+    return service.engine.statistics()
+
+
+@router.get("/api/log", responses=FAULTS)
+def log(lines: Annotated[int, Query(ge=1, le=KEPT_LINES)] = 100) -> dict[str, Any]:
+    """The last lines of the server's log."""
+    return {"lines": list(last_lines.lines)[-lines:]}
+
+
 @router.get("/api/plane", responses=FAULTS)
 def plane(service: Serving) -> dict[str, Any]:
     """Where each strategy would lie in the plane of memory against latency, as predicted."""
@@ -81,11 +111,22 @@ def plane(service: Serving) -> dict[str, Any]:
 
 @router.get("/api/failures", responses=FAULTS)
 def failures(service: Serving) -> list[dict[str, Any]]:
-    """The queries that have failed: why, when and on which rows."""
-    return [
-        asdict(each) | {"after": str(each.after), "until": str(each.until)}
-        for each in service.engine.failures()
-    ]
+    """The queries that have failed: why, when, on which rows, and what can be done."""
+    return [_told(service.engine, each) for each in service.engine.failures()]
+
+
+def _told(engine: Engine, failure: Failure) -> dict[str, Any]:
+    """A failure as plain data; ``until_time`` is as people read it, and empty at no time."""
+    log = engine.deliveries.of(failure.query)
+    is_timed = BEGINNING < failure.until < END
+    name = quoted(failure.query)
+    return asdict(failure) | {
+        "after": str(failure.after),
+        "until": str(failure.until),
+        "until_time": str(log.format_time(failure.until)) if is_timed else "",
+        "way_out": "restart it, and it goes on from now on; after "
+        f"ALTER QUERY {name} ON ERROR SKIP it leaves such rows out",
+    }
 
 
 @router.get("/api/vocabulary", responses=FAULTS)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from millpond.catalog import QueryEntry
 from millpond.cql.text.split import split_statements
@@ -13,6 +13,7 @@ from millpond.entities.catalogued import quoted
 from millpond.errors import CqlError, Position, StateError
 from millpond.server.faults import RequestError
 from millpond.server.formats import format_name, json_rows
+from millpond.server.misshapen import Body
 from millpond.server.progress import progress_charts
 from millpond.server.replies import table_json
 from millpond.server.routes.common import FAULTS, Done, Name, Paged, Serving
@@ -24,7 +25,7 @@ router = APIRouter(prefix="/api/queries", tags=["queries"], responses=FAULTS)
 QUERY_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
-class NewQuery(BaseModel):
+class NewQuery(Body):
     """A query to be registered."""
 
     name: str = Field(pattern=QUERY_NAME, examples=["big"])
@@ -34,7 +35,7 @@ class NewQuery(BaseModel):
     on_error: Literal["stop", "skip"] = "stop"
 
 
-class Changes(BaseModel):
+class Changes(Body):
     """What is to change of a query."""
 
     weight: Annotated[float, Field(gt=0, lt=1e9, allow_inf_nan=False)] | None = None
@@ -153,13 +154,35 @@ def chart_of_query(name: Name, service: Serving) -> dict[str, Any]:
 
 
 @router.get("/{name}/present")
-def present_content(name: Name, service: Serving) -> dict[str, Any]:
-    """The content of a relation now."""
+def present_content(
+    name: Name,
+    service: Serving,
+    limit: Annotated[int, Query(ge=0, description="how many rows at most; 0: all of them")] = 0,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="how many are passed over")] = 0,
+) -> dict[str, Any]:
+    """The content of a relation now, in order of its columns, and how many rows it has."""
     log = service.log(name)
-    table, offset = service.feeds.present(log.entry.name)
-    if table.num_rows > service.limits.answer_rows:
-        raise RequestError(413, f"the relation has {table.num_rows:,} rows; follow its changes")
-    return {"id": str(offset), "rows": list(json_rows(table, log.format_time))}
+    table, end = service.feeds.content(log.entry.name)
+    part = table.slice(offset, limit or None)
+    if part.num_rows > service.limits.answer_rows:
+        raise RequestError(
+            413, f"the relation has {part.num_rows:,} rows; give a limit, or follow its changes"
+        )
+    rows = list(json_rows(part, log.format_time))
+    return {"id": str(end), "total": table.num_rows, "rows": rows}
+
+
+@router.get("/{name}/latest")
+def latest_results(
+    name: Name,
+    service: Serving,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="how many at most")] = 100,
+    after: Annotated[int, Query(ge=0, le=2**53, description="only what is behind this id")] = 0,
+) -> dict[str, Any]:
+    """The last results of a query, at most so many, in the order in which they came."""
+    log = service.log(name)
+    table, end = service.feeds.latest(log, limit, after)
+    return {"id": str(end), "rows": list(json_rows(table, log.format_time))}
 
 
 @router.get("/{name}/left_out")

@@ -65,6 +65,7 @@ def check(body: CqlText, service: Serving) -> dict[str, Any]:
                     "does": type(action).__name__.lower(),
                     "kind": kind_of(entry) if entry is not None else None,
                     "name": getattr(entry, "name", None),
+                    "columns": _columns(entry),
                     "line": statement.position.line,
                 }
             )
@@ -74,6 +75,12 @@ def check(body: CqlText, service: Serving) -> dict[str, Any]:
         problem = Problem(message=error.message, line=line, column=column)
         return {"ok": False, "problems": [problem.model_dump()], "statements": statements}
     return {"ok": True, "problems": [], "statements": statements}
+
+
+def _columns(entry: Any) -> list[str]:
+    """The columns of what a statement declares, if it has any."""
+    schema = entry.plan.schema if isinstance(entry, QueryEntry) else getattr(entry, "schema", None)
+    return [] if schema is None else list(schema.names)
 
 
 @router.post("/explain")

@@ -1,5 +1,6 @@
 // The HTTP API, with a token where one is needed.
 const $ = (id) => document.getElementById(id);
+const LONGEST_MS = 40_000;
 let asking = null;
 
 function headers(more = {}) {
@@ -10,6 +11,10 @@ function headers(more = {}) {
 function askForToken() {
   asking ??= new Promise((resolve) => {
     const dialog = $("token-dialog");
+    const wrong = sessionStorage.getItem("token");
+    $("token-said").textContent = wrong ? "The server does not know this token. `millpond token ROLE` makes one, and its line belongs into the server's file of tokens." : "This server answers only who has a token: `millpond token ROLE` makes one.";
+    $("token-said").classList.toggle("error", Boolean(wrong));
+    $("token").value = "";
     dialog.addEventListener("close", () => {
       sessionStorage.setItem("token", $("token").value.trim());
       asking = null;
@@ -20,11 +25,22 @@ function askForToken() {
   return asking;
 }
 
+// JSON whose integers beyond 2^53, which no double holds, are kept as texts of their digits.
+const PIECE = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+export function parse(text) {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  return JSON.parse(text.replace(PIECE, (piece) => (/^-?\d{16,}$/.test(piece) && !Number.isSafeInteger(Number(piece)) ? `"${piece}"` : piece)));
+}
+
+const read = async (response) => { try { return parse(await response.text()); } catch { return {}; } };
+
 export async function request(method, path, body, more = {}) {
   for (;;) {
     const type = body === undefined ? {} : { "content-type": "application/json" };
     const response = await fetch(path, {
       method, headers: headers({ ...type, ...more }), body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(LONGEST_MS),
     });
     if (response.status !== 401) return response;
     await askForToken();
@@ -42,7 +58,7 @@ export class Refusal extends Error {
 
 export async function call(method, path, body) {
   const response = await request(method, path, body);
-  const data = await response.json().catch(() => ({}));
+  const data = await read(response);
   if (!response.ok) throw new Refusal(response.status, data);
   return data;
 }
@@ -54,7 +70,7 @@ export async function list(path, pages = Infinity) {
   const found = [];
   for (let next = path; next && pages > 0; pages -= 1) {
     const response = await request("GET", next);
-    const data = await response.json().catch(() => ({}));
+    const data = await read(response);
     if (!response.ok) throw new Refusal(response.status, data);
     found.push(...data);
     next = /<([^>]+)>; *rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
@@ -71,7 +87,7 @@ export function lines(method, path, body, onLine, onEnd = () => {}) {
       method, headers: headers({ ...type, accept: "application/x-ndjson" }),
       body: body === undefined ? undefined : JSON.stringify(body), signal: aborter.signal,
     });
-    if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
+    if (!response.ok) throw new Refusal(response.status, await read(response));
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -79,7 +95,7 @@ export function lines(method, path, body, onLine, onEnd = () => {}) {
       if (done) break;
       const parts = (rest + value).split("\n");
       rest = parts.pop();
-      for (const part of parts) if (part) onLine(JSON.parse(part));
+      for (const part of parts) if (part) onLine(parse(part));
     }
     onEnd(null);
   })().catch((error) => { if (error.name !== "AbortError") onEnd(error); });

@@ -4,9 +4,9 @@ import { element, inUnit } from "./words.js";
 
 let drawn = "";
 
-export async function controlTable(holder, title, meaning, kind, name) {
+export async function controlTable(holder, title, meaning, kind, name, label = name) {
   const table = await get(`/api/entities/${kind}/${encodeURIComponent(name)}`);
-  title.textContent = `${kind} ${name === kind ? "" : name}`.trim();
+  title.textContent = `${kind} ${name === kind ? "" : label === name ? name : `of ${label}`}`.trim();
   meaning.textContent = "";
   const key = `${kind}\t${name}`;
   if (drawn !== key || !holder.childElementCount) {
@@ -38,7 +38,7 @@ function knobRow(attribute, kind, name) {
     : element("input", { id, "data-name": attribute.name, type: { boolean: "checkbox", number: "number", integer: "number" }[attribute.type] ?? "text", step: attribute.type === "number" ? "any" : undefined });
   input.addEventListener("change", async () => {
     input.dataset.changing = "yes";
-    const value = attribute.type === "boolean" ? input.checked : attribute.type === "text" ? input.value : Number(input.value);
+    const value = attribute.type === "boolean" ? input.checked : input.value;
     try {
       const answer = await call("PUT", `/api/entities/${kind}/${encodeURIComponent(name)}/${attribute.name}`, { value });
       said.textContent = "";
@@ -46,6 +46,7 @@ function knobRow(attribute, kind, name) {
       else input.value = answer.value;
     } catch (error) { said.textContent = error.message; }
     delete input.dataset.changing;
+    input.blur();
   });
   return element("div", { class: "knob", title: attribute.meaning }, element("label", { for: id }, attribute.name.replaceAll("_", " ")), input, said);
 }

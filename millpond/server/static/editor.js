@@ -1,19 +1,17 @@
 // Writing a query: colours, completion, marks where it is wrong, explanation, preview, registration.
 import { call, lines } from "./api.js";
-import { $, cell, element } from "./words.js";
+import { $, cell, element, exact } from "./words.js";
 
 const CHECK_AFTER = 350;
 const MOST_ROWS = 50;
 
 export class Editor {
-  constructor(vocabulary, registered) {
-    this.vocabulary = vocabulary;
+  constructor(registered) {
     this.registered = registered;
     this.marks = [];
-    const words = Object.fromEntries(vocabulary.keywords.map((word) => [word.toLowerCase(), true]));
-    CodeMirror.defineMIME("text/x-cql", { name: "sql", keywords: words, builtin: {}, atoms: {}, operatorChars: /^[*+\-%<>!=&|]/, dateSQL: {}, support: {} });
+    this.declared = {};
     this.area = CodeMirror.fromTextArea($("editor"), {
-      mode: "text/x-cql", lineNumbers: true, lineWrapping: true, placeholder: $("editor").placeholder,
+      lineNumbers: true, lineWrapping: true, placeholder: $("editor").placeholder,
       extraKeys: { "Ctrl-Space": () => this.complete(), "Ctrl-Enter": () => this.register(), Tab: false, "Shift-Tab": false },
     });
     this.area.getInputField().setAttribute("aria-label", "Query in CQL");
@@ -23,6 +21,14 @@ export class Editor {
     $("ask").addEventListener("click", () => this.ask());
     $("explain").addEventListener("click", () => this.explain());
     $("close-editor").addEventListener("click", () => this.close());
+  }
+
+  // The words there are; those of what was declared a moment ago are among them.
+  set vocabulary(vocabulary) {
+    if (vocabulary === this.words) return;
+    this.words = vocabulary;
+    const keywords = Object.fromEntries(vocabulary.keywords.map((word) => [word.toLowerCase(), true]));
+    this.area.setOption("mode", { name: "sql", keywords, builtin: {}, atoms: {}, operatorChars: /^[*+\-%<>!=&|]/, dateSQL: {}, support: {} });
   }
 
   open(text = "") {
@@ -70,6 +76,8 @@ export class Editor {
     try {
       const { ok, problems, statements } = await call("POST", "/api/check", { text });
       if (text !== this.area.getValue()) return false;
+      this.declared = Object.fromEntries(statements.filter((each) => each.name && each.columns.length).map((each) => [each.name, each.columns]));
+      $("register").textContent = statements.length && !statements.some((each) => each.does === "create") ? "Run" : "Register";
       if (!ok) { this.mark(problems[0].line, problems[0].column, problems[0].message); return false; }
       this.unmark();
       const one = statements.length === 1 ? "one statement" : `${statements.length} statements`;
@@ -86,9 +94,10 @@ export class Editor {
     const cursor = area.getCursor();
     const before = area.getLine(cursor.line).slice(0, cursor.ch);
     const word = /[\w]*$/.exec(before)[0];
-    const { names, keywords, functions, connectors, strategies } = this.vocabulary;
+    const { keywords, functions, connectors, strategies, settings } = this.words;
+    const names = { ...this.words.names, ...this.declared };
     const isUpper = word === word.toUpperCase();
-    const all = [...Object.keys(names), ...new Set(Object.values(names).flat()), ...keywords.map((k) => (isUpper ? k : k.toLowerCase())), ...functions, ...connectors, ...strategies];
+    const all = [...Object.keys(names), ...new Set(Object.values(names).flat()), ...keywords.map((k) => (isUpper ? k : k.toLowerCase())), ...functions, ...connectors, ...strategies, ...settings];
     const list = [...new Set(all)].filter((each) => each.toLowerCase().startsWith(word.toLowerCase())).slice(0, 60);
     return { list, from: { line: cursor.line, ch: cursor.ch - word.length }, to: cursor };
   }
@@ -120,25 +129,24 @@ export class Editor {
 
   preview() {
     this.stopPreview();
-    const body = element("tbody");
-    const head = element("thead");
+    const table = element("table", { id: "preview-table" });
     const note = element("p", { class: "note" }, "Waiting for tuples …");
-    this.output(element("h3", {}, "Preview, for ten seconds"), element("table", { id: "preview-table" }, head, body), note);
-    let columns = [];
-    let seen = 0;
+    const title = element("h3", {}, "Preview, for ten seconds");
+    this.output(title, table, note);
+    let shown = null;
     this.stopPreview = lines("POST", "/api/preview", { text: this.text(), seconds: 10 }, (line) => {
       if (line.columns) {
-        columns = line.columns;
-        head.replaceChildren(element("tr", {}, element("th", {}, "±"), ...columns.map((name) => element("th", {}, name))));
+        shown = line.stream ? new LatestPreview(table, line.columns) : new ContentPreview(table, line.columns);
+        title.textContent = `Preview, for ten seconds: ${line.stream ? "latest elements" : "present content"}`;
       } else if (line.row) {
-        seen += 1;
-        body.prepend(element("tr", { class: line.weight < 0 ? "minus" : "" }, element("td", {}, line.weight > 0 ? `+${line.weight}` : String(line.weight)), ...columns.map((name) => element("td", {}, cell(line.row[name])))));
-        while (body.rows.length > MOST_ROWS) body.lastChild.remove();
-        note.textContent = `${seen} results so far`;
+        shown.take(line);
+        note.textContent = `${shown.words()} so far`;
       } else if (line.error) note.textContent = line.error;
+      else if (line.bound) note.textContent = `More ${line.bound} than a preview may have; it is over`;
     }, (error) => {
       if (error) this.wrong(error);
-      else note.textContent = seen ? `${seen} results; the preview is over` : "No result in ten seconds; the preview is over";
+      else if (note.textContent.endsWith("so far")) note.textContent = `${shown.words()}; the preview is over`;
+      else if (note.textContent.startsWith("Waiting")) note.textContent = "No result in ten seconds; the preview is over";
     });
   }
 
@@ -154,10 +162,20 @@ export class Editor {
         await call("POST", "/api/queries", { name, text: this.text() });
         this.done(name);
       } else {
-        await call("POST", "/api/execute", { text: this.area.getValue() });
-        this.done(statements.findLast((each) => each.kind === "query")?.name ?? null);
+        const { answers } = await call("POST", "/api/execute", { text: this.area.getValue() });
+        if (answers.length) this.answered(answers);
+        else this.done(statements.findLast((each) => each.does === "create" && each.kind === "query")?.name ?? null);
       }
     } catch (error) { this.wrong(error); }
+  }
+
+  // What SHOW and EXPLAIN say; the text stays, to be asked again.
+  answered(answers) {
+    this.stopPreview();
+    this.output(...answers.flatMap((answer) => (answer.table
+      ? [answer.table.rows.length ? tableOf(answer.table.columns.map(({ name }) => name), answer.table.rows) : element("p", { class: "note" }, "There is none.")]
+      : [element("h3", {}, `${answer.query}, ${answer.stage} plan`), element("pre", { class: "code" }, answer.plan)])));
+    this.registered(null);
   }
 
   done(name) {
@@ -170,8 +188,41 @@ export class Editor {
   }
 }
 
+// A preview of a stream: what came last, first.
+class LatestPreview {
+  constructor(table, columns) {
+    Object.assign(this, { table, columns, seen: 0, rows: [] });
+  }
+
+  take(line) {
+    this.seen += 1;
+    this.rows = [line.row, ...this.rows].slice(0, MOST_ROWS);
+    this.table.replaceChildren(...tableOf(this.columns, this.rows).childNodes);
+  }
+
+  words() { return `${this.seen} results`; }
+}
+
+// A preview of a relation: its content, as it would be shown once it is registered.
+class ContentPreview {
+  constructor(table, columns) {
+    Object.assign(this, { table, columns, rows: new Map() });
+  }
+
+  take({ row, weight }) {
+    const key = JSON.stringify(row);
+    const now = (this.rows.get(key)?.weight ?? 0) + weight;
+    if (now) this.rows.set(key, { row, weight: now });
+    else this.rows.delete(key);
+    const there = [...this.rows.values()].filter((held) => held.weight > 0).slice(0, MOST_ROWS).map((held) => held.row);
+    this.table.replaceChildren(...tableOf(this.columns, there).childNodes);
+  }
+
+  words() { return this.rows.size === 1 ? "1 row" : `${this.rows.size} rows`; }
+}
+
 export function tableOf(names, rows) {
   return element("table", {},
     element("thead", {}, element("tr", {}, ...names.map((name) => element("th", {}, name)))),
-    element("tbody", {}, ...rows.slice(0, 500).map((row) => element("tr", {}, ...names.map((name) => element("td", {}, cell(row[name])))))));
+    element("tbody", {}, ...rows.slice(0, 500).map((row) => element("tr", {}, ...names.map((name) => element("td", { title: exact(row[name]) }, cell(row[name])))))));
 }

@@ -1,6 +1,6 @@
 // Charts over time, with marks where something was changed.
 import { get } from "./api.js";
-import { Plot, colour } from "./plots.js";
+import { MEANING, Plot } from "./plots.js";
 import { $, bytes, clock, count, element, seconds } from "./words.js";
 
 const SHOWN_SECONDS = 300;
@@ -11,16 +11,16 @@ export class Charts {
     this.samples = [];
     this.marks = [];
     const marks = () => this.marks;
-    this.backlog = new Plot($("chart-backlog"), { series: [{ label: "waiting", fill: "#2a8fb322" }, { label: "with windows" }, { label: "budget", dash: [6, 4], stroke: "#c8504a" }], value: bytes, marks });
-    this.latency = new Plot($("chart-latency"), { series: ["mean", "p50", "p95", "p99"].map((label) => ({ label })), value: seconds, marks });
-    this.rates = new Plot($("chart-rates"), { series: [{ label: "in" }, { label: "out" }], value: count, marks });
-    this.steps = new Plot($("chart-steps"), { series: [{ label: "driver" }, { label: "Spark" }], value: count, marks });
+    this.backlog = new Plot($("chart-backlog"), { series: [{ label: "waiting", fill: "#2a8fb322", stroke: MEANING.waiting }, { label: "with windows", stroke: MEANING.windows }, { label: "budget", dash: [6, 4], stroke: MEANING.budget }], value: bytes, marks });
+    this.latency = new Plot($("chart-latency"), { series: ["mean", "p50", "p95", "p99"].map((label) => ({ label, stroke: MEANING[label], dash: label === "mean" ? [3, 3] : undefined })), value: seconds, marks });
+    this.rates = new Plot($("chart-rates"), { series: [{ label: "in", stroke: MEANING.in }, { label: "out", stroke: MEANING.out }], value: count, marks });
+    this.steps = new Plot($("chart-steps"), { series: [{ label: "driver", stroke: MEANING.driver }, { label: "Spark", stroke: MEANING.spark }], value: count, marks });
     this.predicted = [];
     const named = () => this.predicted.map((each) => ({ x: each.mean_bytes, y: each.mean_latency_seconds, name: each.strategy }));
     this.plane = new Plot($("chart-plane"), { scatter: true, x: bytes, value: seconds, labels: false, named, series: [
-      { label: "before", stroke: colour(0), paths: () => null, points: { show: true, size: 5, stroke: colour(0), fill: "#2a8fb355" } },
-      { label: "now", stroke: colour(5), paths: () => null, points: { show: true, size: 13, fill: colour(5), stroke: colour(5) } },
-      { label: "predicted", stroke: colour(2), paths: () => null, points: { show: true, size: 8, fill: "transparent", stroke: colour(2), width: 2 } },
+      { label: "before", stroke: MEANING.before, paths: () => null, points: { show: true, size: 5, stroke: MEANING.before, fill: MEANING.before } },
+      { label: "now", stroke: MEANING.now, paths: () => null, points: { show: true, size: 13, fill: MEANING.now, stroke: MEANING.before } },
+      { label: "predicted", stroke: MEANING.predicted, paths: () => null, points: { show: true, size: 8, fill: "transparent", stroke: MEANING.predicted, width: 2 } },
     ] });
     $("plane-predict").addEventListener("click", () => this.predict());
   }
@@ -36,7 +36,7 @@ export class Charts {
       const reasons = new Set(refused.map((each) => each.reason));
       const those = (reason) => refused.filter((each) => each.reason === reason).map((each) => each.strategy).join(", ");
       const left = [...reasons].map((reason) => ` Without ${those(reason)}: ${reason}.`).join("");
-      note.textContent = `Green: predicted by the simulator from what was measured until ${clock(time)}.${left}`;
+      note.textContent = `Rings: predicted by the simulator from what was measured until ${clock(time)} UTC.${left}`;
       this.listPredicted();
       this.drawPlane();
     } catch (error) {
@@ -52,6 +52,12 @@ export class Charts {
     const head = element("tr", {}, element("th", { scope: "col" }, "strategy"), ...["waits", "latency"].map((word) => element("th", { scope: "col", class: "number" }, word)));
     $("plane-table").replaceChildren(element("thead", {}, head), element("tbody", {}, ...this.predicted.map(row)));
     $("plane-box").hidden = !this.predicted.length;
+  }
+
+  forget() {
+    this.samples = [];
+    this.marks = [];
+    this.predicted = [];
   }
 
   async refresh() {
@@ -75,7 +81,7 @@ export class Charts {
     const perSecond = (name) => samples.map((s, at) => (at ? Math.max(0, s[name] - samples[at - 1][name]) / Math.max(0.2, s.time - samples[at - 1].time) : null));
     this.steps.show([times, perSecond("driver_steps"), perSecond("executor_steps")]);
     this.drawPlane();
-    const items = this.marks.slice(-30).reverse().map((mark) => element("li", {}, element("time", {}, clock(mark.time)), mark.what));
+    const items = this.marks.slice(-30).reverse().map((mark) => element("li", {}, element("time", {}, `${clock(mark.time)} UTC`), mark.what));
     $("marks").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing was changed yet.")]));
   }
 

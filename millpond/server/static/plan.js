@@ -2,7 +2,7 @@
 import { get, lines } from "./api.js";
 import { controlTable } from "./control.js";
 import { Plot } from "./plots.js";
-import { $, bytes, cell, count, element, seconds } from "./words.js";
+import { $, bytes, cell, count, element, exact, seconds } from "./words.js";
 
 cytoscape.use(cytoscapeDagre);
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -32,7 +32,7 @@ export class PlanView {
       { selector: 'node[kind = "operator"]', style: { "background-color": "data(colour)", color: "#17242c" } },
       { selector: 'node[place = "spark"]', style: { "border-color": "#e2762d", "border-width": 3 } },
       { selector: "node:parent", style: { label: "data(label)", "text-valign": "top", "font-size": 10, color: css("--quiet"), "background-opacity": 0.06, "background-color": css("--accent"), "border-style": "dashed", "border-width": 1.5, "border-color": css("--accent"), padding: 12 } },
-      { selector: "node.thread", style: { "border-style": "solid", "border-color": css("--warn"), "background-color": css("--warn") } },
+      { selector: "node.thread", style: { "border-style": "solid", "border-color": css("--thread"), "background-color": css("--thread") } },
       { selector: "edge", style: { width: "data(width)", "line-color": css("--quiet"), "target-arrow-color": css("--quiet"), "target-arrow-shape": "triangle", "curve-style": "bezier", label: "data(label)", "font-size": 10, color: css("--quiet"), "text-background-color": css("--code"), "text-background-opacity": 0.9, "text-background-padding": 2, "text-wrap": "wrap" } },
       { selector: "edge[!present]", style: { "line-style": "dotted" } },
       { selector: "edge[behind]", style: { "line-color": css("--bad"), "target-arrow-color": css("--bad"), color: css("--bad") } },
@@ -46,6 +46,7 @@ export class PlanView {
     const query = $("plan-query").value;
     const plan = await get(`/api/plan${query ? `?query=${encodeURIComponent(query)}` : ""}`);
     $("plan-empty").hidden = plan.nodes.length > 0;
+    this.labels = new Map([...plan.nodes.filter((node) => node.kind === "input").map((node) => [node.id, node.label])]);
     const elements = this.elements(plan);
     const structure = JSON.stringify(elements.map(({ data }) => [data.id, data.parent, data.source, data.target]));
     if (structure !== this.structure) {
@@ -88,7 +89,7 @@ export class PlanView {
         if (node.synopsis_bytes !== null) options.push(element("option", { value: `synopsis\t${node.id}` }, `synopsis of ${node.id}`));
       }
     }
-    for (const queue of new Set(plan.edges.map((edge) => edge.queue))) options.push(element("option", { value: `queue\t${queue}` }, `queue behind ${queue}`));
+    for (const queue of new Set(plan.edges.map((edge) => edge.queue))) options.push(element("option", { value: `queue\t${queue}` }, this.labels.has(queue) ? `queue of ${this.labels.get(queue)}` : `queue behind ${queue}`));
     const before = $("plan-entity").value;
     $("plan-entity").replaceChildren(...options);
     $("plan-entity").value = before;
@@ -108,7 +109,7 @@ export class PlanView {
   async table() {
     const chosen = this.chosen;
     try {
-      await controlTable($("control-rows"), $("control-title"), $("control-meaning"), chosen.kind, chosen.name);
+      await controlTable($("control-rows"), $("control-title"), $("control-meaning"), chosen.kind, chosen.name, this.labels?.get(chosen.name));
     } catch (error) {
       if (this.chosen === chosen) { this.chosen = null; $("control-meaning").textContent = error.message; $("control-rows").replaceChildren(); }
     }
@@ -125,7 +126,7 @@ export class PlanView {
       const xs = [...new Set([...chart.points, ...chart.envelope].map(([x]) => x))].sort((a, b) => a - b);
       const course = (points) => xs.map((x) => points.findLast(([at]) => at === x)?.[1] ?? null);
       this.chart?.close();
-      this.chart = new Plot($("progress"), { series: [{ label: "measured", points: { show: true, size: 7 } }, { label: "lower envelope", dash: [6, 4] }], value: bytes, x: seconds });
+      this.chart = new Plot($("progress"), { series: [{ label: "measured", points: { show: true, size: 7 } }, { label: "lower envelope", dash: [6, 4] }], value: bytes, x: seconds, xLabel: "work" });
       this.chart.show([xs, course(chart.points), course(chart.envelope)]);
     } catch { $("progress-box").hidden = true; }
   }
@@ -142,7 +143,7 @@ export class PlanView {
       const names = Object.keys(line.tuples[0].row);
       if (!table.tHead) table.append(element("thead", {}, element("tr", {}, element("th", {}, "±"), ...names.map((name) => element("th", {}, name)))), element("tbody"));
       const body = table.tBodies[0];
-      for (const tuple of line.tuples.slice(-20)) body.prepend(element("tr", { class: tuple.weight < 0 ? "minus" : "" }, element("td", {}, tuple.weight > 0 ? `+${tuple.weight}` : String(tuple.weight)), ...names.map((name) => element("td", {}, cell(tuple.row[name])))));
+      for (const tuple of line.tuples.slice(-20)) body.prepend(element("tr", { class: tuple.weight < 0 ? "minus" : "" }, element("td", {}, tuple.weight > 0 ? `+${tuple.weight}` : String(tuple.weight)), ...names.map((name) => element("td", { title: exact(tuple.row[name]) }, cell(tuple.row[name])))));
       while (body.rows.length > MOST_TUPLES) body.lastChild.remove();
     }, () => this.stopWatch());
   }
@@ -157,7 +158,7 @@ export class PlanView {
 }
 
 function nodeLabel(node) {
-  if (node.kind === "input") return `${node.label.replace(":", " ")}\n${count(node.rate ?? 0)} rows/s`;
+  if (node.kind === "input") return `${node.label}\n${count(node.rate ?? 0)} rows/s`;
   const does = node.label.length > 44 ? `${node.label.slice(0, 43)}…` : node.label;
   const state = node.synopsis_bytes ? ` · ${bytes(node.synopsis_bytes)}` : "";
   return `${node.id} ${does}\n${Math.round(100 * (node.load ?? 0))}% busy${state}`;

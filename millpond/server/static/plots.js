@@ -1,22 +1,34 @@
 // Charts with uPlot, in the colours of the page; they keep their size when the window changes.
-const COLOURS = ["#2a8fb3", "#e2762d", "#3f9d63", "#a35bb5", "#c9a227", "#c8504a"];
+import { bytes, clock, element } from "./words.js";
+
+// A colour means one thing on the whole page: red is trouble or a limit, green is well, amber is
+// held back, orange is Spark. Lines have others: those of what is measured their own, rows of a
+// result one each.
+const ROWS = ["#2a8fb3", "#8a5bb5", "#8a6f45", "#c8528f", "#4c6ad0", "#4f8a8a"];
+export const MEANING = {
+  waiting: "#2a8fb3", windows: "#8a5bb5", budget: "#c8504a", in: "#4c6ad0", out: "#c8528f",
+  mean: "#8a6f45", p50: "#8cc3d8", p95: "#3aa0c4", p99: "#1d6f8e", driver: "#4f8a8a", spark: "#e2762d",
+  before: "#8cc3d8", now: "#1d6f8e", predicted: "#8a5bb5",
+};
+const POWERS = Array.from({ length: 50 }, (_, at) => 2 ** at);
 const plots = new Set();
 
-export const colour = (index) => COLOURS[index % COLOURS.length];
+export const colour = (index) => ROWS[index % ROWS.length];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Plot {
-  constructor(holder, { series, value, scatter = false, x = null, marks = () => [], named = () => [], labels = true }) {
-    Object.assign(this, { holder, series, value, scatter, x, marks, named, labels });
+  constructor(holder, { series, value, scatter = false, x = null, xLabel = "", marks = () => [], named = () => [], labels = true }) {
+    Object.assign(this, { holder, series, value, scatter, x, xLabel, marks, named, labels });
     this.data = [[], ...series.map(() => [])];
     plots.add(this);
     new ResizeObserver(() => this.fit()).observe(holder);
     this.build();
   }
 
+  // The drawing has what the legend leaves of the holder, however many lines that takes.
   size() {
-    const legend = this.labels ? 34 : 0;
-    return { width: Math.max(200, this.holder.clientWidth), height: Math.max(120, this.holder.clientHeight - legend) };
+    const legend = this.labels ? this.plot?.root.querySelector(".u-legend")?.offsetHeight || 34 : 0;
+    return { width: Math.max(200, this.holder.clientWidth), height: Math.max(80, this.holder.clientHeight - legend) };
   }
 
   build() {
@@ -25,19 +37,54 @@ export class Plot {
     const values = (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.value(tick)));
     const options = {
       ...this.size(), padding: [10, 12, 0, 0], cursor: { drag: { x: false, y: false } },
+      tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
       legend: { show: this.labels, live: false },
       scales: { x: { time: this.x === null, ...(this.scatter ? { range: (_, low, high) => [0, (high || 1) * 1.1] } : {}) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, ...(this.x ? { values: (_, ticks) => ticks.map(this.x) } : {}), space: 70 }, { ...axis, size: 66, values }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map(this.x ?? clock), space: 70 }, { ...axis, size: 66, values, ...(this.value === bytes ? { incrs: POWERS } : {}) }],
       series: [
-        { label: this.x === null ? "time" : "x", value: (_, v) => (v === null || v === undefined ? "–" : this.x ? this.x(v) : new Date(v * 1000).toLocaleTimeString()) },
+        { label: this.x === null ? "time (UTC)" : this.xLabel },
         ...this.series.map((each, index) => ({
           label: each.label, stroke: each.stroke ?? colour(index), width: each.width ?? 1.8, dash: each.dash, fill: each.fill,
-          points: each.points ?? { show: false }, paths: each.paths, spanGaps: true, value: (_, v) => (v === null || v === undefined ? "–" : this.value(v)),
+          points: each.points ?? { show: false }, paths: each.paths, spanGaps: true,
         })),
       ],
-      hooks: { draw: [(plot) => this.drawMarks(plot), (plot) => this.drawNames(plot)] },
+      hooks: { draw: [(plot) => this.drawMarks(plot), (plot) => this.drawNames(plot)], setCursor: [(plot) => this.point(plot)] },
     };
     this.plot = new uPlot(options, this.data, this.holder);
+    this.tip = element("div", { class: "tip", hidden: true });
+    this.plot.over.append(this.tip);
+    this.fit();
+  }
+
+  // The values where the pointer is, beside it.
+  point(plot) {
+    const { left, top, idx } = plot.cursor;
+    const lines = left < 0 ? [] : this.scatter ? this.nearest(plot, left, top) : idx === null || idx === undefined ? [] : this.valuesAt(idx);
+    this.tip.hidden = !lines.length;
+    if (!lines.length) return;
+    this.tip.replaceChildren(...lines.map((line) => element("div", {}, line)));
+    const isRight = left > plot.over.clientWidth / 2;
+    Object.assign(this.tip.style, { left: isRight ? "" : `${left + 12}px`, right: isRight ? `${plot.over.clientWidth - left + 12}px` : "", top: "4px" });
+  }
+
+  valuesAt(idx) {
+    const shown = this.series.map((each, at) => [each.label, this.data[at + 1]?.[idx]]).filter(([, value]) => value !== null && value !== undefined);
+    const x = this.data[0][idx];
+    return shown.length ? [this.x ? this.x(x) : `${clock(x)} UTC`, ...shown.map(([label, value]) => `${label}: ${this.value(value)}`)] : [];
+  }
+
+  // The point of a scatter plot that is next to the pointer, if one is near.
+  nearest(plot, left, top) {
+    let best = null;
+    this.series.forEach((each, number) => this.data[0].forEach((x, at) => {
+      const y = this.data[number + 1][at];
+      if (y === null || y === undefined) return;
+      const far = Math.hypot(plot.valToPos(x, "x") - left, plot.valToPos(y, "y") - top);
+      if (far < 24 && (best === null || far < best.far)) best = { far, x, y, label: each.label };
+    }));
+    if (!best) return [];
+    const name = this.named().find((each) => each.x === best.x && each.y === best.y)?.name ?? best.label;
+    return [name, `${this.x(best.x)} wait`, `${this.value(best.y)} latency`];
   }
 
   drawMarks(plot) {
@@ -46,17 +93,19 @@ export class Plot {
       const x = plot.valToPos(mark.time, "x", true);
       if (x < plot.bbox.left || x > plot.bbox.left + plot.bbox.width) continue;
       context.save();
-      context.strokeStyle = css("--warn");
+      context.strokeStyle = css("--quiet");
       context.setLineDash([4, 3]);
       context.beginPath();
       context.moveTo(x, plot.bbox.top);
       context.lineTo(x, plot.bbox.top + plot.bbox.height);
       context.stroke();
-      context.fillStyle = css("--warn");
+      context.fillStyle = css("--quiet");
       context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-      const isLeft = x > plot.bbox.left + 0.75 * plot.bbox.width;
-      context.textAlign = isLeft ? "right" : "left";
-      context.fillText(mark.what, x + (isLeft ? -4 : 4) * devicePixelRatio, plot.bbox.top + (12 + 13 * (number % 3)) * devicePixelRatio);
+      const width = context.measureText(mark.what).width;
+      const isLeft = x + width + 4 * devicePixelRatio > plot.bbox.left + plot.bbox.width;
+      const begin = isLeft ? Math.max(plot.bbox.left, x - width - 4 * devicePixelRatio) : x + 4 * devicePixelRatio;
+      context.textAlign = "left";
+      context.fillText(mark.what, begin, plot.bbox.top + (12 + 13 * (number % 3)) * devicePixelRatio);
       context.restore();
     }
   }
@@ -79,7 +128,7 @@ export class Plot {
       const text = names.length > 1 ? `${names[0]} + ${names.length - 1}` : names[0];
       const width = context.measureText(text).width, gap = 8 * devicePixelRatio, high = 12 * devicePixelRatio;
       const isLeft = right + gap + width > plot.bbox.left + plot.bbox.width;
-      const x = isLeft ? left - gap - width : right + gap;
+      const x = Math.max(plot.bbox.left, isLeft ? left - gap - width : right + gap);
       const isFree = (y) => taken.every((other) => Math.abs(other.y - y) >= high || other.x + other.width < x || x + width < other.x);
       const y = [0, -high, high, -2 * high].map((off) => Math.max(plot.bbox.top, top + off)).find(isFree);
       if (y === undefined) continue;
@@ -95,7 +144,9 @@ export class Plot {
   }
 
   fit() {
-    if (this.holder.clientWidth) this.plot.setSize(this.size());
+    if (!this.holder.clientWidth) return;
+    this.plot.setSize(this.size());
+    if (this.size().height !== this.plot.height) this.plot.setSize(this.size());
   }
 
   change(series) {

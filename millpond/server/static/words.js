@@ -36,21 +36,40 @@ export function seconds(number) {
 
 export function inUnit(value, unit) {
   if (typeof value === "boolean") return value ? "yes" : "no";
+  if (isTimestamp(value)) return whole(value);
   if (typeof value !== "number") return value === null || value === "" ? "–" : String(value);
   if (unit === "bytes") return bytes(value);
   if (unit === "s") return seconds(value);
   return unit ? `${count(value)} ${unit}` : count(value);
 }
 
+const LONG_NUMBER = 12;
+
+// A value in a table: a number of many digits is rounded to six; exact() has all of them.
 export function cell(value) {
-  if (value === null || value === undefined) return "NULL";
-  if (typeof value === "number" && !Number.isInteger(value)) return value.toFixed(Math.abs(value) < 10 ? 3 : 1);
-  return String(value);
+  const text = exact(value);
+  if (typeof value !== "number" || Number.isInteger(value) || text.length <= LONG_NUMBER) return text;
+  return String(Number(value.toPrecision(6)));
 }
 
-export function clock(time) {
-  return new Date(time * 1000).toLocaleTimeString();
+export const exact = (value) => (value === null || value === undefined ? "NULL" : String(value));
+
+// A number as it is compared: one that is text has more digits than a double (see api.js).
+export const ordered = (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? BigInt(value) : value);
+
+// All times are those of UTC, as the page says on top.
+export const clock = (time) => new Date(time * 1000).toISOString().slice(11, 19);
+
+export const isTimestamp = (time) => typeof time === "string" && /^\d+-\d\d-\d\dT/.test(time);
+
+// The time of an element: of a timestamp the time of day, else the number of ticks.
+export function moment(time) {
+  if (time === null) return "beginning";
+  return isTimestamp(time) ? time.split("T")[1].slice(0, 12) : String(time);
 }
+
+// A time that stands alone.
+export const whole = (time) => (isTimestamp(time) ? `${time.replace("T", " ").slice(0, 22)} UTC` : time || "–");
 
 const PIECE = /(--[^\n]*|\/\*[\s\S]*?\*\/)|('(?:[^']|'')*')|\b(\d+(?:\.\d+)?)\b|\b([A-Za-z_]\w*)\b/g;
 

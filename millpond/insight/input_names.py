@@ -1,0 +1,13 @@
+"""Queues as people know them: by the stream or relation they are of, as its statement wrote it."""
+
+from millpond.catalog import Catalog
+from millpond.identities import QueueId
+
+
+def input_label(catalog: Catalog, queue: str) -> str:
+    """What a queue is of: a stream, a relation, or the operator it is behind."""
+    identity = QueueId(queue)
+    entry = catalog.get(identity.input) if identity.input else None
+    if entry is None:
+        return queue
+    return f"{identity.input.kind} {entry.name}"

@@ -1,0 +1,61 @@
+"""Pages in a real browser for tests: what goes wrong in one fails the test that looked at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+from tests.patience import PATIENCE_SECONDS
+from tests.server.browsing import installed_browser
+
+expect.set_options(timeout=1000 * PATIENCE_SECONDS)
+
+EXPECTED = ("status of 4", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+"""What a browser says by itself of requests that are refused, or of a server that is gone."""
+
+
+@contextmanager
+def a_browser() -> Iterator[Browser]:
+    path, reason = installed_browser()
+    if path is None:
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def visited(browser: Browser, url: str, width: int = 1300, height: int = 900) -> Iterator[Page]:
+    """A page in a zone of time that is not ours, so that what is of UTC can be told apart."""
+    faults: list[str] = []
+
+    def heard(message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(each in message.text for each in EXPECTED):
+            faults.append(message.text)
+
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, timezone_id="Asia/Kathmandu"
+    )
+    page = context.new_page()
+    page.set_default_timeout(1000 * PATIENCE_SECONDS)
+    page.on("console", heard)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(url)
+    yield page
+    context.close()
+    assert faults == []
+
+
+def write(page: Page, text: str, name: str = "") -> None:
+    """Writes a text into the editor, which is opened if need be."""
+    if page.locator("#editor-card").is_hidden():
+        page.click("#new-query")
+    page.fill("#new-name", name)
+    page.evaluate("text => document.querySelector('.CodeMirror').CodeMirror.setValue(text)", text)
