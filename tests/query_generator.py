@@ -99,7 +99,18 @@ class QueryGenerator:
         """A query as a user would register it."""
         self.aliases = 0
         query = self.relation(self.random.choice([0, 1, 1, 2]))
-        return self.to_stream(query) if self.chance(0.4) else query
+        kind = self.weighted(said=4, outright=2, default=4)
+        if kind == "outright":
+            return self.outright(query)
+        return self.to_stream(query) if kind == "said" else query
+
+    def outright(self, query):
+        """A query that is said to be a relation or a stream."""
+        word = self.random.choice(["RELATION", "STREAM"])
+        is_stream = word == "STREAM"
+        return replace(
+            query, text=f"{word} {query.text}", is_stream=is_stream, names_stream=is_stream
+        )
 
     def relation(self, depth):
         """A query without a relation-to-stream operator."""
@@ -350,7 +361,8 @@ class QueryGenerator:
             table = self.random.choices(self.tables, [t.liking for t in self.tables])[0]
         elif kind == "relation":
             query = self.relation(depth - 1)
-            table = Table(f"({query.text})", query.schema, False, query.rows)
+            opening = self.random.choice(["(", "Relation("])
+            table = Table(f"{opening}{query.text})", query.schema, False, query.rows)
         else:
             query = self.stream_query(depth - 1, kind)
             table = Table(f"({query.text})", query.schema, True, query.rows)

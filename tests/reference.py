@@ -521,26 +521,34 @@ class Database:
     def with_default(self, query):
         """A query that is no aggregation and names a stream gets an Istream."""
         if isinstance(query, ToStream):
-            return query
+            return self.outright(query)
         selects = branches(query)
         aggregation = any(is_aggregation(select) for select in selects)
         streams = any(self.names_stream(select.source) for select in selects)
         return ToStream("istream", query) if streams and not aggregation else query
 
+    def outright(self, query):
+        """RELATION is the query itself, without a default; STREAM an Istream, unless it is one."""
+        if query.kind != "stream":
+            return query
+        return query.query if says_stream(query.query) else ToStream("istream", query.query)
+
     def names_stream(self, source):
         if isinstance(source, Join):
             return self.names_stream(source.left) or self.names_stream(source.right)
         if not isinstance(source.source, str):
-            return isinstance(source.source, ToStream) or source.window is not None
+            return says_stream(source.source) or source.window is not None
         name = source.source.lower()
         if name in self.views:
             query = self.with_default(parse(self.views[name], self.tick_microseconds))
-            return isinstance(query, ToStream)
+            return says_stream(query)
         return self.stored[name].is_stream
 
     # Queries. ``outer`` is the scope of the enclosing query, for correlated subqueries.
 
     def plan(self, query, outer):
+        if isinstance(query, ToStream) and query.kind == "relation":
+            return self.relation(query.query, outer)
         if isinstance(query, ToStream):
             return Streamed(query.kind, self.relation(query.query, None))
         if isinstance(query, SetOperation):
@@ -611,11 +619,16 @@ class Database:
         return self.top_level(self.views[name]) if name in self.views else self.stored[name]
 
 
+def says_stream(query):
+    """Whether a query says itself that it is a stream."""
+    return isinstance(query, ToStream) and query.kind != "relation"
+
+
 def branches(query):
     """The SELECTs that a set operation combines."""
     if isinstance(query, SetOperation):
         return branches(query.left) + branches(query.right)
-    return [query]
+    return branches(query.query) if isinstance(query, ToStream) else [query]
 
 
 def is_aggregation(select):

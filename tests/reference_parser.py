@@ -23,6 +23,7 @@ AGGREGATES = (
     "approx_count_distinct",
 )  # fmt: skip
 TO_STREAM = ("istream", "dstream", "rstream")
+OUTRIGHT = ("relation", "stream")
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 UNIT_MICROSECONDS = {
     "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000,
@@ -94,7 +95,7 @@ class SetOperation:
 
 @dataclass
 class ToStream:
-    """Istream, Dstream or Rstream of a query."""
+    """Istream, Dstream or Rstream of a query; or it is said to be a relation or a stream."""
 
     kind: str
     query: object
@@ -103,7 +104,7 @@ class ToStream:
 def parse(text, tick_microseconds=1):
     """The syntax tree of one query."""
     parser = Parser(text, tick_microseconds)
-    query = parser.query()
+    query = parser.whole_query()
     parser.accept(";")
     if parser.peek() != "":
         raise SyntaxError(f"unexpected {parser.peek()!r} in {text!r}")
@@ -173,6 +174,13 @@ class Parser:
 
     # Queries. INTERSECT binds tighter than UNION and EXCEPT.
 
+    def whole_query(self):
+        outright = self.peek() if self.peek() in OUTRIGHT else None
+        if outright:
+            self.position += 1
+        query = self.query()
+        return ToStream(outright, query) if outright else query
+
     def query(self):
         left = self.intersection()
         while self.peek() in ("union", "except"):
@@ -194,7 +202,7 @@ class Parser:
         return SetOperation(operation, keep_all, left, right())
 
     def query_term(self):
-        if self.peek() in TO_STREAM:
+        if self.peek() in (*TO_STREAM, "relation"):
             kind = self.peek()
             self.position += 1
             return ToStream(kind, self.parenthesised(self.query))
@@ -266,7 +274,7 @@ class Parser:
         return None
 
     def table(self):
-        source = self.parenthesised(self.query) if self.peek() == "(" else self.name()
+        source = self.table_source()
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
         sampled = self.accept("sample")
@@ -274,6 +282,11 @@ class Parser:
             self.parenthesised(self.expression)
         alias = alias or self.alias() or (source if isinstance(source, str) else "")
         return Table(source, alias, window, sampled)
+
+    def table_source(self):
+        if self.peek() in (*TO_STREAM, "relation") and self.peek(1) == "(":
+            return self.query_term()
+        return self.parenthesised(self.query) if self.peek() == "(" else self.name()
 
     def window(self):
         self.expect("[")

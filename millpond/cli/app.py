@@ -15,7 +15,7 @@ import millpond
 from millpond.cli import remote
 from millpond.cli.checking import checked
 from millpond.cli.explain import explain_json, explain_text, query_of
-from millpond.cli.faults import STDIN_SCRIPT, Script, report
+from millpond.cli.faults import STDIN_SCRIPT, Script, report, warn
 from millpond.cli.running import run_script
 from millpond.cli.simulating import simulated
 from millpond.cli.store import store as store_commands
@@ -196,8 +196,15 @@ def explain(
 def check(file: ScriptFile, options: SetOptions = None) -> None:
     """Parse and analyse a script; nothing is executed and no JVM starts."""
     with _reporting(file) as script:
-        count = sum(1 for _ in checked(script.text, settings_of(options)))
-        typer.echo(f"{script.name}: {count} statement{'' if count == 1 else 's'}, no errors")
+        statements = list(checked(script.text, settings_of(options)))
+        warnings = [each for statement in statements for each in statement.warnings]
+        warn(warnings, script)
+        told = f", {_counted(len(warnings), 'warning')}" if warnings else ""
+        typer.echo(f"{script.name}: {_counted(len(statements), 'statement')}, no errors{told}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 @app.command()

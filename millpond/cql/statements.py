@@ -6,7 +6,7 @@ from typing import Any, Union
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
-from millpond.errors import Position
+from millpond.errors import CqlWarning, Position
 
 
 @dataclass(frozen=True)
@@ -127,3 +127,9 @@ class Statement:
     action: Action
     position: Position
     text: str
+
+    @property
+    def warnings(self) -> tuple[CqlWarning, ...]:
+        """What it says and is hardly meant."""
+        entry = self.action.entry if isinstance(self.action, Create) else None
+        return entry.warnings if isinstance(entry, (ViewEntry, QueryEntry)) else ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
+from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry, warned
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId
@@ -220,6 +220,14 @@ def _functions(queries: Queries) -> Iterator[dict[str, Any]]:
         yield {"function": str(function)}
 
 
+def _warnings(queries: Queries) -> Iterator[dict[str, Any]]:
+    """What views and queries say and is hardly meant."""
+    for entry in warned(queries.ground.catalog):
+        for each in entry.warnings:
+            line, column = each.position.line, each.position.column
+            yield {"name": entry.name, "line": line, "column": column, "warning": each.message}
+
+
 def _settings(queries: Queries) -> Iterator[dict[str, Any]]:
     for key, value, meaning, change in queries.ground.settings_now.listing():
         yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
@@ -262,6 +270,7 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "latency": _latency,
     "functions": _functions,
     "sharing": _sharing,
+    "warnings": _warnings,
 }
 """What SHOW answers by itself, not from the catalog."""
 

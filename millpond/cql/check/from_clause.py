@@ -11,6 +11,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, Vi
 from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
+from millpond.cql.check.taking_back import takes_back_rows
 from millpond.cql.check.walk import connect
 from millpond.cql.check.windows import windowed
 from millpond.cql.coercion import unify
@@ -29,6 +30,8 @@ class AnalysedQuery:
     plan: Node
     is_aggregation: bool
     names_stream: bool
+    silent: tuple[exp.Identifier, ...] = ()
+    """Views it passes on as they are, and that hold more than one would think if it is read."""
 
     @property
     def with_default(self) -> Node:
@@ -50,14 +53,22 @@ class FromRelation:
     plan: Node
     scope: Scope
     names_stream: bool
+    silent: tuple[exp.Identifier, ...] = ()
+    """Views that are streams by default of a bounded window, and are read without a window."""
 
 
 @dataclass(frozen=True)
 class FromAnalyser:
-    """Analyses one FROM; ``query`` analyses subqueries."""
+    """Analyses one FROM; ``query`` analyses subqueries, ``default`` makes streams of them.
+
+    ``views`` gets the plans of the views that are read, by ``id``.
+    """
 
     catalog: Catalog
     query: Callable[[exp.Expr], AnalysedQuery]
+    default: Callable[[AnalysedQuery, exp.Expr], Node]
+    as_relation: Callable[[AnalysedQuery], Node]
+    views: set[int]
     text: StatementText
 
     def relation(self, node: exp.Expr) -> FromRelation:
@@ -80,9 +91,18 @@ class FromAnalyser:
         scope = scope_of(name, plan.schema, self.catalog.functions)
         if plan.is_stream:
             relation = windowed(plan, item, scope, self.catalog.tick_microseconds, self.text)
-            return FromRelation(relation, scope, True)
+            return FromRelation(relation, scope, True, self._silent(item))
         self._refuse_window(item, f'"{body.name}"' if is_name else "this subquery")
         return FromRelation(plan, scope, False)
+
+    def _silent(self, item: FromItem) -> tuple[exp.Identifier, ...]:
+        """The view that an item reads whole although it is a stream of a bounded window."""
+        if not isinstance(item.this, exp.Identifier) or item.args.get("window") is not None:
+            return ()
+        entry = self.catalog.get(item.this.name)
+        if not isinstance(entry, ViewEntry) or not entry.is_stream_unsaid:
+            return ()
+        return (item.this,) if takes_back_rows(entry.plan) else ()
 
     def _refuse_extras(self, item: FromItem) -> None:
         for part, words in (("alias", "an alias"), ("window", "a window"), ("sample", "SAMPLE")):
@@ -109,6 +129,7 @@ class FromAnalyser:
             return RelationScan(entry.name, entry.schema, entry.is_static)
         if isinstance(entry, ViewEntry):
             plan: Node = entry.plan
+            self.views.add(id(plan))
             return plan
         if isinstance(entry, QueryEntry):
             raise StatementError(
@@ -125,7 +146,7 @@ class FromAnalyser:
     def _subquery(self, item: FromItem) -> Node:
         analysed = self.query(item.this)
         is_windowed = any(item.args.get(part) is not None for part in ("window", "sample"))
-        return analysed.with_default if is_windowed else analysed.plan
+        return self.default(analysed, item) if is_windowed else self.as_relation(analysed)
 
     def _joined(self, node: JoinedItems) -> FromRelation:
         left, right = self.relation(node.this), self.relation(node.expression)
@@ -139,7 +160,8 @@ class FromAnalyser:
         kind_of_join = "inner" if kind == "cross" else kind
         plan = Join(left.plan, right.plan, kind_of_join, condition, written)
         scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
-        return FromRelation(plan, scope, left.names_stream or right.names_stream)
+        names_stream = left.names_stream or right.names_stream
+        return FromRelation(plan, scope, names_stream, left.silent + right.silent)
 
     def _condition(self, node: JoinedItems, both: Scope, pairs: list[_Pair]) -> Expression | None:
         on = node.args.get("on")

@@ -63,6 +63,7 @@ SHOWN = (
     "statistics",
     "latency",
     "sharing",
+    "warnings",
     "settings",
     "all",
 )
@@ -102,8 +103,7 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             return Create(relation_entry(syntax))
         case CreateViewStatement():
             _require_free(syntax.name, catalog)
-            plan = QueryAnalyser(catalog, text).whole(syntax.query)
-            return Create(ViewEntry(syntax.name.text, plan))
+            return Create(_view_entry(syntax, catalog, text))
         case CreateQueryStatement():
             if syntax.name is not None:
                 _require_free(syntax.name, catalog)
@@ -130,12 +130,18 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             return changes.update(syntax, catalog)
 
 
+def _view_entry(syntax: CreateViewStatement, catalog: Catalog, text: StatementText) -> ViewEntry:
+    whole = QueryAnalyser(catalog, text).whole(syntax.query)
+    return ViewEntry(syntax.name.text, whole.plan, whole.is_stream_unsaid, whole.warnings)
+
+
 def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> QueryEntry:
     if not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
+    whole = QueryAnalyser(catalog, text).whole(syntax.query)
     return QueryEntry(
         catalog.free_name() if syntax.name is None else syntax.name.text,
-        QueryAnalyser(catalog, text).whole(syntax.query),
+        whole.plan,
         syntax.weight,
         syntax.active,
         None if syntax.sink is None else connector(syntax.sink),
@@ -143,6 +149,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
         syntax.on_error or "stop",
         _begins(syntax, catalog),
         text.position(syntax.offset),
+        whole.warnings,
     )
 
 
@@ -237,7 +244,7 @@ def _explain(syntax: ExplainStatement, catalog: Catalog, text: StatementText) ->
     if isinstance(syntax.query, Name):
         view = catalog.get(syntax.query.text)
         if isinstance(view, ViewEntry):
-            return Explain(syntax.stage, QueryEntry(view.name, view.plan))
+            return Explain(syntax.stage, QueryEntry(view.name, view.plan, warnings=view.warnings))
         return Explain(syntax.stage, _query_named(syntax.query, catalog))
     return Explain(syntax.stage, _query_entry(syntax.query, catalog, text))
 

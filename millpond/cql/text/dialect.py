@@ -85,7 +85,7 @@ class CqlParser(FromParser):
 
     def query(self, tokens: list[Token], text: str) -> exp.Expr:
         """The syntax tree of a query."""
-        return self._whole(self._query, tokens, text)
+        return self._whole(lambda: self._outright() or self._query(), tokens, text)
 
     def condition(self, tokens: list[Token], text: str) -> exp.Expr:
         """The syntax tree of one expression."""

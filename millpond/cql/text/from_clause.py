@@ -9,6 +9,10 @@ from sqlglot.tokenizer_core import TokenType
 from millpond.cql.text.places import StatementError
 
 TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
+AROUND = (*TO_STREAM, "RELATION")
+"""What stands around a query in parentheses."""
+OUTRIGHT = ("RELATION", "STREAM")
+"""What stands before a query, as in AS RELATION SELECT."""
 _CLAUSES = {
     "TABLESAMPLE": "use SAMPLE(percent)",
     "PIVOT": "use CASE inside aggregate functions",
@@ -36,7 +40,10 @@ class Length(exp.Expression):
 
 
 class ToStream(exp.Expression):
-    """Istream, Dstream or Rstream; around a query (``this``) or as a word after SELECT."""
+    """Istream, Dstream or Rstream; around a query (``this``) or as a word after SELECT.
+
+    Also RELATION and STREAM before a query, which say outright what it is.
+    """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": False, "kind": True}
 
@@ -227,15 +234,24 @@ class FromParser(Parser):
             return self._name() or self.raise_error("expected a name after AS")
         return None if explicit else self._name()
 
+    def _outright(self) -> ToStream | None:
+        """RELATION or STREAM before a query."""
+        token = self._curr
+        if token.token_type is not TokenType.VAR or token.text.upper() not in OUTRIGHT:
+            return None
+        self._advance()
+        query = self._query() or self.raise_error("expected a query")
+        return ToStream(this=query, kind=token.text.upper()).update_positions(token)
+
     def _at_to_stream(self) -> bool:
         return (
             self._curr.token_type is TokenType.VAR
-            and self._curr.text.upper() in TO_STREAM
+            and self._curr.text.upper() in AROUND
             and self._next.token_type is TokenType.L_PAREN
         )
 
     def _to_stream(self) -> ToStream | None:
-        """Istream(query)."""
+        """Istream(query), Relation(query)."""
         if not self._at_to_stream():
             return None
         token = self._curr

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from millpond.cql.text.cursor import Cursor
+from millpond.cql.text.from_clause import OUTRIGHT, TO_STREAM
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
     AlterPlanStatement,
@@ -60,7 +61,9 @@ def syntax_tree(text: str) -> str:
 
 
 def _begins_query(cursor: Cursor) -> bool:
-    return cursor.word() in ("SELECT", "(", "WITH", "VALUES", "ISTREAM", "DSTREAM", "RSTREAM")
+    words = ("SELECT", "(", "WITH", "VALUES", *TO_STREAM)
+    ahead = 1 if cursor.word() in OUTRIGHT else 0
+    return cursor.word(ahead) in words
 
 
 def _bare_query(cursor: Cursor) -> CreateQueryStatement:
@@ -309,7 +312,7 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SHARING, SETTINGS, ALL or a name"
+        "LATENCY, SHARING, WARNINGS, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 

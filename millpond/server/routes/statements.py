@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from millpond.catalog import QueryEntry, kind_of
 from millpond.cql.statements import Create, Statement
 from millpond.cql.text.parse import syntax_tree
-from millpond.errors import CqlError
+from millpond.errors import CqlError, CqlWarning
 from millpond.insight.query_plans import plan_text
 from millpond.server.faults import RequestError
 from millpond.server.formats import dumps
@@ -49,15 +49,18 @@ class Problem(BaseModel):
 @router.post("/execute")
 def execute(body: CqlText, service: Serving) -> dict[str, Any]:
     """Executes a script, once all of it was checked."""
-    return {"answers": [answer_json(each) for each in service.execute(body.text)]}
+    answers, warnings = service.execute_and_warn(body.text)
+    return {"answers": [answer_json(each) for each in answers], "warnings": _told(warnings)}
 
 
 @router.post("/check")
 def check(body: CqlText, service: Serving) -> dict[str, Any]:
     """What is wrong with a text, and what its statements do; nothing is executed."""
     statements: list[dict[str, Any]] = []
+    warnings: list[dict[str, Any]] = []
     try:
         for statement in service.checked(body.text):
+            warnings += _told(statement.warnings)
             action = statement.action
             entry = action.entry if isinstance(action, Create) else None
             statements.append(
@@ -72,8 +75,27 @@ def check(body: CqlText, service: Serving) -> dict[str, Any]:
         line = error.position.line if error.position else 1
         column = error.position.column if error.position else 1
         problem = Problem(message=error.message, line=line, column=column)
-        return {"ok": False, "problems": [problem.model_dump()], "statements": statements}
-    return {"ok": True, "problems": [], "statements": statements}
+        problems = [problem.model_dump()]
+        return _checked(problems, warnings, statements)
+    return _checked([], warnings, statements)
+
+
+def _checked(
+    problems: list[dict[str, Any]], warnings: list[dict[str, Any]], statements: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "ok": not problems,
+        "problems": problems,
+        "warnings": warnings,
+        "statements": statements,
+    }
+
+
+def _told(warnings: Iterable[CqlWarning]) -> list[dict[str, Any]]:
+    return [
+        Problem(message=w.message, line=w.position.line, column=w.position.column).model_dump()
+        for w in warnings
+    ]
 
 
 @router.post("/explain")
