@@ -482,9 +482,9 @@ class Streamed:
 class Named:
     """A plan under an alias."""
 
-    def __init__(self, plan, alias):
+    def __init__(self, plan, alias, names=()):
         self.is_stream = plan.is_stream
-        self.columns = [(alias, name) for _, name in plan.columns]
+        self.columns = [(alias, name) for name in names or [name for _, name in plan.columns]]
         self.instants, self.moves = plan.instants, plan.moves
         if plan.is_stream:
             self.elements = plan.elements
@@ -581,7 +581,7 @@ class Database:
 
     def source(self, item):
         if isinstance(item, Table):
-            return Named(self.table(item), item.alias)
+            return Named(self.table(item), item.alias, item.columns)
         left, right = self.source(item.left), self.source(item.right)
         if item.on is None:
             return Joined(item.kind, left, right, lambda environment: True, self.skip, self.spend)

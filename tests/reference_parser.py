@@ -34,7 +34,7 @@ RESERVED = frozenset(
     for line in (
         "select from where group having union except intersect on join left right full inner cross",
         "semi anti outer as and or not in is like between exists case when then else end all any",
-        "some distinct sample into by",
+        "some distinct sample into by with",
     )
     for word in line.split()
 )
@@ -59,6 +59,7 @@ class Table:
     alias: str
     window: Window | None = None
     sampled: bool = False
+    columns: tuple = ()
 
 
 @dataclass
@@ -118,6 +119,7 @@ class Parser:
         self.tick_microseconds = tick_microseconds
         self.tokens = []
         self.position = 0
+        self.named = {}  # what WITH names: (query, columns)
         place = 0
         while place < len(text):
             match = TOKEN.match(text, place)
@@ -182,10 +184,25 @@ class Parser:
         return ToStream(outright, query) if outright else query
 
     def query(self):
+        if self.accept("with"):
+            before = dict(self.named)
+            self.comma_list(self.with_name)
+            query = self.query()
+            self.named = before
+            return query
         left = self.intersection()
         while self.peek() in ("union", "except"):
             left = self.set_operation(left, self.intersection)
         return left
+
+    def with_name(self):
+        name = self.name().lower()
+        columns = tuple(self.column_names()) if self.peek() == "(" else ()
+        self.expect("as")
+        self.named[name] = self.parenthesised(self.query), columns
+
+    def column_names(self):
+        return self.parenthesised(lambda: self.comma_list(self.name))
 
     def intersection(self):
         left = self.query_term()
@@ -208,6 +225,8 @@ class Parser:
             return ToStream(kind, self.parenthesised(self.query))
         if self.peek() == "(":
             return self.parenthesised(self.query)
+        if self.peek() != "select":
+            return Select([(("star", None), None)], False, self.table(), None, [], None)
         return self.select()
 
     def select(self):
@@ -215,8 +234,13 @@ class Parser:
         kind = self.peek() if self.peek() in TO_STREAM else None
         if kind:
             self.position += 1
+        in_parentheses = kind is not None and self.is_paper_list()
+        if in_parentheses:
+            self.expect("(")
         distinct = self.accept("distinct")
         items = self.comma_list(self.select_item)
+        if in_parentheses:
+            self.expect(")")
         self.expect("from")
         source = self.from_list()
         where = self.expression() if self.accept("where") else None
@@ -224,6 +248,16 @@ class Parser:
         having = self.expression() if self.accept("having") else None
         query = Select(items, distinct, source, where, group_by, having)
         return ToStream(kind, query) if kind else query
+
+    def is_paper_list(self):
+        """Whether the whole select list stands in parentheses, as in SELECT Istream(a, b) FROM."""
+        depth, ahead = 0, 0
+        while self.peek() == "(" and not self.starts_query(0):
+            depth += {"(": 1, ")": -1}.get(self.peek(ahead), 0)
+            ahead += 1
+            if depth == 0:
+                return self.peek(ahead) == "from"
+        return False
 
     def select_item(self):
         if self.accept("*"):
@@ -281,7 +315,10 @@ class Parser:
         if sampled:
             self.parenthesised(self.expression)
         alias = alias or self.alias() or (source if isinstance(source, str) else "")
-        return Table(source, alias, window, sampled)
+        columns = ()
+        if isinstance(source, str) and source.lower() in self.named:
+            source, columns = self.named[source.lower()]
+        return Table(source, alias, window, sampled, columns)
 
     def table_source(self):
         if self.peek() in (*TO_STREAM, "relation") and self.peek(1) == "(":
@@ -304,7 +341,8 @@ class Parser:
     def window_size(self):
         if self.accept("now"):
             return Window("range", 0)
-        if self.accept("unbounded") or self.accept("range", "unbounded"):
+        unbounded = [("unbounded",), ("range", "unbounded"), ("rows", "unbounded")]
+        if any(self.accept(*words) for words in unbounded):
             return Window("range", None)
         kind = self.peek()
         self.position += 1

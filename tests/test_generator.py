@@ -25,7 +25,7 @@ from tests.cases import (
 from tests.fuzz import check, shrink, valid
 from tests.generator import STRATEGIES, random_strategy, seeded_case
 
-SEEDS = range(120)
+SEEDS = range(200)
 pytestmark = pytest.mark.slow
 
 CONSTRUCTS = [
@@ -43,6 +43,7 @@ CONSTRUCTS = [
     r" EXISTS \(", r"NOT EXISTS \(", r"[<>=] ALL \(", r"[<>=] ANY \(", r"= \(SELECT",
     r"SELECT \(SELECT", r"CASE WHEN", r"LIKE", r"BETWEEN", r"IS NULL", r"NULL\)", r"CAST\(",
     r" / ", r" % ", r"\|\|", r" NOT \(", r" OR ", r"^RELATION ", r"^STREAM ", r"Relation\(",
+    r"^WITH ", r"[SDR]stream\(", r"(EXCEPT|INTERSECT|UNION ALL) \w+$",
 ]  # fmt: skip
 
 

@@ -14,6 +14,17 @@ class Create:
     """CREATE STREAM | RELATION | VIEW | QUERY. A bare SELECT becomes a query called q1, q2, …"""
 
     entry: StreamEntry | RelationEntry | ViewEntry | QueryEntry
+    replaces: bool = False
+    """Whether it takes the place of a view of that name."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """CREATE … IF NOT EXISTS of what is there, or DROP … IF EXISTS of what is not: all is well."""
+
+    kind: str
+    name: str
+    is_there: bool
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class SetOption:
 Action = Union[
     Create,
     Drop,
+    Leave,
     Insert,
     Delete,
     Update,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from millpond.arguments import as_session, as_text, as_ticks
 from millpond.catalog import Catalog, QueryEntry, warned
+from millpond.cql.text.parameters import with_parameters
 from millpond.cql.text.split import split_statements
 from millpond.delivery.deliveries import Deliveries, nothing_left_out
 from millpond.delivery.latency import Latencies
@@ -241,9 +242,17 @@ class Engine:
 
     # -- statements ------------------------------------------------------------------------
 
-    def execute(self, script: str, name: str = "<script>") -> list[Any]:
-        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
-        script = as_text(script, "a script")
+    def execute(
+        self,
+        script: str,
+        name: str = "<script>",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order.
+
+        ``parameters`` are the values of ``:name`` in it.
+        """
+        script = with_parameters(as_text(script, "a script"), parameters or {})
         answers = [self.statements.execute(*each) for each in split_statements(script)]
         return [answer for answer in answers if answer is not None]
 

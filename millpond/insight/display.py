@@ -234,13 +234,20 @@ def _settings(queries: Queries) -> Iterator[dict[str, Any]]:
 
 
 def _entries(queries: Queries, what: str) -> Iterator[dict[str, Any]]:
+    texts = {each.name.lower(): each.text for each in queries.ground.memory.living()}
     for kind, entries in KINDS.items():
         plural = "queries" if kind == "query" else kind + "s"
         for entry in queries.ground.catalog.of_kind(entries):
             if what in (plural, "all", entry.name.lower()):
                 schema = entry.plan.schema if isinstance(entry, QueryEntry) else entry.schema
                 detail = _detail(queries, entry)
-                yield {"name": entry.name, "kind": kind, "columns": str(schema), "detail": detail}
+                yield {
+                    "name": entry.name,
+                    "kind": kind,
+                    "columns": str(schema),
+                    "detail": detail,
+                    "text": texts.get(entry.name.lower(), ""),
+                }
 
 
 def _detail(queries: Queries, entry: Any) -> str:

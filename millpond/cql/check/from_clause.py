@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -19,6 +19,7 @@ from millpond.cql.expressions import Call, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import FromItem, JoinedItems
 from millpond.cql.text.places import StatementError, StatementText, offset_of
+from millpond.cql.text.syntax import Name
 from millpond.schema import Type
 from millpond.spelling import suggestion
 
@@ -61,7 +62,7 @@ class FromRelation:
 class FromAnalyser:
     """Analyses one FROM; ``query`` analyses subqueries, ``default`` makes streams of them.
 
-    ``views`` gets the plans of the views that are read, by ``id``.
+    ``views`` gets the plans of the views that are read, by ``id``; ``named`` has what WITH names.
     """
 
     catalog: Catalog
@@ -70,6 +71,7 @@ class FromAnalyser:
     as_relation: Callable[[AnalysedQuery], Node]
     views: set[int]
     text: StatementText
+    named: Mapping[str, AnalysedQuery]
 
     def relation(self, node: exp.Expr) -> FromRelation:
         """What one item of FROM, or a join of items, makes."""
@@ -86,7 +88,9 @@ class FromAnalyser:
             self._refuse_extras(item)
             return self.relation(body)
         is_name = isinstance(body, exp.Identifier)
-        plan = _renamed(self._named(body) if is_name else self._subquery(item), item)
+        found = self.named.get(body.name.lower()) if is_name else self.query(body)
+        plan = self._named(body) if found is None else self._subquery(item, found)
+        plan = renamed_columns(plan, item.args.get("columns"))
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema, self.catalog.functions)
         if plan.is_stream:
@@ -100,6 +104,8 @@ class FromAnalyser:
         if not isinstance(item.this, exp.Identifier) or item.args.get("window") is not None:
             return ()
         entry = self.catalog.get(item.this.name)
+        if item.this.name.lower() in self.named:
+            return ()
         if not isinstance(entry, ViewEntry) or not entry.is_stream_unsaid:
             return ()
         return (item.this,) if takes_back_rows(entry.plan) else ()
@@ -143,8 +149,7 @@ class FromAnalyser:
             f'no stream, relation or view "{name.name}"{suggestion(name.name, known)}', name
         )
 
-    def _subquery(self, item: FromItem) -> Node:
-        analysed = self.query(item.this)
+    def _subquery(self, item: FromItem, analysed: AnalysedQuery) -> Node:
         is_windowed = any(item.args.get(part) is not None for part in ("window", "sample"))
         return self.default(analysed, item) if is_windowed else self.as_relation(analysed)
 
@@ -194,18 +199,23 @@ class FromAnalyser:
         return _Pair(first, second, values[0], values[1])
 
 
-def _renamed(plan: Node, item: FromItem) -> Node:
-    """The columns under the names that stand in parentheses after the alias, if any."""
-    names = item.args.get("columns")
-    if names is None:
+def renamed_columns(plan: Node, written: Sequence[exp.Identifier | Name] | None) -> Node:
+    """The columns under the names that stand in parentheses, if any do."""
+    if written is None:
         return plan
+    names = [n if isinstance(n, Name) else Name(n.name, offset_of(n) or 0) for n in written]
     fields = plan.schema.fields
     if len(names) != len(fields):
         raise StatementError(
-            f"{len(fields)} columns need as many names, here are {len(names)}", names[0]
+            f"{len(fields)} columns need as many names, here are {len(names)}", names[0].offset
         )
+    seen = set[str]()
+    for name in names:
+        if name.text.lower() in seen:
+            raise StatementError(f'two columns are called "{name.text}"', name.offset)
+        seen.add(name.text.lower())
     columns = tuple(Column(i, field.type, field.name) for i, field in enumerate(fields))
-    return Project(plan, columns, tuple(name.name for name in names))
+    return Project(plan, columns, tuple(name.text for name in names))
 
 
 @dataclass(frozen=True)

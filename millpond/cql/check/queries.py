@@ -1,5 +1,8 @@
 """Queries: SELECT, set operations and Istream, Dstream, Rstream become the checked algebra."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -22,7 +25,7 @@ from millpond.cql.check.correlation import (
     is_correlating_equality,
 )
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser
+from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser, renamed_columns
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.select_list import SelectAnalyser
 from millpond.cql.check.taking_back import taken_back
@@ -31,7 +34,7 @@ from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
 from millpond.cql.node import Node
 from millpond.cql.text.dialect import unsupported
-from millpond.cql.text.from_clause import ToStream
+from millpond.cql.text.from_clause import ToStream, WithNames
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.errors import CqlWarning
 from millpond.schema import Type
@@ -79,6 +82,8 @@ class QueryAnalyser:
     """What was found that is hardly meant."""
     views: set[int] = field(default_factory=set)
     """The plans of the views that were read, by ``id``."""
+    named: Mapping[str, AnalysedQuery] = field(default_factory=dict)
+    """What WITH has named, in lower case."""
 
     def whole(self, node: exp.Expr) -> WholeQuery:
         """A top-level query or view, with CQL's default Istream."""
@@ -110,6 +115,8 @@ class QueryAnalyser:
             if node.args.get("alias") is not None:
                 raise StatementError("an alias cannot stand here", node.args["alias"])
             return self.query(node.this, outer, refusal)
+        if isinstance(node, WithNames):
+            return self._with_names(node).query(node.this, outer, refusal)
         if isinstance(node, ToStream):
             return _to_stream(self.query(node.this, outer, refusal), node)
         if isinstance(node, exp.SetOperation):
@@ -117,6 +124,18 @@ class QueryAnalyser:
         if not isinstance(node, exp.Select):
             refuse(node)
         return self._select(node, outer, refusal)
+
+    def _with_names(self, node: WithNames) -> QueryAnalyser:
+        """An analyser that knows the names of a WITH too, each those before it."""
+        known: QueryAnalyser = self
+        for each in node.expressions:
+            name = each.args["alias"]
+            if name.name.lower() in known.named and name.name.lower() not in self.named:
+                raise StatementError(f'WITH names "{name.name}" twice', name)
+            found = known.query(each.this)
+            renamed = replace(found, plan=renamed_columns(found.plan, each.args.get("columns")))
+            known = replace(known, named={**known.named, name.name.lower(): renamed})
+        return known
 
     def subquery(self, node: exp.Expr, enclosing: Scope) -> Node:
         """A subquery in an expression: a relation, correlated at most with ``enclosing``."""
@@ -151,7 +170,13 @@ class QueryAnalyser:
     def _select(self, node: exp.Select, outer: Scope | None, refusal: str) -> AnalysedQuery:
         _check_select(node)
         sources = FromAnalyser(
-            self.catalog, self.query, self._default, self._as_relation, self.views, self.text
+            self.catalog,
+            self.query,
+            self._default,
+            self._as_relation,
+            self.views,
+            self.text,
+            self.named,
         )
         found = sources.relation(node.args["from_"].this)
         scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)

@@ -7,6 +7,7 @@ from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_o
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
+from millpond.cql.check.from_clause import renamed_columns
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.check.window_lengths import with_length
 from millpond.cql.coercion import temporal_literal
@@ -18,6 +19,7 @@ from millpond.cql.statements import (
     Create,
     Drop,
     Explain,
+    Leave,
     SetOption,
     Show,
     Statement,
@@ -29,6 +31,7 @@ from millpond.cql.text.syntax import (
     AlterPlanStatement,
     AlterQueryStatement,
     AlterStreamStatement,
+    ConditionalStatement,
     CreateQueryStatement,
     CreateRelationStatement,
     CreateStreamStatement,
@@ -108,6 +111,8 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             if syntax.name is not None:
                 _require_free(syntax.name, catalog)
             return Create(_query_entry(syntax, catalog, text))
+        case ConditionalStatement():
+            return _conditional(syntax, catalog, text)
         case DropStatement():
             return _drop(syntax, catalog)
         case AlterQueryStatement():
@@ -130,9 +135,27 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             return changes.update(syntax, catalog)
 
 
+def _conditional(syntax: ConditionalStatement, catalog: Catalog, text: StatementText) -> Action:
+    """CREATE, of what may be there already."""
+    entry = catalog.get(syntax.name.text)
+    if entry is None:
+        return _action(syntax.statement, catalog, text)
+    if kind_of(entry) != syntax.kind:
+        raise StatementError(
+            f'"{entry.name}" is a {kind_of(entry)}, no {syntax.kind}; choose another name',
+            syntax.name.offset,
+        )
+    if not isinstance(syntax.statement, CreateViewStatement) or syntax.if_exists == "keep":
+        return Leave(syntax.kind, entry.name, is_there=True)
+    others = catalog.copy()
+    others.remove(entry.name)
+    return Create(_view_entry(syntax.statement, others, text), replaces=True)
+
+
 def _view_entry(syntax: CreateViewStatement, catalog: Catalog, text: StatementText) -> ViewEntry:
     whole = QueryAnalyser(catalog, text).whole(syntax.query)
-    return ViewEntry(syntax.name.text, whole.plan, whole.is_stream_unsaid, whole.warnings)
+    plan = renamed_columns(whole.plan, syntax.columns or None)
+    return ViewEntry(syntax.name.text, plan, whole.is_stream_unsaid, whole.warnings)
 
 
 def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> QueryEntry:
@@ -187,7 +210,9 @@ def _require_free(name: Name, catalog: Catalog) -> None:
         )
 
 
-def _drop(syntax: DropStatement, catalog: Catalog) -> Drop:
+def _drop(syntax: DropStatement, catalog: Catalog) -> Drop | Leave:
+    if syntax.is_lenient and catalog.get(syntax.name.text) is None:
+        return Leave(syntax.kind, syntax.name.text, is_there=False)
     complaint = drop_complaint(syntax.kind, syntax.name.text, catalog)
     if complaint:
         raise StatementError(complaint, syntax.name.offset)

@@ -49,7 +49,7 @@ class Problem(BaseModel):
 @router.post("/execute")
 def execute(body: CqlText, service: Serving) -> dict[str, Any]:
     """Executes a script, once all of it was checked."""
-    answers, warnings = service.execute_and_warn(body.text)
+    answers, warnings = service.execute_and_warn(body.script)
     return {"answers": [answer_json(each) for each in answers], "warnings": _told(warnings)}
 
 
@@ -59,7 +59,7 @@ def check(body: CqlText, service: Serving) -> dict[str, Any]:
     statements: list[dict[str, Any]] = []
     warnings: list[dict[str, Any]] = []
     try:
-        for statement in service.checked(body.text):
+        for statement in service.checked(body.script):
             warnings += _told(statement.warnings)
             action = statement.action
             entry = action.entry if isinstance(action, Create) else None
@@ -102,7 +102,7 @@ def _told(warnings: Iterable[CqlWarning]) -> list[dict[str, Any]]:
 def explain(body: ExplainText, service: Serving) -> dict[str, Any]:
     """The plans of the queries in a text, and which parts of them run already."""
     plans = []
-    for statement in service.checked(body.text):
+    for statement in service.checked(body.script):
         entry = _query_of(statement)
         if entry is not None:
             if body.stage == "syntax":
@@ -122,7 +122,7 @@ def _query_of(statement: Statement) -> QueryEntry | None:
 @router.post("/ask")
 def ask(body: CqlText, service: Serving) -> dict[str, Any]:
     """Answers a SELECT once, on relations and windows as they are."""
-    statement = _single(service, body.text)
+    statement = _single(service, body.script)
     with service.asking():
         table, when = answer(service.engine, statement, service.limits)
     if table.num_rows > service.limits.answer_rows:
@@ -141,7 +141,7 @@ def _single(service: Service, text: str) -> Statement:
 @router.post("/preview", response_class=StreamingResponse)
 async def preview(body: PreviewText, service: Serving) -> StreamingResponse:
     """Runs a query for some seconds and tells what it puts out, then forgets it."""
-    statement = await asyncio.to_thread(_single, service, body.text)
+    statement = await asyncio.to_thread(_single, service, body.script)
     entry = _query_of(statement)
     if entry is None or not isinstance(statement.action, Create):
         raise RequestError(400, "a preview is of a SELECT or CREATE QUERY")
