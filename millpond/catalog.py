@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Union
 from unicodedata import category
 
-from millpond.errors import Position, StateError
+from millpond.errors import CqlWarning, Position, StateError
 from millpond.functions.processes import FunctionProcesses
 from millpond.functions.user_function import UserFunction
 from millpond.identities import QueryId, RelationId, StreamId
@@ -104,6 +104,9 @@ class ViewEntry:
 
     name: str
     plan: Any
+    is_stream_unsaid: bool = field(default=False, compare=False)
+    """Whether it is a stream by default only: its text says neither Istream nor AS STREAM."""
+    warnings: tuple[CqlWarning, ...] = field(default=(), compare=False)
 
     @property
     def schema(self) -> Schema:
@@ -130,6 +133,7 @@ class QueryEntry:
     """The first time of which it sees its streams, where its statement says FROM."""
     position: Position = field(default=Position(1, 1), compare=False)
     """Where its text begins."""
+    warnings: tuple[CqlWarning, ...] = field(default=(), compare=False)
 
     @cached_property
     def identity(self) -> QueryId:
@@ -214,6 +218,12 @@ class Catalog:
         """An independent copy, to try statements on."""
         functions, processes = dict(self.functions), self.function_processes
         return Catalog(self.tick_microseconds, dict(self.entries), functions, processes)
+
+
+def warned(catalog: Catalog) -> list[ViewEntry | QueryEntry]:
+    """The views and queries of which there are warnings."""
+    entries = [e for e in catalog.entries.values() if isinstance(e, (ViewEntry, QueryEntry))]
+    return [entry for entry in entries if entry.warnings]
 
 
 @dataclass(frozen=True)

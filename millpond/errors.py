@@ -12,6 +12,22 @@ class Position:
     column: int
 
 
+@dataclass(frozen=True)
+class CqlWarning:
+    """What a statement may say and its author has hardly meant, with its place and the way out.
+
+    >>> str(CqlWarning("DISTINCT takes rows back", Position(3, 14)))
+    'line 3, column 14: warning: DISTINCT takes rows back'
+    """
+
+    message: str
+    position: Position
+
+    def __str__(self) -> str:
+        place = f"line {self.position.line}, column {self.position.column}"
+        return f"{place}: warning: {self.message}"
+
+
 class MillpondError(Exception):
     """The root of all errors raised on purpose; its text is meant for the user."""
 

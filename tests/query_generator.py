@@ -105,8 +105,63 @@ class QueryGenerator:
     def top_level(self):
         """A query as a user would register it."""
         self.aliases = 0
+        if self.chance(0.12):
+            return self.with_names()
         query = self.relation(self.random.choice([0, 1, 1, 2]))
-        return self.to_stream(query) if self.chance(0.4) else query
+        if self.chance(0.06):
+            query = self.bare_operation(query)
+        kind = self.weighted(said=4, outright=2, default=4)
+        if kind == "outright":
+            return self.outright(query)
+        return self.to_stream(query) if kind == "said" else query
+
+    def with_names(self):
+        """WITH and a query that may read what it names."""
+        known, heads = list(self.tables), []
+        for number in range(self.random.randint(1, 2)):
+            query = self.relation(self.random.choice([0, 1]))
+            names = tuple(f"n{number}{place}" for place in range(len(query.schema)))
+            is_renamed = self.chance(0.4)
+            schema = tuple((n, t) for n, (_, t) in zip(names, query.schema, strict=True))
+            columns = f" ({', '.join(names)})" if is_renamed else ""
+            heads.append(f"w{number}{columns} AS ({query.text})")
+            table = Table(f"w{number}", schema if is_renamed else query.schema, False, query.rows)
+            self.tables += [table] * 4
+        query = self.relation(self.random.choice([0, 1]))
+        query = self.to_stream(query) if self.chance(0.4) else query
+        self.tables = known
+        return replace(query, text=f"WITH {', '.join(heads)} {query.text}")
+
+    def bare_operation(self, query):
+        """A set operation of a query with tables that have its types, by their names alone."""
+        types = [type_name for _, type_name in query.schema]
+        fitting = [t for t in self.tables if [x for _, x in t.schema] == types]
+        if not fitting:
+            return self.bare_tables()
+        table = self.random.choice(fitting)
+        word = self.random.choice(["UNION ALL", "EXCEPT", "INTERSECT", "EXCEPT ALL"])
+        return replace(
+            query,
+            text=f"({query.text}) {word} {table.name}",
+            rows=query.rows + table.rows,
+            names_stream=query.names_stream or table.is_stream,
+        )
+
+    def bare_tables(self):
+        """A set operation of one table with itself through another window."""
+        table = self.random.choice(self.tables)
+        word = self.random.choice(["UNION ALL", "EXCEPT", "INTERSECT", "EXCEPT ALL"])
+        window = " [ROWS 2]" if table.is_stream else ""
+        text = f"{table.name} {word} {table.name}{window}"
+        return Query(text, table.schema, 2 * table.rows, names_stream=table.is_stream)
+
+    def outright(self, query):
+        """A query that is said to be a relation or a stream."""
+        word = self.random.choice(["RELATION", "STREAM"])
+        is_stream = word == "STREAM"
+        return replace(
+            query, text=f"{word} {query.text}", is_stream=is_stream, names_stream=is_stream
+        )
 
     def relation(self, depth):
         """A query without a relation-to-stream operator."""
@@ -122,7 +177,11 @@ class QueryGenerator:
         kind = self.weighted(ISTREAM=3, DSTREAM=2, RSTREAM=2)
         as_word = query.text.startswith("SELECT ") and " DISTINCT " not in query.text[:20]
         combined = any(f" {word} " in query.text for word in ("UNION", "EXCEPT", "INTERSECT"))
-        if as_word and not combined and self.chance(0.6):
+        items, keyword, rest = query.text.removeprefix("SELECT ").partition(" FROM ")
+        is_plain = "(" not in items and "," in items
+        if as_word and not combined and is_plain and self.chance(0.3):
+            text = f"SELECT {kind.capitalize()}({items}){keyword}{rest}"
+        elif as_word and not combined and self.chance(0.6):
             text = f"SELECT {kind} " + query.text.removeprefix("SELECT ")
         else:
             text = f"{kind}({query.text})"
@@ -398,7 +457,8 @@ class QueryGenerator:
             table = self.random.choices(self.tables, [t.liking for t in self.tables])[0]
         elif kind == "relation":
             query = self.relation(depth - 1)
-            table = self.table_of(f"({query.text})", query)
+            opening = self.random.choice(["(", "Relation("])
+            table = self.table_of(f"{opening}{query.text})", query)
         else:
             query = self.stream_query(depth - 1, kind)
             table = replace(self.table_of(f"({query.text})", query), is_stream=True)

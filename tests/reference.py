@@ -634,11 +634,11 @@ class Final:
 class Named:
     """A plan under an alias."""
 
-    def __init__(self, plan, alias):
+    def __init__(self, plan, alias, names=()):
         self.is_stream, self.plan, self.ends = plan.is_stream, plan, plan.ends
         if hasattr(plan, "arrivals"):
             self.arrivals = plan.arrivals
-        self.columns = [(alias, name) for _, name in plan.columns]
+        self.columns = [(alias, name) for name in names or [name for _, name in plan.columns]]
         self.instants, self.moves = plan.instants, plan.moves
         if plan.is_stream:
             self.elements = plan.elements
@@ -675,21 +675,27 @@ class Database:
     def with_default(self, query):
         """A query that is no aggregation and names a stream gets an Istream."""
         if isinstance(query, ToStream):
-            return query
+            return self.outright(query)
         selects = branches(query)
         aggregation = any(is_aggregation(select) or is_ranked(select) for select in selects)
         streams = any(self.names_stream(select.source) for select in selects)
         return ToStream("istream", query) if streams and not aggregation else query
 
+    def outright(self, query):
+        """RELATION is the query itself, without a default; STREAM an Istream, unless it is one."""
+        if query.kind != "stream":
+            return query
+        return query.query if says_stream(query.query) else ToStream("istream", query.query)
+
     def names_stream(self, source):
         if isinstance(source, Join):
             return self.names_stream(source.left) or self.names_stream(source.right)
         if not isinstance(source.source, str):
-            return isinstance(source.source, ToStream) or source.window is not None
+            return says_stream(source.source) or source.window is not None
         name = source.source.lower()
         if name in self.views:
             query = self.with_default(parse(self.views[name], self.tick_microseconds))
-            return isinstance(query, ToStream)
+            return says_stream(query)
         return self.stored[name].is_stream
 
     # Queries. ``outer`` is the scope of the enclosing query, for correlated subqueries.
@@ -697,6 +703,8 @@ class Database:
     def plan(self, query, outer):
         if isinstance(query, ToStream) and query.kind == "final":
             return self.final(query.query)
+        if isinstance(query, ToStream) and query.kind == "relation":
+            return self.relation(query.query, outer)
         if isinstance(query, ToStream):
             return Streamed(query.kind, self.relation(query.query, None))
         if isinstance(query, SetOperation):
@@ -766,7 +774,7 @@ class Database:
 
     def source(self, item):
         if isinstance(item, Table):
-            return Named(self.table(item), item.alias)
+            return Named(self.table(item), item.alias, item.columns)
         left, right = self.source(item.left), self.source(item.right)
         if item.on is None:
             return Joined(item.kind, left, right, lambda environment: True, self.skip, self.spend)
@@ -827,11 +835,16 @@ def position_of(expression, scope):
     return None if levels else position
 
 
+def says_stream(query):
+    """Whether a query says itself that it is a stream."""
+    return isinstance(query, ToStream) and query.kind != "relation"
+
+
 def branches(query):
     """The SELECTs that a set operation combines."""
     if isinstance(query, SetOperation):
         return branches(query.left) + branches(query.right)
-    return [query]
+    return branches(query.query) if isinstance(query, ToStream) else [query]
 
 
 def is_aggregation(select):

@@ -24,6 +24,7 @@ AGGREGATES = (
 )  # fmt: skip
 RANKINGS = ("row_number", "rank", "dense_rank")
 TO_STREAM = ("istream", "dstream", "rstream")
+OUTRIGHT = ("relation", "stream")
 COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 UNIT_MICROSECONDS = {
     "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000,
@@ -34,7 +35,7 @@ RESERVED = frozenset(
     for line in (
         "select from where group having union except intersect on join left right full inner cross",
         "semi anti outer as and or not in is like between exists case when then else end all any",
-        "some distinct sample into by order limit over",
+        "some distinct sample into by order limit over with",
     )
     for word in line.split()
 )
@@ -60,6 +61,7 @@ class Table:
     alias: str
     window: Window | None = None
     sampled: bool = False
+    columns: tuple = ()
 
 
 @dataclass
@@ -100,7 +102,7 @@ class SetOperation:
 
 @dataclass
 class ToStream:
-    """Istream, Dstream or Rstream of a query."""
+    """Istream, Dstream or Rstream of a query; or it is said to be a relation or a stream."""
 
     kind: str
     query: object
@@ -109,7 +111,7 @@ class ToStream:
 def parse(text, tick_microseconds=1):
     """The syntax tree of one query."""
     parser = Parser(text, tick_microseconds)
-    query = parser.query()
+    query = parser.whole_query()
     parser.accept(";")
     if parser.peek() != "":
         raise SyntaxError(f"unexpected {parser.peek()!r} in {text!r}")
@@ -123,6 +125,7 @@ class Parser:
         self.tick_microseconds = tick_microseconds
         self.tokens = []
         self.position = 0
+        self.named = {}  # what WITH names: (query, columns)
         place = 0
         while place < len(text):
             match = TOKEN.match(text, place)
@@ -179,11 +182,33 @@ class Parser:
 
     # Queries. INTERSECT binds tighter than UNION and EXCEPT.
 
+    def whole_query(self):
+        outright = self.peek() if self.peek() in OUTRIGHT else None
+        if outright:
+            self.position += 1
+        query = self.query()
+        return ToStream(outright, query) if outright else query
+
     def query(self):
+        if self.accept("with"):
+            before = dict(self.named)
+            self.comma_list(self.with_name)
+            query = self.query()
+            self.named = before
+            return query
         left = self.intersection()
         while self.peek() in ("union", "except"):
             left = self.set_operation(left, self.intersection)
         return left
+
+    def with_name(self):
+        name = self.name().lower()
+        columns = tuple(self.column_names()) if self.peek() == "(" else ()
+        self.expect("as")
+        self.named[name] = self.parenthesised(self.query), columns
+
+    def column_names(self):
+        return self.parenthesised(lambda: self.comma_list(self.name))
 
     def intersection(self):
         left = self.query_term()
@@ -200,12 +225,14 @@ class Parser:
         return SetOperation(operation, keep_all, left, right())
 
     def query_term(self):
-        if self.peek() in TO_STREAM:
+        if self.peek() in (*TO_STREAM, "relation"):
             kind = self.peek()
             self.position += 1
             return ToStream(kind, self.parenthesised(self.query))
         if self.peek() == "(":
             return self.parenthesised(self.query)
+        if self.peek() != "select":
+            return Select([(("star", None), None)], False, self.table(), None, [], None)
         return self.select()
 
     def select(self):
@@ -213,8 +240,13 @@ class Parser:
         kind = self.peek() if self.peek() in TO_STREAM else None
         if kind:
             self.position += 1
+        in_parentheses = kind is not None and self.is_paper_list()
+        if in_parentheses:
+            self.expect("(")
         distinct = self.accept("distinct")
         items = self.comma_list(self.select_item)
+        if in_parentheses:
+            self.expect(")")
         self.expect("from")
         source = self.from_list()
         where = self.expression() if self.accept("where") else None
@@ -249,6 +281,16 @@ class Parser:
         order = self.order()
         self.expect(")")
         return ("ranking", function, by, order)
+
+    def is_paper_list(self):
+        """Whether the whole select list stands in parentheses, as in SELECT Istream(a, b) FROM."""
+        depth, ahead = 0, 0
+        while self.peek() == "(" and not self.starts_query(0):
+            depth += {"(": 1, ")": -1}.get(self.peek(ahead), 0)
+            ahead += 1
+            if depth == 0:
+                return self.peek(ahead) == "from"
+        return False
 
     def select_item(self):
         if self.accept("*"):
@@ -306,14 +348,22 @@ class Parser:
             self.expect(")")
             item.alias = self.alias() or item.alias
             return item
-        source = self.parenthesised(self.query) if self.peek() == "(" else self.name()
+        source = self.table_source()
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
         sampled = self.accept("sample")
         if sampled:
             self.parenthesised(self.expression)
         alias = alias or self.alias() or (source if isinstance(source, str) else "")
-        return Table(source, alias, window, sampled)
+        columns = ()
+        if isinstance(source, str) and source.lower() in self.named:
+            source, columns = self.named[source.lower()]
+        return Table(source, alias, window, sampled, columns)
+
+    def table_source(self):
+        if self.peek() in (*TO_STREAM, "relation") and self.peek(1) == "(":
+            return self.query_term()
+        return self.parenthesised(self.query) if self.peek() == "(" else self.name()
 
     def window_function(self):
         """TUMBLE(TABLE S, DESCRIPTOR(t), length[, offset]), or HOP with the slide before that."""
@@ -352,7 +402,8 @@ class Parser:
     def window_size(self):
         if self.accept("now"):
             return Window("range", 0)
-        if self.accept("unbounded") or self.accept("range", "unbounded"):
+        unbounded = [("unbounded",), ("range", "unbounded"), ("rows", "unbounded")]
+        if any(self.accept(*words) for words in unbounded):
             return Window("range", None)
         if self.peek() in ("tumble", "hop"):
             return self.hop()

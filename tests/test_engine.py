@@ -277,6 +277,18 @@ def test_explain_has_three_stages(engine):
     assert str(engine.query("q").explain()).startswith("op1: Output q (arrivals)")
 
 
+def test_warnings_are_shown_and_explained(engine):
+    assert engine.warnings() == []
+    engine.execute("CREATE QUERY d AS SELECT DISTINCT a FROM S [ROWS 2]")
+    (warning,) = engine.warnings()
+    assert warning.message.startswith("DISTINCT takes rows back")
+    (row,) = engine.show("warnings").to_pylist()
+    assert (row["name"], row["column"]) == ("d", 19)
+    assert str(engine.explain("d")).endswith(f"warning: {warning.message}")
+    engine.execute("DROP QUERY d; CREATE QUERY d AS RELATION SELECT DISTINCT a FROM S [ROWS 2]")
+    assert engine.warnings() == []
+
+
 def test_explain_says_which_parts_run_already(engine):
     engine.execute("CREATE QUERY c AS SELECT a, count(*) AS n FROM S [RANGE 5] GROUP BY a")
     (plan,) = engine.execute(

@@ -25,7 +25,7 @@ from tests.cases import (
 from tests.fuzz import check, shrink, valid
 from tests.generator import STRATEGIES, random_strategy, seeded_case
 
-SEEDS = range(90)
+SEEDS = range(200)
 pytestmark = pytest.mark.slow
 
 CONSTRUCTS = [
@@ -45,7 +45,8 @@ CONSTRUCTS = [
     r"INTERSECT ALL", r"FROM \(SELECT", r"FROM V1", r" IN \(SELECT", r"NOT IN \(SELECT",
     r" EXISTS \(", r"NOT EXISTS \(", r"[<>=] ALL \(", r"[<>=] ANY \(", r"= \(SELECT",
     r"SELECT \(SELECT", r"CASE WHEN", r"LIKE", r"BETWEEN", r"IS NULL", r"NULL\)", r"CAST\(",
-    r" / ", r" % ", r"\|\|", r" NOT \(", r" OR ",
+    r" / ", r" % ", r"\|\|", r" NOT \(", r" OR ", r"^RELATION ", r"^STREAM ", r"Relation\(",
+    r"^WITH ", r"[SDR]stream\(", r"(EXCEPT|INTERSECT|UNION ALL) \w+$",
 ]  # fmt: skip
 
 

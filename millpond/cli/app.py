@@ -17,7 +17,7 @@ from millpond.cli.bundle import write_bundle
 from millpond.cli.checking import checked
 from millpond.cli.doctor import examine
 from millpond.cli.explain import explain_json, explain_text, query_of
-from millpond.cli.faults import STDIN_SCRIPT, Script, report
+from millpond.cli.faults import STDIN_SCRIPT, Script, report, warn
 from millpond.cli.remote_shell import RemoteShell
 from millpond.cli.remote_top import watch_server
 from millpond.cli.running import run_script
@@ -209,8 +209,15 @@ def explain(
 def check(file: ScriptFile, options: SetOptions = None) -> None:
     """Parse and analyse a script; nothing is executed and no JVM starts."""
     with _reporting(file) as script:
-        count = sum(1 for _ in checked(script.text, settings_of(options)))
-        typer.echo(f"{script.name}: {count} statement{'' if count == 1 else 's'}, no errors")
+        statements = list(checked(script.text, settings_of(options)))
+        warnings = [each for statement in statements for each in statement.warnings]
+        warn(warnings, script)
+        told = f", {_counted(len(warnings), 'warning')}" if warnings else ""
+        typer.echo(f"{script.name}: {_counted(len(statements), 'statement')}, no errors{told}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 @app.command()

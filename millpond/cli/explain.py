@@ -26,9 +26,8 @@ def explain_text(statement: Statement, query: QueryEntry, stage: str) -> str:
     """A query's plan, indented."""
     if stage == "syntax":
         return syntax_tree(statement.text)
-    if stage == "logical":
-        return str(query.plan)
-    return _graph(query).describe()
+    plan = str(query.plan) if stage == "logical" else _graph(query).describe()
+    return "\n".join([plan, *(f"warning: {each.message}" for each in query.warnings)])
 
 
 def explain_json(statement: Statement, query: QueryEntry, stage: str) -> dict[str, Any]:
@@ -41,7 +40,8 @@ def explain_json(statement: Statement, query: QueryEntry, stage: str) -> dict[st
     else:
         operators = _graph(query).operators.items()
         plan = [{"id": identity, **node_json(operator)} for identity, operator in operators]
-    return {"query": query.name, "stage": stage, "plan": plan}
+    warnings = [each.message for each in query.warnings]
+    return {"query": query.name, "stage": stage, "plan": plan, "warnings": warnings}
 
 
 def node_json(node: Node | Operator, known: dict[Node, int] | None = None) -> dict[str, Any]:

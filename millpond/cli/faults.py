@@ -3,9 +3,10 @@
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from millpond.errors import CqlError, MillpondError
+from millpond.errors import CqlError, CqlWarning, MillpondError, Position
 
 EXIT_ERROR = 2
 EXIT_INTERNAL = 70
@@ -35,9 +36,26 @@ def describe_fault(error: MillpondError, script: Script | None = None) -> str:
     """
     if not isinstance(error, CqlError) or error.position is None:
         return f"{script.name if script else 'millpond'}: error: {error}"
+    return _at(error.position, f"error: {error.message}", script)
+
+
+def describe_warning(warning: CqlWarning, script: Script) -> str:
+    """The text for a warning, with the line it is about."""
+    return _at(warning.position, f"warning: {warning.message}", script)
+
+
+def warn(warnings: Iterable[CqlWarning], script: Script) -> None:
+    """Prints warnings on stderr."""
+    for each in warnings:
+        sys.stderr.write(describe_warning(each, script) + "\n")
+    sys.stderr.flush()
+
+
+def _at(position: Position, text: str, script: Script | None) -> str:
+    """A message for a place in a script, and the line there."""
     name = script.name if script else "<script>"
-    line, column = error.position.line, error.position.column
-    message = f"{name}:{line}:{column}: error: {error.message}"
+    line, column = position.line, position.column
+    message = f"{name}:{line}:{column}: {text}"
     lines = script.text.splitlines() if script else []
     if not 0 < line <= len(lines):
         return message

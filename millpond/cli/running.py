@@ -14,7 +14,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry
-from millpond.cli.faults import STDIN_SCRIPT, Script
+from millpond.cli.faults import STDIN_SCRIPT, Script, warn
 from millpond.cli.notices import (
     say_what_has_no_end,
     say_what_it_took,
@@ -45,6 +45,7 @@ def run_script(
         if script.name == STDIN_SCRIPT:
             engine.ground.claims.keep_stdin("the script")
         answers = engine.execute(script.text, name=script.name)
+        warn(engine.warnings(), script)
         # Answers of SHOW and EXPLAIN are for people: they stay out of the way of programs.
         print_answers(answers, sys.stdout if output == "table" else sys.stderr)
         if limits == UNLIMITED:

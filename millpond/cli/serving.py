@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import httpx
 
-from millpond.cli.faults import Script
+from millpond.cli.faults import Script, warn
 from millpond.demo import live, text
 from millpond.errors import InputError
 from millpond.server.limits import Limits
@@ -51,7 +51,9 @@ def serve(scripts: Sequence[Script], settings: Settings, options: ServeOptions) 
     service = make_service(settings, options)
     try:
         for script in scripts:
+            before = service.engine.warnings()
             service.engine.execute(script.text, name=script.name)
+            warn([w for w in service.engine.warnings() if w not in before], script)
         server = make_server(service, options, owns_process=True)
     except BaseException:
         service.engine.close()

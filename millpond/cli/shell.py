@@ -15,7 +15,7 @@ import pyarrow as pa
 from millpond.catalog import Catalog, QueryEntry
 from millpond.cli.completion import HERE, names_of
 from millpond.cli.describing import describe_entry, list_entries
-from millpond.cli.faults import Script, describe_fault, report
+from millpond.cli.faults import Script, describe_fault, report, warn
 from millpond.cli.feeding import pages_of
 from millpond.cli.notices import say_what_has_no_end
 from millpond.cli.progress import ProgressDisplay, ended_by_printing
@@ -147,6 +147,7 @@ class Shell:
     def _statements(self, text: str) -> None:
         for part, position in split_statements(text):
             statement = check_statement(part, position, self.catalog)
+            warn(statement.warnings, Script("<shell>", text))
             if _is_bare_select(statement):
                 self._select(statement)
             else:

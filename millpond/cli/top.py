@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from millpond.catalog import QueryEntry
-from millpond.cli.faults import STDIN_SCRIPT, Script
+from millpond.cli.faults import STDIN_SCRIPT, Script, warn
 from millpond.cli.notices import say_what_it_took, warn_of_late_tuples
 from millpond.cli.results import text_table
 from millpond.facade.engine import Engine
@@ -32,6 +32,7 @@ def run_top(script: Script, settings: Settings, limits: ReadLimits) -> None:
         if script.name == STDIN_SCRIPT:
             engine.ground.claims.keep_stdin("the script")
         engine.execute(script.text, name=script.name)
+        warn(engine.warnings(), script)
         working = _Working(engine, limits)
         if sys.stdout.isatty():
             _live(engine, working)

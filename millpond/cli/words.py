@@ -14,6 +14,7 @@ from millpond.cql.statements import (
     Delete,
     Drop,
     Insert,
+    Leave,
     SetOption,
     Update,
 )
@@ -30,6 +31,9 @@ def words_for(action: Action, engine: Engine) -> str:
             return _created(action, engine)
         case Drop():
             return f"{action.kind.lower()} {action.name} dropped"
+        case Leave():
+            state = "is there already" if action.is_there else "is not there"
+            return f"{action.kind} {action.name} {state}"
         case Insert():
             count = len(action.rows)
             return fed(engine, action.relation, count)

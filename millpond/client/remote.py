@@ -7,7 +7,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ import pyarrow as pa
 from millpond.client.control import RemoteEntities
 from millpond.client.transport import Transport
 from millpond.connectors.python_values import python_rows, to_pandas
+from millpond.cql.text.parameters import with_parameters
 from millpond.delivery.latency import Latencies
 from millpond.errors import StateError
 from millpond.failures import Failure
@@ -50,9 +51,13 @@ class RemoteEngine:
 
     # -- statements ------------------------------------------------------------------------
 
-    def execute(self, script: str) -> list[Any]:
-        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
-        answers = self._transport.ask("POST", "/api/execute", {"text": script})["answers"]
+    def execute(self, script: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order.
+
+        ``parameters`` are the values of ``:name`` in it.
+        """
+        text = with_parameters(script, parameters or {})
+        answers = self._transport.ask("POST", "/api/execute", {"text": text})["answers"]
         return [_answer(each) for each in answers]
 
     def check(self, script: str) -> list[dict[str, Any]]:
@@ -62,9 +67,10 @@ class RemoteEngine:
         )["problems"]
         return problems
 
-    def ask(self, select: str) -> pa.Table:
+    def ask(self, select: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """Answers a SELECT once, on relations and windows as they are."""
-        return _table(self._transport.ask("POST", "/api/ask", {"text": select}))
+        text = with_parameters(select, parameters or {})
+        return _table(self._transport.ask("POST", "/api/ask", {"text": text}))
 
     def show(self, kind: str) -> pa.Table:
         """What SHOW answers."""

@@ -24,6 +24,8 @@ from millpond.spelling import listed, suggestion
 def apply(action: Action, catalog: Catalog) -> None:
     """Changes the catalog as the statement says; statements that only ask or push do nothing."""
     if isinstance(action, Create):
+        if action.replaces:
+            catalog.remove(action.entry.name)
         catalog.add(action.entry)
     elif isinstance(action, Drop):
         complaint = drop_complaint(action.kind, action.name, catalog)

@@ -6,7 +6,7 @@ from typing import Any, Union
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
-from millpond.errors import Position
+from millpond.errors import CqlWarning, Position
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,17 @@ class Create:
     """CREATE STREAM | RELATION | VIEW | QUERY. A bare SELECT becomes a query called q1, q2, …"""
 
     entry: StreamEntry | RelationEntry | ViewEntry | QueryEntry
+    replaces: bool = False
+    """Whether it takes the place of a view of that name."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """CREATE … IF NOT EXISTS of what is there, or DROP … IF EXISTS of what is not: all is well."""
+
+    kind: str
+    name: str
+    is_there: bool
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class SetOption:
 Action = Union[
     Create,
     Drop,
+    Leave,
     Insert,
     Delete,
     Update,
@@ -127,3 +139,9 @@ class Statement:
     action: Action
     position: Position
     text: str
+
+    @property
+    def warnings(self) -> tuple[CqlWarning, ...]:
+        """What it says and is hardly meant."""
+        entry = self.action.entry if isinstance(self.action, Create) else None
+        return entry.warnings if isinstance(entry, (ViewEntry, QueryEntry)) else ()

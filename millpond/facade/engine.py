@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millpond.arguments import as_session, as_text, as_ticks
-from millpond.catalog import Catalog, QueryEntry
+from millpond.catalog import Catalog, QueryEntry, warned
+from millpond.cql.text.parameters import with_parameters
 from millpond.cql.text.split import split_statements
 from millpond.delivery.deliveries import Deliveries, nothing_left_out
 from millpond.delivery.latency import Latencies
@@ -28,7 +29,7 @@ from millpond.durability.recovery import recover
 from millpond.entities import Entities
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
-from millpond.errors import InvariantError, Position, StateError, StoreError
+from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
 from millpond.facade.room import Room
@@ -241,11 +242,24 @@ class Engine:
 
     # -- statements ------------------------------------------------------------------------
 
-    def execute(self, script: str, name: str = "<script>") -> list[Any]:
-        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order."""
-        script = as_text(script, "a script")
+    def execute(
+        self,
+        script: str,
+        name: str = "<script>",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order.
+
+        ``parameters`` are the values of ``:name`` in it.
+        """
+        script = with_parameters(as_text(script, "a script"), parameters or {})
         answers = [self.statements.execute(*each) for each in split_statements(script)]
         return [answer for answer in answers if answer is not None]
+
+    def warnings(self) -> list[CqlWarning]:
+        """What views and queries say and is hardly meant, with the place and the way out."""
+        with self.lock:
+            return [each for entry in warned(self.catalog) for each in entry.warnings]
 
     def execute_anew(self, text: str) -> Any:
         """Executes one statement, whether or not an earlier run with this store has."""

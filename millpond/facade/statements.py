@@ -149,7 +149,10 @@ class Statements:
             case Create(entry) as action:
                 functions = needs(functions_called_by(action)) if ground.catalog.functions else []
                 first = [*functions, said(statement)]
-                self._create(entry, lambda decided: queries.change([*first, *decided]))
+                if action.replaces:  # a view, of which nothing runs
+                    queries.change(first)
+                else:
+                    self._create(entry, lambda decided: queries.change([*first, *decided]))
             case Insert() as action:
                 coming = Coming()
                 ground.inputs.push(action.relation, list(action.rows), coming)
@@ -264,7 +267,9 @@ class Statements:
         """Has names and settings be as a statement says, which can be done."""
         ground, queries = self._ground, self._queries
         match statement.action:
-            case Create(entry):
+            case Create(entry) as action:
+                if action.replaces:
+                    self.forget(entry.name)
                 self._declare(entry)
             case Drop(_, name):
                 self.forget(name)

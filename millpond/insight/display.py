@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry
+from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry, warned
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId
@@ -229,19 +229,34 @@ def _functions(queries: Queries) -> Iterator[dict[str, Any]]:
         yield {"function": str(function)}
 
 
+def _warnings(queries: Queries) -> Iterator[dict[str, Any]]:
+    """What views and queries say and is hardly meant."""
+    for entry in warned(queries.ground.catalog):
+        for each in entry.warnings:
+            line, column = each.position.line, each.position.column
+            yield {"name": entry.name, "line": line, "column": column, "warning": each.message}
+
+
 def _settings(queries: Queries) -> Iterator[dict[str, Any]]:
     for key, value, meaning, change in queries.ground.settings_now.listing():
         yield {"setting": key, "value": value, "meaning": meaning, "changes": change}
 
 
 def _entries(queries: Queries, what: str) -> Iterator[dict[str, Any]]:
+    texts = {each.name.lower(): each.text for each in queries.ground.memory.living()}
     for kind, entries in KINDS.items():
         plural = "queries" if kind == "query" else kind + "s"
         for entry in queries.ground.catalog.of_kind(entries):
             if what in (plural, "all", entry.name.lower()):
                 schema = entry.plan.schema if isinstance(entry, QueryEntry) else entry.schema
                 detail = _detail(queries, entry)
-                yield {"name": entry.name, "kind": kind, "columns": str(schema), "detail": detail}
+                yield {
+                    "name": entry.name,
+                    "kind": kind,
+                    "columns": str(schema),
+                    "detail": detail,
+                    "text": texts.get(entry.name.lower(), ""),
+                }
 
 
 def _detail(queries: Queries, entry: Any) -> str:
@@ -274,6 +289,7 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "latency": _latency,
     "functions": _functions,
     "sharing": _sharing,
+    "warnings": _warnings,
 }
 """What SHOW answers by itself, not from the catalog."""
 

@@ -21,6 +21,11 @@ from millpond.sharing.queries import Queries
 
 def plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     """The plan of a query as EXPLAIN shows it, registered or not; the lock is held."""
+    warnings = [f"warning: {each.message}" for each in entry.warnings]
+    return "\n".join([_plan_text(queries, entry, stage), *warnings])
+
+
+def _plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     if stage == "analyze":
         return analysed(queries, entry.name)
     plan = optimise(entry.plan, entry.on_error)

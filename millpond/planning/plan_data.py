@@ -27,7 +27,7 @@ from millpond.cql.expressions import (
 )
 from millpond.cql.node import Node, inputs_first
 from millpond.cql.written import Written
-from millpond.errors import MillpondError, Position
+from millpond.errors import CqlWarning, MillpondError, Position
 from millpond.functions.user_function import UserFunction
 from millpond.planning.graph import Addition, Placed
 from millpond.planning.identified import identified
@@ -52,7 +52,7 @@ EXPRESSIONS = (
     UserCall,
 )
 ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
-_OTHERS = (Addition, Connector, InList, Placed, Position, Written)
+_OTHERS = (Addition, Connector, CqlWarning, InList, Placed, Position, Written)
 
 
 def to_data(value: Any) -> Any:

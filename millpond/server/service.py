@@ -22,7 +22,7 @@ from millpond.cql.statements import (
 )
 from millpond.cql.text.split import split_statements
 from millpond.delivery.results import ResultLog
-from millpond.errors import CqlError, MillpondError, Position
+from millpond.errors import CqlError, CqlWarning, MillpondError, Position
 from millpond.facade.engine import Engine
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.server.confinement import Confinement
@@ -94,11 +94,16 @@ class Service:
 
     def execute(self, text: str) -> list[Any]:
         """Executes a script, once all of it was checked; the answers of SHOW and EXPLAIN."""
+        return self.execute_and_warn(text)[0]
+
+    def execute_and_warn(self, text: str) -> tuple[list[Any], list[CqlWarning]]:
+        """Executes a script; the answers, and warnings of what is hardly meant."""
         with self._changes:
             statements = list(self.checked(text))
             self._refuse_too_many(statements)
             answers = [self._execute(statement) for statement in statements]
-            return [answer for answer in answers if answer is not None]
+            warnings = [each for statement in statements for each in statement.warnings]
+            return [answer for answer in answers if answer is not None], warnings
 
     def _execute(self, statement: Statement) -> Any:
         try:

@@ -39,6 +39,22 @@ def test_check_counts_statements(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == f"{file}: 3 statements, no errors\n"
 
 
+def test_check_warns_of_what_is_hardly_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(
+        tmp_path, "CREATE STREAM S (a INT);\nSELECT DISTINCT a\nFROM S [RANGE 1 SECOND];\n"
+    )
+    assert code_of("check", file) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{file}: 2 statements, no errors, 1 warning\n"
+    lines = err.splitlines()
+    assert lines[0].startswith(f"{file}:2:1: warning: DISTINCT takes rows back")
+    assert lines[1:] == ["  SELECT DISTINCT a", "  ^"]
+    assert code_of("explain", file) == 0
+    assert "\nwarning: DISTINCT takes rows back" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", ["check", "explain", "run"])
 def test_a_fault_in_a_script_names_its_place_and_exits_2(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]

@@ -17,16 +17,19 @@ from millpond.cql.text.tokens import CqlTokenizer
 from millpond.schema import Type
 from tests.cql.validation import validate
 
-TEXT = (Path(__file__).parents[2] / "docs" / "cql.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "cql.md").read_text(encoding="utf-8")
+FROM_SQL = (DOCS / "from_sql.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = TEXT) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_examples_are_one_script() -> None:
-    statements = list(check_script("\n".join(blocks("cql")), Catalog()))
-    assert len(statements) > 40
+@pytest.mark.parametrize(("text", "least"), [(TEXT, 40), (FROM_SQL, 5)], ids=["cql", "from_sql"])
+def test_the_examples_are_one_script(text: str, least: int) -> None:
+    statements = list(check_script("\n".join(blocks("cql", text)), Catalog()))
+    assert len(statements) > least
     for statement in statements:
         entry = getattr(statement.action, "entry", None)
         if hasattr(entry, "plan"):

@@ -30,6 +30,7 @@ def test_entries_plans_and_operators_are_what_they_were(part):
             engine.execute(case.ddl() + "".join(case.query_ddl()))
             for entry in engine.catalog.entries.values():
                 assert again(entry) == entry
+                assert getattr(again(entry), "warnings", ()) == getattr(entry, "warnings", ())
             for entry in engine.catalog.of_kind(QueryEntry):
                 plan = optimise(entry.plan, entry.on_error)
                 assert again(plan).digest == plan.digest

@@ -62,6 +62,29 @@ def test_an_error_names_its_place_in_the_text(server: Running) -> None:
     assert len(checked["statements"]) == 1
 
 
+def test_what_is_hardly_meant_is_warned_of(server: Running) -> None:
+    text = "CREATE QUERY d AS\nSELECT DISTINCT a FROM S [ROWS 2]"
+    checked = server.http.post("/api/check", json={"text": text}).json()
+    assert checked["ok"]
+    (warning,) = checked["warnings"]
+    assert (warning["line"], warning["column"]) == (2, 1)
+    executed = server.http.post("/api/execute", json={"text": text}).json()
+    assert executed["warnings"] == [warning]
+    described = server.http.get("/api/queries/d").json()
+    assert described["warnings"] == [warning["message"]]
+    assert warning["message"] in server.http.get("/api/queries/d/explain").json()["plan"]
+
+
+def test_parameters_come_with_a_request(server: Running) -> None:
+    text = "CREATE QUERY p AS SELECT a FROM S WHERE a > :least"
+    body = {"text": text, "parameters": {"least": 5}}
+    assert server.http.post("/api/check", json=body).json()["ok"]
+    assert server.http.post("/api/execute", json=body).status_code == 200
+    assert server.http.get("/api/queries/p").json()["text"].endswith("a > 5")
+    missing = server.http.post("/api/check", json={"text": text, "parameters": {"more": 5}}).json()
+    assert missing["problems"][0]["message"].startswith("no value for :least")
+
+
 def test_a_script_is_executed_whole_or_not_at_all(server: Running) -> None:
     text = "CREATE QUERY x AS SELECT a FROM S; CREATE QUERY y AS SELECT nothing FROM S"
     assert server.http.post("/api/execute", json={"text": text}).status_code == 400

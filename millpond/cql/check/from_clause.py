@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, Vi
 from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan, WithTime
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
+from millpond.cql.check.taking_back import takes_back_rows
 from millpond.cql.check.walk import connect
 from millpond.cql.check.windows import windowed
 from millpond.cql.coercion import unify
@@ -18,6 +19,7 @@ from millpond.cql.expressions import Call, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import FromItem, JoinedItems
 from millpond.cql.text.places import StatementError, StatementText, offset_of
+from millpond.cql.text.syntax import Name
 from millpond.schema import Type
 from millpond.spelling import suggestion
 
@@ -29,6 +31,8 @@ class AnalysedQuery:
     plan: Node
     is_aggregation: bool
     names_stream: bool
+    silent: tuple[exp.Identifier, ...] = ()
+    """Views it passes on as they are, and that hold more than one would think if it is read."""
 
     @property
     def with_default(self) -> Node:
@@ -52,18 +56,25 @@ class FromRelation:
     names_stream: bool
     arrival: tuple[Column, ...] = ()
     """The columns that tell when and as which element of a stream a row came, if asked for."""
+    silent: tuple[exp.Identifier, ...] = ()
+    """Views that are streams by default of a bounded window, and are read without a window."""
 
 
 @dataclass(frozen=True)
 class FromAnalyser:
-    """Analyses one FROM; ``query`` analyses subqueries.
+    """Analyses one FROM; ``query`` analyses subqueries, ``default`` makes streams of them.
 
+    ``views`` gets the plans of the views that are read, by ``id``; ``named`` has what WITH names.
     ``with_arrival``: if it is a single stream, its elements are to have their times and numbers.
     """
 
     catalog: Catalog
     query: Callable[[exp.Expr], AnalysedQuery]
+    default: Callable[[AnalysedQuery, exp.Expr], Node]
+    as_relation: Callable[[AnalysedQuery], Node]
+    views: set[int]
     text: StatementText
+    named: Mapping[str, AnalysedQuery]
     with_arrival: bool = False
 
     def relation(self, node: exp.Expr) -> FromRelation:
@@ -81,7 +92,9 @@ class FromAnalyser:
             self._refuse_extras(item)
             return self.relation(body)
         is_name = isinstance(body, exp.Identifier)
-        plan = _renamed(self._named(body) if is_name else self._subquery(item), item)
+        found = self.named.get(body.name.lower()) if is_name else self.query(body)
+        plan = self._named(body) if found is None else self._subquery(item, found)
+        plan = renamed_columns(plan, item.args.get("columns"))
         name = alias.name if alias is not None else body.name if is_name else None
         scope = scope_of(name, plan.schema, self.catalog.functions)
         if plan.is_stream:
@@ -98,7 +111,19 @@ class FromAnalyser:
         columns = tuple(Column(i, f.type, f.name) for i, f in enumerate(relation.schema.fields))
         bounds = (ScopeColumn(name, c.name, c) for c in columns[len(marked.schema) :])
         known = replace(scope, columns=(*scope.columns, *bounds))
-        return FromRelation(relation, known, True, columns[width : len(marked.schema)])
+        arrival = columns[width : len(marked.schema)]
+        return FromRelation(relation, known, True, arrival, self._silent(item))
+
+    def _silent(self, item: FromItem) -> tuple[exp.Identifier, ...]:
+        """The view that an item reads whole although it is a stream of a bounded window."""
+        if not isinstance(item.this, exp.Identifier) or item.args.get("window") is not None:
+            return ()
+        entry = self.catalog.get(item.this.name)
+        if item.this.name.lower() in self.named:
+            return ()
+        if not isinstance(entry, ViewEntry) or not entry.is_stream_unsaid:
+            return ()
+        return (item.this,) if takes_back_rows(entry.plan) else ()
 
     def _refuse_extras(self, item: FromItem) -> None:
         for part, words in (("alias", "an alias"), ("window", "a window"), ("sample", "SAMPLE")):
@@ -125,6 +150,7 @@ class FromAnalyser:
             return RelationScan(entry.name, entry.schema, entry.is_static)
         if isinstance(entry, ViewEntry):
             plan: Node = entry.plan
+            self.views.add(id(plan))
             return plan
         if isinstance(entry, QueryEntry):
             raise StatementError(
@@ -138,10 +164,9 @@ class FromAnalyser:
             f'no stream, relation or view "{name.name}"{suggestion(name.name, known)}', name
         )
 
-    def _subquery(self, item: FromItem) -> Node:
-        analysed = self.query(item.this)
+    def _subquery(self, item: FromItem, analysed: AnalysedQuery) -> Node:
         is_windowed = any(item.args.get(part) is not None for part in ("window", "sample"))
-        return analysed.with_default if is_windowed else analysed.plan
+        return self.default(analysed, item) if is_windowed else self.as_relation(analysed)
 
     def _joined(self, node: JoinedItems) -> FromRelation:
         left, right = self.relation(node.this), self.relation(node.expression)
@@ -155,7 +180,8 @@ class FromAnalyser:
         kind_of_join = "inner" if kind == "cross" else kind
         plan = Join(left.plan, right.plan, kind_of_join, condition, written)
         scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
-        return FromRelation(plan, scope, left.names_stream or right.names_stream)
+        names_stream = left.names_stream or right.names_stream
+        return FromRelation(plan, scope, names_stream, silent=left.silent + right.silent)
 
     def _condition(self, node: JoinedItems, both: Scope, pairs: list[_Pair]) -> Expression | None:
         on = node.args.get("on")
@@ -188,18 +214,23 @@ class FromAnalyser:
         return _Pair(first, second, values[0], values[1])
 
 
-def _renamed(plan: Node, item: FromItem) -> Node:
-    """The columns under the names that stand in parentheses after the alias, if any."""
-    names = item.args.get("columns")
-    if names is None:
+def renamed_columns(plan: Node, written: Sequence[exp.Identifier | Name] | None) -> Node:
+    """The columns under the names that stand in parentheses, if any do."""
+    if written is None:
         return plan
+    names = [n if isinstance(n, Name) else Name(n.name, offset_of(n) or 0) for n in written]
     fields = plan.schema.fields
     if len(names) != len(fields):
         raise StatementError(
-            f"{len(fields)} columns need as many names, here are {len(names)}", names[0]
+            f"{len(fields)} columns need as many names, here are {len(names)}", names[0].offset
         )
+    seen = set[str]()
+    for name in names:
+        if name.text.lower() in seen:
+            raise StatementError(f'two columns are called "{name.text}"', name.offset)
+        seen.add(name.text.lower())
     columns = tuple(Column(i, field.type, field.name) for i, field in enumerate(fields))
-    return Project(plan, columns, tuple(name.name for name in names))
+    return Project(plan, columns, tuple(name.text for name in names))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,23 @@
 """Queries: SELECT, set operations and Istream, Dstream, Rstream become the checked algebra."""
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from millpond.catalog import Catalog
-from millpond.cql.algebra import Distinct, Dstream, Filter, Istream, Project, Rstream, SetOperation
+from millpond.cql.algebra import (
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Project,
+    Rstream,
+    SetOperation,
+)
 from millpond.cql.check.correlation import (
     NOT_IN_RANKED,
     NOT_IN_SET_OPERATIONS,
@@ -15,17 +27,19 @@ from millpond.cql.check.correlation import (
 )
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.finals import final, with_end
-from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser
+from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser, renamed_columns
 from millpond.cql.check.ranks import check_order
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.select_list import SelectAnalyser, is_grouped_select, is_ranked_select
+from millpond.cql.check.taking_back import taken_back
 from millpond.cql.check.walk import connect, flatten, refuse
 from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
 from millpond.cql.node import Node
 from millpond.cql.text.dialect import unsupported
-from millpond.cql.text.from_clause import ToStream
+from millpond.cql.text.from_clause import ToStream, WithNames
 from millpond.cql.text.places import StatementError, StatementText, offset_of
+from millpond.errors import CqlWarning
 from millpond.schema import Type
 
 _OPERATORS: dict[str, type[Istream] | type[Dstream] | type[Rstream]] = {
@@ -38,6 +52,27 @@ _SET_OPERATIONS: dict[type[exp.Expr], str] = {
     exp.Except: "except",
     exp.Intersect: "intersect",
 }
+_TAKES_BACK = (
+    "{} takes rows back, of which the default Istream tells nothing; write RELATION before the "
+    "query (AS RELATION SELECT …) for all changes, or STREAM if only what comes in is wanted"
+)
+_SILENT = (
+    'view "{0}" is a stream by default: all its rows so far are read here, also those that its '
+    "window has let go; write CREATE VIEW {0} AS RELATION …, or {0} [UNBOUNDED] if this is meant"
+)
+_RELATION_OF_STREAM = (
+    "this query says itself that it is a stream; leave out RELATION, or read the stream through "
+    "a window: SELECT * FROM Istream( … ) [RANGE 1 MINUTE]"
+)
+
+
+@dataclass(frozen=True)
+class WholeQuery:
+    """What a registered query or a view means."""
+
+    plan: Node
+    is_stream_unsaid: bool
+    warnings: tuple[CqlWarning, ...]
 
 
 @dataclass(frozen=True)
@@ -46,10 +81,36 @@ class QueryAnalyser:
 
     catalog: Catalog
     text: StatementText
+    warnings: list[CqlWarning] = field(default_factory=list)
+    """What was found that is hardly meant."""
+    views: set[int] = field(default_factory=set)
+    """The plans of the views that were read, by ``id``."""
+    named: Mapping[str, AnalysedQuery] = field(default_factory=dict)
+    """What WITH has named, in lower case."""
 
-    def whole(self, node: exp.Expr) -> Node:
-        """The plan of a top-level query or view, with CQL's default Istream."""
-        return self.query(node).with_default
+    def whole(self, node: exp.Expr) -> WholeQuery:
+        """A top-level query or view, with CQL's default Istream."""
+        analysed = self.query(node)
+        plan = self._default(analysed, node)
+        if not plan.is_stream:
+            self._as_relation(analysed)
+        return WholeQuery(plan, analysed.gets_istream, tuple(self.warnings))
+
+    def _default(self, analysed: AnalysedQuery, node: exp.Expr) -> Node:
+        """The plan with the default Istream, if it gets one; warns of what that hides."""
+        if analysed.gets_istream:
+            found = {e.what: e.written for e in taken_back(analysed.plan, self.views)}
+            for what, written in found.items():
+                position = written.position if written else self.text.position(offset_of(node))
+                self.warnings.append(CqlWarning(_TAKES_BACK.format(what), position))
+        return analysed.with_default
+
+    def _as_relation(self, analysed: AnalysedQuery) -> Node:
+        """The plan, read as a relation; warns of views in it that are streams by default."""
+        for name in analysed.silent:
+            message = _SILENT.format(name.name)
+            self.warnings.append(CqlWarning(message, self.text.position(offset_of(name))))
+        return analysed.plan
 
     def query(self, node: exp.Expr, outer: Scope | None = None, refusal: str = "") -> AnalysedQuery:
         """A query of any form; ``outer`` is the scope of the query around it."""
@@ -57,6 +118,8 @@ class QueryAnalyser:
             if node.args.get("alias") is not None:
                 raise StatementError("an alias cannot stand here", node.args["alias"])
             return self.query(node.this, outer, refusal)
+        if isinstance(node, WithNames):
+            return self._with_names(node).query(node.this, outer, refusal)
         if isinstance(node, ToStream):
             return _to_stream(self.query(node.this, outer, refusal), node)
         if isinstance(node, exp.SetOperation):
@@ -65,9 +128,21 @@ class QueryAnalyser:
             refuse(node)
         return self._select(node, outer, refusal)
 
+    def _with_names(self, node: WithNames) -> QueryAnalyser:
+        """An analyser that knows the names of a WITH too, each those before it."""
+        known: QueryAnalyser = self
+        for each in node.expressions:
+            name = each.args["alias"]
+            if name.name.lower() in known.named and name.name.lower() not in self.named:
+                raise StatementError(f'WITH names "{name.name}" twice', name)
+            found = known.query(each.this)
+            renamed = replace(found, plan=renamed_columns(found.plan, each.args.get("columns")))
+            known = replace(known, named={**known.named, name.name.lower(): renamed})
+        return known
+
     def subquery(self, node: exp.Expr, enclosing: Scope) -> Node:
         """A subquery in an expression: a relation, correlated at most with ``enclosing``."""
-        plan = self.query(node, enclosing).plan
+        plan = self._as_relation(self.query(node, enclosing))
         if plan.is_stream:
             raise StatementError(
                 "a subquery in an expression is a relation; leave out Istream, Dstream or Rstream",
@@ -96,15 +171,24 @@ class QueryAnalyser:
             SetOperation(*plans, word, not node.args.get("distinct")),
             left.is_aggregation or right.is_aggregation,
             left.names_stream or right.names_stream,
+            left.silent + right.silent,
         )
 
     def _select(self, node: exp.Select, outer: Scope | None, refusal: str) -> AnalysedQuery:
         _check_select(node)
         check_order(node)
         is_ranked = is_ranked_select(node)
-        with_arrival = is_ranked and not is_grouped_select(node)
-        source = FromAnalyser(self.catalog, self.query, self.text, with_arrival)
-        found = source.relation(node.args["from_"].this)
+        sources = FromAnalyser(
+            self.catalog,
+            self.query,
+            self._default,
+            self._as_relation,
+            self.views,
+            self.text,
+            self.named,
+            is_ranked and not is_grouped_select(node),
+        )
+        found = sources.relation(node.args["from_"].this)
         scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)
         refusal = NOT_IN_RANKED if is_ranked else refusal
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
@@ -118,7 +202,10 @@ class QueryAnalyser:
         if emitted is not None:
             plan = final(plan, self.catalog.tick_microseconds)
         is_relation = is_grouped_select(node) or is_ranked
-        made = AnalysedQuery(plan, is_relation, found.names_stream)
+        made = AnalysedQuery(plan, is_relation, found.names_stream, found.silent)
+        if is_relation or isinstance(plan, Distinct) or isinstance(found.plan, Join):
+            self._as_relation(made)
+            made = replace(made, silent=())
         word = node.args.get("hint")
         return made if word is None else _to_stream(made, word)
 
@@ -153,6 +240,12 @@ def _check_select(node: exp.Select) -> None:
 
 def _to_stream(made: AnalysedQuery, node: exp.Expr) -> AnalysedQuery:
     kind = node.args["kind"]
+    if kind == "RELATION" and made.plan.is_stream:
+        raise StatementError(_RELATION_OF_STREAM, node)
+    if kind == "RELATION":
+        return replace(made, names_stream=False)
+    if kind == "STREAM":
+        return made if made.plan.is_stream else replace(made, plan=Istream(made.plan))
     if made.plan.is_stream:
         raise StatementError(f"{kind.capitalize()} of a stream: the query is one already", node)
     return replace(made, plan=_OPERATORS[kind](made.plan))

@@ -7,6 +7,7 @@ from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_o
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
+from millpond.cql.check.from_clause import renamed_columns
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.check.window_lengths import with_length
 from millpond.cql.coercion import temporal_literal
@@ -18,6 +19,7 @@ from millpond.cql.statements import (
     Create,
     Drop,
     Explain,
+    Leave,
     SetOption,
     Show,
     Statement,
@@ -29,6 +31,7 @@ from millpond.cql.text.syntax import (
     AlterPlanStatement,
     AlterQueryStatement,
     AlterStreamStatement,
+    ConditionalStatement,
     CreateQueryStatement,
     CreateRelationStatement,
     CreateStreamStatement,
@@ -63,6 +66,7 @@ SHOWN = (
     "statistics",
     "latency",
     "sharing",
+    "warnings",
     "settings",
     "all",
 )
@@ -102,12 +106,13 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             return Create(relation_entry(syntax))
         case CreateViewStatement():
             _require_free(syntax.name, catalog)
-            plan = QueryAnalyser(catalog, text).whole(syntax.query)
-            return Create(ViewEntry(syntax.name.text, plan))
+            return Create(_view_entry(syntax, catalog, text))
         case CreateQueryStatement():
             if syntax.name is not None:
                 _require_free(syntax.name, catalog)
             return Create(_query_entry(syntax, catalog, text))
+        case ConditionalStatement():
+            return _conditional(syntax, catalog, text)
         case DropStatement():
             return _drop(syntax, catalog)
         case AlterQueryStatement():
@@ -130,12 +135,36 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             return changes.update(syntax, catalog)
 
 
+def _conditional(syntax: ConditionalStatement, catalog: Catalog, text: StatementText) -> Action:
+    """CREATE, of what may be there already."""
+    entry = catalog.get(syntax.name.text)
+    if entry is None:
+        return _action(syntax.statement, catalog, text)
+    if kind_of(entry) != syntax.kind:
+        raise StatementError(
+            f'"{entry.name}" is a {kind_of(entry)}, no {syntax.kind}; choose another name',
+            syntax.name.offset,
+        )
+    if not isinstance(syntax.statement, CreateViewStatement) or syntax.if_exists == "keep":
+        return Leave(syntax.kind, entry.name, is_there=True)
+    others = catalog.copy()
+    others.remove(entry.name)
+    return Create(_view_entry(syntax.statement, others, text), replaces=True)
+
+
+def _view_entry(syntax: CreateViewStatement, catalog: Catalog, text: StatementText) -> ViewEntry:
+    whole = QueryAnalyser(catalog, text).whole(syntax.query)
+    plan = renamed_columns(whole.plan, syntax.columns or None)
+    return ViewEntry(syntax.name.text, plan, whole.is_stream_unsaid, whole.warnings)
+
+
 def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> QueryEntry:
     if not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
+    whole = QueryAnalyser(catalog, text).whole(syntax.query)
     return QueryEntry(
         catalog.free_name() if syntax.name is None else syntax.name.text,
-        QueryAnalyser(catalog, text).whole(syntax.query),
+        whole.plan,
         syntax.weight,
         syntax.active,
         None if syntax.sink is None else connector(syntax.sink),
@@ -143,6 +172,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
         syntax.on_error or "stop",
         _begins(syntax, catalog),
         text.position(syntax.offset),
+        whole.warnings,
     )
 
 
@@ -180,7 +210,9 @@ def _require_free(name: Name, catalog: Catalog) -> None:
         )
 
 
-def _drop(syntax: DropStatement, catalog: Catalog) -> Drop:
+def _drop(syntax: DropStatement, catalog: Catalog) -> Drop | Leave:
+    if syntax.is_lenient and catalog.get(syntax.name.text) is None:
+        return Leave(syntax.kind, syntax.name.text, is_there=False)
     complaint = drop_complaint(syntax.kind, syntax.name.text, catalog)
     if complaint:
         raise StatementError(complaint, syntax.name.offset)
@@ -237,7 +269,7 @@ def _explain(syntax: ExplainStatement, catalog: Catalog, text: StatementText) ->
     if isinstance(syntax.query, Name):
         view = catalog.get(syntax.query.text)
         if isinstance(view, ViewEntry):
-            return Explain(syntax.stage, QueryEntry(view.name, view.plan))
+            return Explain(syntax.stage, QueryEntry(view.name, view.plan, warnings=view.warnings))
         return Explain(syntax.stage, _query_named(syntax.query, catalog))
     return Explain(syntax.stage, _query_entry(syntax.query, catalog, text))
 

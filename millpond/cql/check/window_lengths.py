@@ -39,7 +39,7 @@ def _syntax(text: str) -> CreateQueryStatement:
 def _checked(text: str, entry: QueryEntry, catalog: Catalog) -> Node:
     """The plan of a text that stands where that of the query does: faults name their places."""
     analyser = QueryAnalyser(catalog, StatementText(text, entry.position))
-    return analyser.whole(_syntax(text).query)
+    return analyser.whole(_syntax(text).query).plan
 
 
 def _place(entry: QueryEntry, change: WindowLength) -> tuple[int, int]:

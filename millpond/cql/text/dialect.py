@@ -14,7 +14,8 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.text.from_clause import Final, FromParser
+from millpond.cql.text.from_clause import Final, FromParser, WithNames
+from millpond.cql.text.paper_lists import without_paper_parentheses
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.ranking import Limit, Order, Ranking, Sorting, is_ranking
 from millpond.cql.text.tokens import CqlTokenizer
@@ -27,7 +28,6 @@ _USE = {
     "SORT BY": "a continuous result has no order",
     "CLUSTER BY": "a continuous result has no order",
     "DISTRIBUTE BY": "a continuous result has no order",
-    "WITH": "name the part with CREATE VIEW, or write it as a subquery in FROM",
     "OVER": "it goes with ROW_NUMBER(), RANK() and DENSE_RANK(); for other functions put a window "
     "in brackets after the stream in FROM and use GROUP BY",
     "FILTER": "use a CASE inside the aggregate function",
@@ -37,6 +37,11 @@ _USE = {
     "WHERE around it",
     "VALUES": "a query reads streams and relations; put constants into a relation with INSERT",
 }
+
+
+WITH_IS_FIRST = (
+    "WITH stands before the whole query or a query in FROM: WITH a AS (SELECT …) SELECT … FROM a"
+)
 
 
 def unsupported(words: str, offset: int | None) -> StatementError:
@@ -87,7 +92,11 @@ class CqlParser(FromParser):
 
     def query(self, tokens: list[Token], text: str) -> exp.Expr:
         """The syntax tree of a query."""
-        return self._whole(self._query, tokens, text)
+        rule = self._outright_or_query
+        return self._whole(rule, without_paper_parentheses(tokens), text)
+
+    def _outright_or_query(self) -> exp.Expr | None:
+        return self._outright() or self._query()
 
     def condition(self, tokens: list[Token], text: str) -> exp.Expr:
         """The syntax tree of one expression."""
@@ -113,15 +122,20 @@ class CqlParser(FromParser):
         raise StatementError(message + found, place.start if place else len(self.sql))
 
     def _query(self) -> exp.Expr | None:
-        if self._match(TokenType.WITH, advance=False):
-            _refuse(self)
+        token = self._curr
+        if self._match(TokenType.WITH):
+            names = self._with_names()
+            query = self._outright() or self._query() or self.raise_error("expected a query")
+            return WithNames(this=query, expressions=names).update_positions(token)
         if to_stream := self._to_stream():
             return to_stream
+        if bare := self._bare():
+            return self._parse_set_operations(bare)
         return self._parse_ddl_select()
 
     def _parse_with(self, skip_with_token: bool = False) -> None:
         if self._match(TokenType.WITH, advance=False):
-            _refuse(self)
+            raise StatementError(WITH_IS_FIRST, self._curr.start)
 
     def _parse_hint(self) -> exp.Expr | None:  # type: ignore[override]
         """Hints are not part of CQL; at their place stands the operator of SELECT ISTREAM."""
@@ -131,6 +145,8 @@ class CqlParser(FromParser):
         token = self._curr
         if self._match(TokenType.VALUES, advance=False):
             _refuse(self)
+        if kwargs.get("parse_set_operation") is False and (bare := self._bare()):
+            return bare  # on the right of a set operation
         if self._match(TokenType.FROM, advance=False):
             self.raise_error("expected SELECT")
         this = super()._parse_select_query(*args, **kwargs)

@@ -9,6 +9,19 @@ from sqlglot.tokenizer_core import TokenType
 from millpond.cql.text.places import StatementError
 
 TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
+AROUND = (*TO_STREAM, "RELATION")
+"""What stands around a query in parentheses."""
+OUTRIGHT = ("RELATION", "STREAM")
+"""What stands before a query, as in AS RELATION SELECT."""
+SET_OPERATIONS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+RECURSIVE = (
+    "WITH RECURSIVE is not supported: a fixed point is not kept up to date as its inputs change; "
+    "leave out RECURSIVE and name each level: WITH a AS (…), b AS (SELECT … FROM a, …)"
+)
+ROWS_OR_RANGE = (
+    "a window is cut by ROWS or by RANGE, not both; intersect two: FROM (SELECT * FROM S [RANGE 1 "
+    "HOUR] INTERSECT ALL SELECT * FROM S [PARTITION BY a ROWS 10]) T"
+)
 _CLAUSES = {
     "TABLESAMPLE": "use SAMPLE(percent)",
     "PIVOT": "use CASE inside aggregate functions",
@@ -41,7 +54,10 @@ class Length(exp.Expression):
 
 
 class ToStream(exp.Expression):
-    """Istream, Dstream or Rstream; around a query (``this``) or as a word after SELECT."""
+    """Istream, Dstream or Rstream; around a query (``this``) or as a word after SELECT.
+
+    Also RELATION and STREAM before a query, which say outright what it is.
+    """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": False, "kind": True}
 
@@ -50,6 +66,18 @@ class Final(exp.Expression):
     """EMIT FINAL."""
 
     arg_types: ClassVar[dict[str, bool]] = {}
+
+
+class Named(exp.Expression):
+    """One name of WITH: name [(column, …)] AS (query)."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": True, "columns": False}
+
+
+class WithNames(exp.Expression):
+    """WITH name AS (query), … before a query."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
 
 
 class FromItem(exp.Expression):
@@ -75,6 +103,16 @@ class JoinedItems(exp.Expression):
         "using": False,
         "natural": False,
     }
+
+
+def all_of(item: FromItem) -> exp.Select:
+    """SELECT * FROM item."""
+    start = item.meta["start"]
+    star = exp.Star()
+    star.meta["start"] = start
+    select = exp.Select(expressions=[star], from_=exp.From(this=item))
+    select.meta["start"] = start
+    return select
 
 
 class FromParser(Parser):
@@ -220,12 +258,8 @@ class FromParser(Parser):
             this = self._query()
         else:
             this = self._joined()
-            if isinstance(this, FromItem) and not any(
-                this.args.get(part) for part in ("alias", "window", "sample")
-            ):
-                this = this.this
-            if isinstance(this, exp.Subquery):
-                this = self._parse_set_operations(this)
+            if isinstance(this, FromItem):
+                this = self._combined(this)
         self._expect(TokenType.R_PAREN, ")")
         if this is None:
             self.raise_error("expected a query")
@@ -233,21 +267,70 @@ class FromParser(Parser):
             this = exp.Subquery(this=this)
         return this.update_positions(token)
 
+    def _combined(self, item: FromItem) -> exp.Expr | None:
+        """What stands alone in parentheses: an item, or the first of a set operation."""
+        is_bare = not any(item.args.get(part) for part in ("alias", "window", "sample"))
+        if is_bare and isinstance(item.this, exp.Subquery):
+            return self._parse_set_operations(item.this)
+        if self._match_set(SET_OPERATIONS, advance=False) and item.args.get("alias") is None:
+            return self._parse_set_operations(all_of(item))
+        body: exp.Expr = item.this
+        return body if is_bare else item
+
+    def _bare(self) -> exp.Select | None:
+        """A name that stands for all of it, as in A EXCEPT B."""
+        if self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
+            return None
+        token = self._curr
+        item = FromItem(this=self._name()).update_positions(token)
+        if self._match(TokenType.L_BRACKET, advance=False):
+            item.set("window", self._bracket())
+        ends = (*SET_OPERATIONS, TokenType.R_PAREN, TokenType.SEMICOLON)
+        if self._curr and not self._match_set(ends, advance=False):
+            self.raise_error("expected a query", token)
+        return all_of(item)
+
+    def _with_names(self) -> list[Named]:
+        """The names of WITH, which is behind us."""
+        if self._match_text_seq("RECURSIVE"):
+            raise StatementError(RECURSIVE, self._prev.start)
+        return self._parse_csv(self._named)
+
+    def _named(self) -> Named | None:
+        token = self._curr
+        name = self._name() or self.raise_error("expected a name after WITH")
+        has_columns = self._match(TokenType.L_PAREN, advance=False)
+        columns = self._names() if has_columns else None
+        self._expect(TokenType.ALIAS, "AS")
+        self._expect(TokenType.L_PAREN, "(")
+        query = self._query() or self.raise_error("expected a query")
+        self._expect(TokenType.R_PAREN, ")")
+        return Named(this=query, alias=name, columns=columns).update_positions(token)
+
     def _alias(self, explicit: bool = False) -> exp.Identifier | None:
         """[AS] name."""
         if self._match(TokenType.ALIAS):
             return self._name() or self.raise_error("expected a name after AS")
         return None if explicit else self._name()
 
+    def _outright(self) -> ToStream | None:
+        """RELATION or STREAM before a query."""
+        token = self._curr
+        if token.token_type is not TokenType.VAR or token.text.upper() not in OUTRIGHT:
+            return None
+        self._advance()
+        query = self._query() or self.raise_error("expected a query")
+        return ToStream(this=query, kind=token.text.upper()).update_positions(token)
+
     def _at_to_stream(self) -> bool:
         return (
             self._curr.token_type is TokenType.VAR
-            and self._curr.text.upper() in TO_STREAM
+            and self._curr.text.upper() in AROUND
             and self._next.token_type is TokenType.L_PAREN
         )
 
     def _to_stream(self) -> ToStream | None:
-        """Istream(query)."""
+        """Istream(query), Relation(query)."""
         if not self._at_to_stream():
             return None
         token = self._curr
@@ -270,12 +353,21 @@ class FromParser(Parser):
         return word.update_positions(self._prev)
 
     def _at_sample(self) -> bool:
+        if self._curr.token_type is TokenType.NUMBER:
+            return self._next.token_type is TokenType.MOD
         return (
             self._match_text_seq("SAMPLE", advance=False)
             and self._next.token_type is TokenType.L_PAREN
         )
 
     def _sample(self) -> exp.Expr:
+        """SAMPLE(10), or 10% SAMPLE."""
+        if self._curr.token_type is TokenType.NUMBER:
+            percent = self._parse_number() or self.raise_error("expected a percentage")
+            self._advance()
+            if not self._match_text_seq("SAMPLE"):
+                self.raise_error("expected SAMPLE")
+            return percent
         self._advance(2)
         token = self._curr
         negative = self._match(TokenType.DASH)
@@ -341,11 +433,14 @@ class FromParser(Parser):
         if not self._match_texts(("NOW", "UNBOUNDED", "RANGE", "ROWS", "TUMBLE", "HOP")):
             self.raise_error("expected NOW, UNBOUNDED, RANGE, ROWS, TUMBLE, HOP or PARTITION BY")
         kind = self._prev.text.upper()
-        return "UNBOUNDED" if kind == "RANGE" and self._match_text_seq("UNBOUNDED") else kind
+        is_unbounded = kind in ("RANGE", "ROWS") and self._match_text_seq("UNBOUNDED")
+        return "UNBOUNDED" if is_unbounded else kind
 
     def _window_lengths(self, window: Window) -> None:
         window.set("length", self._length())
         self._match_text_seq("PRECEDING")
+        if self._match_texts(("RANGE", "ROWS"), advance=False):
+            raise StatementError(ROWS_OR_RANGE, self._curr.start)
         if self._match_text_seq("SLIDE"):
             window.set("slide", self._length())
         if self._match(TokenType.OFFSET):
@@ -360,7 +455,7 @@ class FromParser(Parser):
             self.raise_error("expected a number")
         unit = None
         if self._curr.token_type is TokenType.VAR and not self._match_texts(
-            ("SLIDE", "PRECEDING"), advance=False
+            ("SLIDE", "PRECEDING", "RANGE", "ROWS"), advance=False
         ):
             unit = self._name()
         amount = exp.Neg(this=number) if negative else number

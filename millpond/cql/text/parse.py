@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from millpond.cql.text.cursor import Cursor
+from millpond.cql.text.from_clause import OUTRIGHT, TO_STREAM
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
     AlterPlanStatement,
@@ -12,6 +13,7 @@ from millpond.cql.text.syntax import (
     AlterStreamStatement,
     Assignment,
     ColumnDefinition,
+    ConditionalStatement,
     CreateQueryStatement,
     CreateRelationStatement,
     CreateStreamStatement,
@@ -34,6 +36,7 @@ from millpond.cql.text.tokens import tokenize
 from millpond.errors import CqlError, Position
 
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
+_BEHIND_BARE_NAME = ("UNION", "EXCEPT", "INTERSECT", "[")
 STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE")
 
 
@@ -60,7 +63,10 @@ def syntax_tree(text: str) -> str:
 
 
 def _begins_query(cursor: Cursor) -> bool:
-    return cursor.word() in ("SELECT", "(", "WITH", "VALUES", "ISTREAM", "DSTREAM", "RSTREAM")
+    words = ("SELECT", "(", "WITH", "VALUES", *TO_STREAM)
+    ahead = 1 if cursor.word() in OUTRIGHT else 0
+    is_bare = cursor.word() not in _STATEMENTS and cursor.word(ahead + 1) in _BEHIND_BARE_NAME
+    return cursor.word(ahead) in words or is_bare
 
 
 def _bare_query(cursor: Cursor) -> CreateQueryStatement:
@@ -72,11 +78,15 @@ def _bare_query(cursor: Cursor) -> CreateQueryStatement:
 
 def _create(cursor: Cursor) -> StatementSyntax:
     cursor.expect("CREATE")
-    if cursor.word() == "OR":
-        raise cursor.refusal("CREATE OR REPLACE is not supported; DROP the old one first")
+    if_exists = "replace" if cursor.accept("OR", "REPLACE") else "refuse"
     kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
+    if if_exists == "replace" and kind != "VIEW":
+        raise cursor.refusal(_NOT_REPLACED[kind])
     if cursor.word() == "IF" and cursor.word(1) == "NOT":
-        raise cursor.refusal("IF NOT EXISTS is not supported; SHOW ALL lists the names in use")
+        if if_exists == "replace":
+            raise cursor.refusal("OR REPLACE and IF NOT EXISTS exclude each other")
+        cursor.expect("IF", "NOT", "EXISTS")
+        if_exists = "keep"
     name = cursor.name(f"the name of the {kind.lower()}")
     rules: dict[str, Callable[[Cursor, Name], StatementSyntax]] = {
         "STREAM": _create_stream,
@@ -84,7 +94,21 @@ def _create(cursor: Cursor) -> StatementSyntax:
         "VIEW": _create_view,
         "QUERY": _create_query,
     }
-    return rules[kind](cursor, name)
+    made = rules[kind](cursor, name)
+    return (
+        made if if_exists == "refuse" else ConditionalStatement(kind.lower(), name, made, if_exists)
+    )
+
+
+_NOT_REPLACED = {
+    "QUERY": "OR REPLACE is for views: a query has results, and begins anew when it is made anew; "
+    "write DROP QUERY IF EXISTS name; CREATE QUERY name AS …",
+    **dict.fromkeys(
+        ("STREAM", "RELATION"),
+        "OR REPLACE is for views: what a stream or relation has taken would be lost; write CREATE "
+        "… IF NOT EXISTS, or DROP it first",
+    ),
+}
 
 
 def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
@@ -163,9 +187,10 @@ def _names(cursor: Cursor) -> tuple[Name, ...]:
 
 
 def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
+    columns = _names(cursor) if cursor.word() == "(" else ()
     cursor.expect("AS")
     query, _ = cursor.query()
-    return CreateViewStatement(name, query)
+    return CreateViewStatement(name, query, columns)
 
 
 def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
@@ -209,9 +234,9 @@ def _policy(cursor: Cursor) -> str:
 def _drop(cursor: Cursor) -> DropStatement:
     cursor.expect("DROP")
     kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
-    if cursor.word() == "IF" and cursor.word(1) == "EXISTS":
-        raise cursor.refusal("IF EXISTS is not supported; SHOW ALL lists the names in use")
-    return DropStatement(kind.lower(), cursor.name(f"the name of the {kind.lower()}"))
+    is_lenient = cursor.accept("IF", "EXISTS")
+    name = cursor.name(f"the name of the {kind.lower()}")
+    return DropStatement(kind.lower(), name, is_lenient)
 
 
 def _insert(cursor: Cursor) -> InsertStatement:
@@ -309,7 +334,7 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SHARING, SETTINGS, ALL or a name"
+        "LATENCY, SHARING, WARNINGS, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 

@@ -76,10 +76,11 @@ class CreateRelationStatement:
 
 @dataclass(frozen=True)
 class CreateViewStatement:
-    """CREATE VIEW."""
+    """CREATE VIEW; ``columns`` are other names for those of the query."""
 
     name: Name
     query: exp.Expr
+    columns: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,21 @@ class CreateQueryStatement:
 
 @dataclass(frozen=True)
 class DropStatement:
-    """DROP."""
+    """DROP; ``is_lenient``: IF EXISTS."""
 
     kind: str
     name: Name
+    is_lenient: bool = False
+
+
+@dataclass(frozen=True)
+class ConditionalStatement:
+    """CREATE IF NOT EXISTS (``if_exists`` is "keep") or CREATE OR REPLACE ("replace")."""
+
+    kind: str
+    name: Name
+    statement: "StatementSyntax"
+    if_exists: str
 
 
 @dataclass(frozen=True)
@@ -232,6 +244,7 @@ StatementSyntax = Union[
     ShowStatement,
     ExplainStatement,
     SetStatement,
+    ConditionalStatement,
 ]
 
 

@@ -1,6 +1,7 @@
 """The words of CQL: its tokenizer, and the limits checked before anything recurses."""
 
 import re
+from itertools import zip_longest
 from typing import ClassVar
 
 from sqlglot import Dialect, tokens
@@ -94,7 +95,13 @@ _NUMBER = re.compile(r"[0-9]{1,100}(?:\.[0-9]{0,100})?(?:[eE][+-]?[0-9]{1,3})?")
 
 def _check_words(found: list[Token]) -> None:
     """Refuses what sqlglot takes for a name or number and CQL does not."""
-    for token in found:
+    for token, following in zip_longest(found, found[1:]):
+        if token.token_type is TokenType.COLON and following is not None:
+            raise StatementError(
+                f":{following.text} is a parameter, whose value is to be given with the text: "
+                f"engine.execute(text, parameters={{{following.text!r}: …}})",
+                token.start,
+            )
         if token.token_type is TokenType.UNKNOWN:
             raise StatementError(
                 f'{token.text} means nothing here; names are quoted as "a"', token.start

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from millpond.cql.text.parameters import with_parameters
 from millpond.server.misshapen import Body
 from millpond.server.service import Service
 
@@ -59,6 +60,12 @@ class CqlText(Body):
     """A text in CQL."""
 
     text: str = Field(max_length=100_000, examples=["SHOW QUERIES"])
+    parameters: dict[str, bool | int | float | str | None] = Field(default={})
+
+    @property
+    def script(self) -> str:
+        """The text with the values of its parameters."""
+        return with_parameters(self.text, self.parameters)
 
 
 class Done(BaseModel):

@@ -48,7 +48,8 @@ def described(service: Service, entry: QueryEntry) -> dict[str, Any]:
     values = service.engine.entities().get("query", entry.name).values()
     columns = [{"name": f.name, "type": str(f.type)} for f in entry.plan.schema.fields]
     kind = "stream" if entry.plan.is_stream else "relation"
-    return {"name": entry.name, "output": kind, "columns": columns, **values}
+    warnings = [each.message for each in entry.warnings]
+    return {"name": entry.name, "output": kind, "columns": columns, "warnings": warnings, **values}
 
 
 @router.get("")

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from millpond.catalog import QueryEntry, kind_of
 from millpond.cql.statements import Create, Statement
 from millpond.cql.text.parse import syntax_tree
-from millpond.errors import CqlError
+from millpond.errors import CqlError, CqlWarning
 from millpond.insight.query_plans import plan_text
 from millpond.server.faults import RequestError
 from millpond.server.formats import dumps
@@ -49,15 +49,18 @@ class Problem(BaseModel):
 @router.post("/execute")
 def execute(body: CqlText, service: Serving) -> dict[str, Any]:
     """Executes a script, once all of it was checked."""
-    return {"answers": [answer_json(each) for each in service.execute(body.text)]}
+    answers, warnings = service.execute_and_warn(body.script)
+    return {"answers": [answer_json(each) for each in answers], "warnings": _told(warnings)}
 
 
 @router.post("/check")
 def check(body: CqlText, service: Serving) -> dict[str, Any]:
     """What is wrong with a text, and what its statements do; nothing is executed."""
     statements: list[dict[str, Any]] = []
+    warnings: list[dict[str, Any]] = []
     try:
-        for statement in service.checked(body.text):
+        for statement in service.checked(body.script):
+            warnings += _told(statement.warnings)
             action = statement.action
             entry = action.entry if isinstance(action, Create) else None
             statements.append(
@@ -73,8 +76,27 @@ def check(body: CqlText, service: Serving) -> dict[str, Any]:
         line = error.position.line if error.position else 1
         column = error.position.column if error.position else 1
         problem = Problem(message=error.message, line=line, column=column)
-        return {"ok": False, "problems": [problem.model_dump()], "statements": statements}
-    return {"ok": True, "problems": [], "statements": statements}
+        problems = [problem.model_dump()]
+        return _checked(problems, warnings, statements)
+    return _checked([], warnings, statements)
+
+
+def _checked(
+    problems: list[dict[str, Any]], warnings: list[dict[str, Any]], statements: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "ok": not problems,
+        "problems": problems,
+        "warnings": warnings,
+        "statements": statements,
+    }
+
+
+def _told(warnings: Iterable[CqlWarning]) -> list[dict[str, Any]]:
+    return [
+        Problem(message=w.message, line=w.position.line, column=w.position.column).model_dump()
+        for w in warnings
+    ]
 
 
 def _columns(entry: Any) -> list[str]:
@@ -87,7 +109,7 @@ def _columns(entry: Any) -> list[str]:
 def explain(body: ExplainText, service: Serving) -> dict[str, Any]:
     """The plans of the queries in a text, and which parts of them run already."""
     plans = []
-    for statement in service.checked(body.text):
+    for statement in service.checked(body.script):
         entry = _query_of(statement)
         if entry is not None:
             if body.stage == "syntax":
@@ -107,7 +129,7 @@ def _query_of(statement: Statement) -> QueryEntry | None:
 @router.post("/ask")
 def ask(body: CqlText, service: Serving) -> dict[str, Any]:
     """Answers a SELECT once, on relations and windows as they are."""
-    statement = _single(service, body.text)
+    statement = _single(service, body.script)
     with service.asking():
         table, when = answer(service.engine, statement, service.limits)
     if table.num_rows > service.limits.answer_rows:
@@ -126,7 +148,7 @@ def _single(service: Service, text: str) -> Statement:
 @router.post("/preview", response_class=StreamingResponse)
 async def preview(body: PreviewText, service: Serving) -> StreamingResponse:
     """Runs a query for some seconds and tells what it puts out, then forgets it."""
-    statement = await asyncio.to_thread(_single, service, body.text)
+    statement = await asyncio.to_thread(_single, service, body.script)
     entry = _query_of(statement)
     if entry is None or not isinstance(statement.action, Create):
         raise RequestError(400, "a preview is of a SELECT or CREATE QUERY")

@@ -54,19 +54,19 @@ export class Editor {
     $("check").classList.toggle("error", isWrong);
   }
 
-  mark(line, column, message) {
+  mark(line, column, message, how = "wrong") {
     this.unmark();
     const at = Math.max(0, (line ?? 1) - 1);
     const from = Math.max(0, (column ?? 1) - 1);
     const word = /^\w+|^./.exec(this.area.getLine(at)?.slice(from) ?? "")?.[0] ?? " ";
-    this.marks.push(this.area.markText({ line: at, ch: from }, { line: at, ch: from + word.length }, { className: "wrong", attributes: { title: message } }));
-    this.wrongLine = this.area.addLineClass(at, "background", "wrong-line");
-    this.say(`line ${at + 1}, column ${from + 1}: ${message}`, true);
+    this.marks.push(this.area.markText({ line: at, ch: from }, { line: at, ch: from + word.length }, { className: how, attributes: { title: message } }));
+    this.wrongLine = this.area.addLineClass(at, "background", `${how}-line`);
+    this.say(`line ${at + 1}, column ${from + 1}: ${message}`, how === "wrong");
   }
 
   unmark() {
     this.marks.splice(0).forEach((mark) => mark.clear());
-    if (this.wrongLine) this.area.removeLineClass(this.wrongLine, "background", "wrong-line");
+    for (const how of ["wrong", "doubtful"]) if (this.wrongLine) this.area.removeLineClass(this.wrongLine, "background", `${how}-line`);
     this.wrongLine = null;
   }
 
@@ -74,7 +74,7 @@ export class Editor {
     const text = this.area.getValue();
     if (!text.trim()) { this.unmark(); this.say("Ctrl-Space completes, Ctrl-Enter registers."); return false; }
     try {
-      const { ok, problems, statements } = await call("POST", "/api/check", { text });
+      const { ok, problems, warnings, statements } = await call("POST", "/api/check", { text });
       if (text !== this.area.getValue()) return false;
       this.declared = Object.fromEntries(statements.filter((each) => each.name && each.columns.length).map((each) => [each.name, each.columns]));
       $("register").textContent = statements.length && !statements.some((each) => each.does === "create") ? "Run" : "Register";
@@ -82,6 +82,7 @@ export class Editor {
       this.unmark();
       const one = statements.length === 1 ? "one statement" : `${statements.length} statements`;
       this.say(`No errors: ${one}.`);
+      if (warnings.length) this.mark(warnings[0].line, warnings[0].column, `warning: ${warnings[0].message}`, "doubtful");
       return statements;
     } catch (error) { this.say(error.message, true); return false; }
   }
@@ -158,7 +159,7 @@ export class Editor {
     const only = statements.length === 1 ? statements[0] : null;
     const name = $("new-name").value.trim();
     try {
-      if (only && only.kind === "query" && /^\s*(SELECT|ISTREAM|DSTREAM|RSTREAM|\()/i.test(this.text()) && name) {
+      if (only && only.kind === "query" && /^\s*(SELECT|WITH|RELATION|STREAM|ISTREAM|DSTREAM|RSTREAM|\()/i.test(this.text()) && name) {
         await call("POST", "/api/queries", { name, text: this.text() });
         this.done(name);
       } else {
