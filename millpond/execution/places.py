@@ -15,10 +15,10 @@ IN_DRIVER = Line(0.002, 1.5e-6)
 """What a step in the driver is expected to cost."""
 
 JOB_SECONDS = 0.06
-"""What a job of Spark's is expected to cost whatever it does."""
+"""What a job of Spark's is expected to cost beside what a step in the driver does."""
 
 RESIDENT_SECONDS = 0.004
-"""What a step that residents do is expected to cost whatever it does."""
+"""The same of a step that residents do."""
 
 WORKER_FACTOR = 1.5
 """How much longer a row is expected to take on one core of an executor than in the driver."""
@@ -113,6 +113,6 @@ class Places:
         """What steps are thought to cost in each place."""
         here = self._costs[DRIVER].expected(IN_DRIVER, EXPECTED_WEIGHT).line
         alone = JOB_SECONDS if self._limits.residents == 0 else RESIDENT_SECONDS
-        job = Line(alone, here.row * WORKER_FACTOR / self._limits.buckets)
+        job = Line(here.step + alone, here.row * WORKER_FACTOR / self._limits.buckets)
         there = self._costs[EXECUTORS].expected(job, EXPECTED_WEIGHT).line
         return {DRIVER: here, EXECUTORS: there}
