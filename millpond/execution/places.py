@@ -75,9 +75,10 @@ class Places:
             return f"{place}: {costs}; these {missed}, and take {START_SECONDS:g} s to start"
         return f"{place}: {costs}"
 
-    def _miss(self, rows: int, seconds: float) -> None:
-        """Notes what a step in the driver would have taken less on the executors."""
-        saved = seconds - self.lines[EXECUTORS].at(rows)
+    def _miss(self, rows: int) -> None:
+        """Notes what such a step in the driver would take less on the executors."""
+        lines = self.lines
+        saved = lines[DRIVER].at(rows) - lines[EXECUTORS].at(rows)
         self._missed.seconds += max(0.0, saved)
 
     def seconds_here(self, rows: float) -> float:
@@ -94,7 +95,7 @@ class Places:
             if place == outcome.place:
                 costs.record(rows, outcome.seconds)
                 if place == DRIVER and outcome.seconds > RESIDENT_SECONDS:
-                    self._miss(rows, outcome.seconds)
+                    self._miss(rows)
                 self._known_rows[place] = max(rows, MEMORY * self._known_rows[place])
             else:
                 costs.fade(ELSEWHERE_MEMORY)
