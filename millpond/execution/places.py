@@ -15,10 +15,10 @@ IN_DRIVER = Line(0.002, 1.5e-6)
 """What a step in the driver is expected to cost."""
 
 JOB_SECONDS = 0.06
-"""What a job of Spark's is expected to cost whatever it does."""
+"""What a job of Spark's is expected to cost beside what a step in the driver does."""
 
 RESIDENT_SECONDS = 0.004
-"""What a step that residents do is expected to cost whatever it does."""
+"""The same of a step that residents do."""
 
 WORKER_FACTOR = 1.5
 """How much longer a row is expected to take on one core of an executor than in the driver."""
@@ -75,9 +75,10 @@ class Places:
             return f"{place}: {costs}; these {missed}, and take {START_SECONDS:g} s to start"
         return f"{place}: {costs}"
 
-    def _miss(self, rows: int, seconds: float) -> None:
-        """Notes what a step in the driver would have taken less on the executors."""
-        saved = seconds - self.lines[EXECUTORS].at(rows)
+    def _miss(self, rows: int) -> None:
+        """Notes what such a step in the driver would take less on the executors."""
+        lines = self.lines
+        saved = lines[DRIVER].at(rows) - lines[EXECUTORS].at(rows)
         self._missed.seconds += max(0.0, saved)
 
     def seconds_here(self, rows: float) -> float:
@@ -94,7 +95,7 @@ class Places:
             if place == outcome.place:
                 costs.record(rows, outcome.seconds)
                 if place == DRIVER and outcome.seconds > RESIDENT_SECONDS:
-                    self._miss(rows, outcome.seconds)
+                    self._miss(rows)
                 self._known_rows[place] = max(rows, MEMORY * self._known_rows[place])
             else:
                 costs.fade(ELSEWHERE_MEMORY)
@@ -113,6 +114,6 @@ class Places:
         """What steps are thought to cost in each place."""
         here = self._costs[DRIVER].expected(IN_DRIVER, EXPECTED_WEIGHT).line
         alone = JOB_SECONDS if self._limits.residents == 0 else RESIDENT_SECONDS
-        job = Line(alone, here.row * WORKER_FACTOR / self._limits.buckets)
+        job = Line(here.step + alone, here.row * WORKER_FACTOR / self._limits.buckets)
         there = self._costs[EXECUTORS].expected(job, EXPECTED_WEIGHT).line
         return {DRIVER: here, EXECUTORS: there}

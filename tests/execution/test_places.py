@@ -69,8 +69,8 @@ def test_executors_are_worth_their_start_when_as_much_was_missed():
     assert 10 < steps < 50, "0.1 s are missed in each"
     small = Missed()
     for _ in range(1_000):
-        Places(Limits(), small).record(100, Outcome(None, DRIVER, seconds=0.003))
-    assert small.seconds == 0
+        Places(Limits(), small).record(100, Outcome(None, DRIVER, seconds=0.1))
+    assert small.seconds < 1, "few rows that take long are not shared out"
 
 
 def test_an_operator_that_is_slow_here_is_tried_there():
