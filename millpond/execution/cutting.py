@@ -50,8 +50,10 @@ class Cutting:
         """Whether a unit without a state is to begin nothing new, so that it comes to rest."""
         if not self._due or unit.keeps_state:
             return False
+        owners = {OperatorId(each).owner for each in unit.identities}
         return any(
-            not unit.identities.isdisjoint(self.cuts.rewiring(name, is_cut))
+            OperatorId(name).owner in owners
+            and not unit.identities.isdisjoint(self.cuts.rewiring(name, is_cut))
             and self._possible(name, is_cut, lambda unit: False) is not None
             for name, is_cut in self._due.items()
         )
