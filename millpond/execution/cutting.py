@@ -75,15 +75,12 @@ class Cutting:
 
     def do(self, cut: Cut) -> None:
         """Cuts a part off, or fuses it again."""
-        rewiring = self.cuts.rewiring(cut.part, cut.is_cut)
-        rewiring.pop(cut.part, None)
         self._due.pop(cut.part, None)
         self.history.append(cut)
+        rewiring = (self.cuts.cut if cut.is_cut else self.cuts.fuse)(cut.part)
+        rewiring.pop(cut.part, None)
         if cut.is_cut:
-            self.cuts.cut(cut.part)
             self._start(cut)
-        else:
-            self.cuts.fuse(cut.part)
         for each, fragments in rewiring.items():
             self._operators.running[each].reread(fragments, cut.at)
             self._operators.units.take_apart(each)  # else it could read what is behind itself
