@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from millpond.settings import Settings
 from millpond.spark.session import create_session
+from tests import java_archive
 from tests.drawn_examples import load_profile
 
 load_profile()
 
 LONGEST = ("spark", "slow")
-SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""What Java gains by compiling more comes after the tests are over."""
+JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def spark(_spark_session: SparkSession) -> Iterator[SparkSession]:
 def pytest_configure() -> None:
     """Sets what holds for all that tests start, too: a Java that compiles quickly, and a Ctrl-C
     that is heard, which a shell has its background jobs ignore."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+    os.environ.setdefault(JAVA_OPTIONS, java_archive.SHORT_LIVED)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -62,6 +62,14 @@ def _rank(item: pytest.Item) -> int:
     """The place of the first mark that says how long a test takes; behind all of them if none."""
     marked = (place for place, mark in enumerate(LONGEST) if item.get_closest_marker(mark))
     return min(marked, default=len(LONGEST))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Has every JVM find Spark's classes in an archive, unless somebody has set other options."""
+    is_ours = os.environ[JAVA_OPTIONS] == java_archive.SHORT_LIVED
+    if is_ours and item.get_closest_marker("spark"):
+        os.environ[JAVA_OPTIONS] = java_archive.options()
 
 
 def pytest_collection_finish() -> None:

@@ -50,8 +50,10 @@ class Cutting:
         """Whether a unit without a state is to begin nothing new, so that it comes to rest."""
         if not self._due or unit.keeps_state:
             return False
+        owners = {OperatorId(each).owner for each in unit.identities}
         return any(
-            not unit.identities.isdisjoint(self.cuts.rewiring(name, is_cut))
+            OperatorId(name).owner in owners
+            and not unit.identities.isdisjoint(self.cuts.rewiring(name, is_cut))
             and self._possible(name, is_cut, lambda unit: False) is not None
             for name, is_cut in self._due.items()
         )
@@ -73,15 +75,12 @@ class Cutting:
 
     def do(self, cut: Cut) -> None:
         """Cuts a part off, or fuses it again."""
-        rewiring = self.cuts.rewiring(cut.part, cut.is_cut)
-        rewiring.pop(cut.part, None)
         self._due.pop(cut.part, None)
         self.history.append(cut)
+        rewiring = (self.cuts.cut if cut.is_cut else self.cuts.fuse)(cut.part)
+        rewiring.pop(cut.part, None)
         if cut.is_cut:
-            self.cuts.cut(cut.part)
             self._start(cut)
-        else:
-            self.cuts.fuse(cut.part)
         for each, fragments in rewiring.items():
             self._operators.running[each].reread(fragments, cut.at)
             self._operators.units.take_apart(each)  # else it could read what is behind itself

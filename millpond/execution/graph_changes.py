@@ -103,15 +103,25 @@ class GraphChanges:
 
     def cut(self, cut: Cut) -> None:
         """Cuts a part off an operator, or fuses it again; nobody concerned is at work."""
-        self._cutting.do(cut)
         running, telling = self._operators.running, self._telling
+        before = self._read_around(cut.part)
+        self._cutting.do(cut)
         telling.changed &= running.keys()
         self._regrouping.quick &= running.keys()
-        telling.changed |= {
-            each for each in running if OperatorId(each).owner == OperatorId(cut.part).owner
-        }
-        self._operators.count(self._operators.queues)
+        telling.changed |= self._parts_around(cut.part)
+        read = {*before, *self._read_around(cut.part), cut.part}
+        self._operators.count(read & self._operators.queues.keys())
         self._regrouping.graph_changed()
+
+    def _parts_around(self, part: str) -> set[str]:
+        """The operator that a part belongs to, with all parts of it that run."""
+        owner = OperatorId(part).owner
+        return {each for each in self._operators.running if OperatorId(each).owner == owner}
+
+    def _read_around(self, part: str) -> set[str]:
+        """The queues that these read."""
+        running = self._operators.running
+        return {queue for each in self._parts_around(part) for queue in running[each].inputs}
 
     # -- operators that become one ---------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What an operator's steps cost and yield."""
 
+import time
 from dataclasses import dataclass
 
 from millpond.execution.costs import Costs
@@ -62,11 +63,12 @@ class Statistics:
         self.tally = Tally()
         self.input_bytes = 100.0
         self.output_bytes = 100.0
-        self.inputs = Rate()
+        began = time.monotonic()
+        self.inputs = Rate(began)
         """Rows read in a second."""
-        self.outputs = Rate()
+        self.outputs = Rate(began)
         """Rows put out in a second."""
-        self.busy = Rate()
+        self.busy = Rate(began)
         """Seconds of work in a second."""
         self.whole = Costs(memory=1.0)
         """What all steps have cost."""
@@ -76,9 +78,10 @@ class Statistics:
     def record(self, rows: int, outcome: Outcome) -> None:
         """Adds one step."""
         self.tally.record(rows, self.input_bytes, outcome)
-        self.inputs.add(rows)
-        self.outputs.add(outcome.rows)
-        self.busy.add(outcome.seconds)
+        now = time.monotonic()
+        self.inputs.add(rows, now)
+        self.outputs.add(outcome.rows, now)
+        self.busy.add(outcome.seconds, now)
         self.whole.record(rows, outcome.seconds)
         self._costs.record(rows, outcome.seconds)
         self._outputs = self._outputs * LASTING + outcome.rows

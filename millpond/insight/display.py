@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -184,6 +185,7 @@ def _statistics(queries: Queries) -> Iterator[dict[str, Any]]:
     if not queries.has_runtime:
         return
     runtime = queries.runtime
+    now = time.monotonic()
     for identity, measured in runtime.statistics.items():
         running, tally = runtime.running[identity], measured.tally
         yield {
@@ -192,9 +194,9 @@ def _statistics(queries: Queries) -> Iterator[dict[str, Any]]:
             "selectivity": round(measured.selectivity, 6),
             **_costs(running.places),
             "arriving rows/s": round(_arriving(queries, identity), 3),
-            "rows in/s": round(measured.inputs.per_second(), 3),
-            "rows out/s": round(measured.outputs.per_second(), 3),
-            "load": round(measured.busy.per_second(), 4),
+            "rows in/s": round(measured.inputs.per_second(now), 3),
+            "rows out/s": round(measured.outputs.per_second(now), 3),
+            "load": round(measured.busy.per_second(now), 4),
             "bytes a row in": round(measured.input_bytes, 1),
             "bytes a row out": round(measured.output_bytes, 1),
             "bytes in": round(tally.bytes_in),

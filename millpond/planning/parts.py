@@ -128,8 +128,8 @@ class Cuts:
             if each == name or fragments != self._graph.fragments_of(each)
         }
 
-    def cut(self, name: str) -> None:
-        """Makes a part an operator, which is read where it was."""
+    def cut(self, name: str) -> dict[str, tuple[Node, ...]]:
+        """Makes a part an operator, which is read where it was; who reads other fragments now."""
         node, owner = self._node(name), OperatorId(name).owner
         if node is None:
             raise MillpondError(f"internal: there is no part {name}")
@@ -137,12 +137,15 @@ class Cuts:
         self._nodes[name] = node
         self._graph.insert(OperatorId(name), LinearOperator(node), self._graph.epochs[owner])
         self._rewire(rewiring)
+        return rewiring
 
-    def fuse(self, name: str) -> None:
-        """Makes it a part again."""
-        self._rewire(self.rewiring(name, is_cut=False))
+    def fuse(self, name: str) -> dict[str, tuple[Node, ...]]:
+        """Makes it a part again; who reads other fragments now."""
+        rewiring = self.rewiring(name, is_cut=False)
+        self._rewire(rewiring)
         del self._nodes[name]
         self._graph.take_out(OperatorId(name))
+        return rewiring
 
     def forget(self) -> None:
         """Operators have gone, with their parts."""

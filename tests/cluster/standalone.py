@@ -23,6 +23,7 @@ import psutil
 import pyspark
 
 from millpond.spark.java import java_home
+from tests import java_archive
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -184,8 +185,14 @@ def standalone_cluster(
 def _java() -> list[str]:
     """Java with Spark's classes; it dies with the thread that started it, if that can be had."""
     java = [str(java_home() / "bin" / "java"), "-Xmx512m", *_SHORT_LIVED]
-    java += ["-cp", f"{SPARK_HOME}/jars/*"]
+    java += ["-cp", _class_path()]
     return [*dying_with_its_parent(), *java]
+
+
+def _class_path() -> str:
+    """As Spark's own scripts have it, so that the archive of the tests fits daemons too."""
+    (first,) = (SPARK_HOME / "jars").glob("slf4j-api-*.jar")
+    return os.pathsep.join([f"{SPARK_HOME}/conf", str(first), f"{SPARK_HOME}/jars/*"])
 
 
 _SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -241,7 +248,8 @@ def _is_covered(path: Path) -> bool:
 
 def _needed() -> list[Path]:
     """What a worker runs, wherever it is installed."""
-    return [Path(sys.prefix), Path(sys.base_prefix), java_home(), SPARK_HOME]
+    needed = [Path(sys.prefix), Path(sys.base_prefix), java_home(), SPARK_HOME]
+    return [*needed, java_archive.DIRECTORY] if java_archive.DIRECTORY.exists() else needed
 
 
 @cache

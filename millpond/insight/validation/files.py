@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from millpond.storage.log import LogEnd
 from millpond.storage.mark import LOG
 from millpond.storage.pages import Page
 from millpond.storage.state_cache import StateCache
-from millpond.storage.store import END, Store
+from millpond.storage.store import END, FOLDERS, SPILLED, Store
 
 if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
@@ -27,22 +27,34 @@ def bytes_of_pages(store: Store, idle_pages: Iterable[Page]) -> Iterator[str]:
 
 def files_of_pages(store: Store, settled_pages: Iterable[Page]) -> Iterator[str]:
     """The rows of a page are in memory, or in files that are there."""
-    for page in settled_pages:
-        if not page.is_free and not page.is_in_driver and not page._names:
+    named = {page: tuple(page._names) for page in settled_pages if not page.is_free}
+    there = _names_there(store)
+    for page, names in named.items():
+        if not page.is_in_driver and not page._names:
             yield f"a page of {page.rows} rows is neither in memory nor in a file"
-        for name in () if page.is_free else page._names:
-            yield from _is_there(store, name, "a page")
+        for name in names:
+            yield from _is_there(store, there, name, "a page")
 
 
 def files_of_states(store: Store, running: Mapping[str, RunningOperator]) -> Iterator[str]:
     """The state of an operator is in files that are there."""
-    for identity, each in running.items():
-        for name in () if each.state is None else each.state.names:
-            yield from _is_there(store, name, f"the state of {identity}")
+    states = {identity: each.state for identity, each in running.items()}
+    named = {i: tuple(state.names) for i, state in states.items() if state is not None}
+    there = _names_there(store)
+    for identity, names in named.items():
+        for name in names:
+            yield from _is_there(store, there, name, f"the state of {identity}")
 
 
-def _is_there(store: Store, name: str, what: str) -> Iterator[str]:
-    if not store.path(name).exists():
+def _names_there(store: Store) -> set[str]:
+    """The files of pages and states, as their folders have them; to be asked for after the names
+    that are to be among them."""
+    folders = [folder for folder in (*FOLDERS, SPILLED) if store.path(folder).exists()]
+    return {f"{folder}/{file.name}" for folder in folders for file in store.path(folder).iterdir()}
+
+
+def _is_there(store: Store, there: Container[str], name: str, what: str) -> Iterator[str]:
+    if name not in there:
         yield f"{what} is in {name}, which is not there"
     elif store.is_durable and name not in store._sums:
         yield f"{what} is in {name}, of which the log says nothing"
@@ -56,9 +68,8 @@ def files_of_log(store: Store) -> Iterator[str]:
         named = store._sums.keys() - set(store._doomed)
         unnoted = set(store._unnoted)
         known = set(store._sums)
-    for name in sorted(named):
-        if not store.path(name).exists():
-            yield f"the log names {name}, which is not there"
+    for name in sorted(named - _names_there(store)):
+        yield f"the log names {name}, which is not there"
     yield from strangers("files that the log is to know", unnoted, known)
 
 

@@ -1,36 +1,39 @@
 """The graph: its operators, who reads them, and what is known of them."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from millpond.identities import OperatorId, QueueId
 from millpond.insight.validation.complaints import different, recounted, strangers
 from millpond.planning.graph import Graph
 from millpond.planning.physical import Operator, OutputOperator
 
+Reads = Mapping[str, tuple[QueueId, ...]]
+"""The queues that each operator reads."""
 
-def inputs(graph: Graph, queues: Container[str]) -> Iterator[str]:
+
+def inputs(graph: Graph, reads: Reads, queues: Container[str]) -> Iterator[str]:
     """What an operator reads is another operator or the queue of an input."""
-    for identity in graph.operators:
-        for queue in graph.queues_of(identity):
+    for identity, read in reads.items():
+        for queue in read:
             if queue not in graph.operators and queue not in queues:
                 yield f"{identity} reads {queue}, which is not there"
 
 
-def order(graph: Graph) -> Iterator[str]:
+def order(reads: Reads) -> Iterator[str]:
     """Who reads an operator has a larger number, so that nobody reads himself."""
-    for identity in graph.operators:
-        for queue in graph.queues_of(identity):
+    for identity, read in reads.items():
+        for queue in read:
             if isinstance(queue, OperatorId) and queue.number >= OperatorId(identity).number:
                 yield f"{identity} reads {queue}, which comes after it"
 
 
-def readers(graph: Graph) -> Iterator[str]:
+def readers(graph: Graph, reads: Reads) -> Iterator[str]:
     """It is known of every queue who reads it."""
     anew: dict[str, list[str]] = {}
-    for identity in graph.operators:
-        for queue in graph.queues_of(identity):
+    for identity, read in reads.items():
+        for queue in read:
             anew.setdefault(queue, []).append(identity)
-    for name in graph._readers.keys() | anew.keys():
+    for name in () if anew == graph._readers else graph._readers.keys() | anew.keys():
         known = sorted(graph._readers.get(name, []))
         yield from recounted(f"readers of {name}", known, sorted(anew.get(name, [])))
 
@@ -67,7 +70,7 @@ def twins(graph: Graph) -> Iterator[str]:
     for identity, operator in graph.operators.items():
         if OperatorId(identity).owner == identity:
             anew.setdefault(operator, []).append(identity)
-    for each in anew.keys() | graph._twins.keys():
+    for each in () if anew == graph._twins else anew.keys() | graph._twins.keys():
         known, found = sorted(graph._twins.get(each, [])), sorted(anew.get(each, []))
         yield from recounted(f"operators that do the same ({each.label()})", known, found)
     yield from recounted("pairs", graph.pairs, sum(len(some) - 1 for some in anew.values()))

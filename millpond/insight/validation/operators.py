@@ -10,6 +10,7 @@ from millpond.catalog import Catalog, QueryEntry
 from millpond.delivery.deliveries import Deliveries
 from millpond.identities import OperatorId, QueueId
 from millpond.insight.validation.complaints import different, recounted, strangers
+from millpond.insight.validation.graphs import Reads
 from millpond.intake.inputs import Inputs, is_one_row
 from millpond.planning.graph import Graph, operators_in
 from millpond.planning.physical import OutputOperator
@@ -35,14 +36,14 @@ def who_runs(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
     yield from strangers("operators that have changed", runtime.telling.changed, there)
 
 
-def definitions(running: Running, graph: Graph) -> Iterator[str]:
+def definitions(running: Running, graph: Graph, reads: Reads) -> Iterator[str]:
     """An operator does what the graph says, with the queues that it says."""
     for identity in running.keys() & graph.operators.keys():
         each = running[identity]
         if OperatorId(identity).owner == identity and each.operator != graph.operators[identity]:
             yield f"{identity} does something else than the graph says"
         yield from recounted(
-            f"queues that {identity} reads", set(each.inputs), set(graph.queues_of(identity))
+            f"queues that {identity} reads", set(each.inputs), set(reads[identity])
         )
 
 

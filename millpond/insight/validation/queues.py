@@ -7,6 +7,7 @@ from itertools import accumulate
 from millpond.insight.validation.complaints import recounted, strangers
 from millpond.schema import FOREVER
 from millpond.storage.backlog import Amount, Backlog
+from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import ReaderKind
 
@@ -14,7 +15,8 @@ from millpond.storage.readers import ReaderKind
 def amounts(queues: Mapping[str, Queue]) -> Iterator[str]:
     """A queue has as many rows and bytes as its pages."""
     for queue in queues.values():
-        rows, size = (sum(getattr(p, of) for p in queue.all_pages) for of in ("rows", "bytes"))
+        pages = queue.all_pages
+        rows, size = sum(page.rows for page in pages), sum(page.bytes for page in pages)
         yield from recounted(f"rows of {queue.name}", queue.rows, rows)
         yield from recounted(f"bytes of {queue.name}", queue.bytes, size)
 
@@ -63,12 +65,16 @@ def holders(queues: Mapping[str, Queue]) -> Iterator[str]:
         held = Counter(id(p) for kind in queue._kinds.values() for p in _held(kind))
         unread = {id(page) for page in queue._unread}
         for page in queue.pages:
-            where = f"a page of {queue.name} up to {page.last}"
-            yield from recounted(f"holders of {where}", page.holders, held[id(page)])
-            if not page.holders and id(page) not in unread:
-                yield f"{where} is held by nobody, and stays for ever"
-            if page.holders and id(page) in unread:
-                yield f"{where} is held, and is to be let go"
+            yield from _about_holders(queue, page, held[id(page)], id(page) in unread)
+
+
+def _about_holders(queue: Queue, page: Page, held: int, is_unread: bool) -> Iterator[str]:
+    where = f"a page of {queue.name} up to {page.last}"
+    yield from recounted(f"holders of {where}", page.holders, held)
+    if not page.holders and not is_unread:
+        yield f"{where} is held by nobody, and stays for ever"
+    if page.holders and is_unread:
+        yield f"{where} is held, and is to be let go"
 
 
 def needed_pages(queues: Mapping[str, Queue]) -> Iterator[str]:

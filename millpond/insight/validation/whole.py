@@ -23,10 +23,10 @@ from millpond.sharing.queries import Queries
 from millpond.storage.pages import Page
 
 
-def _checks_of(module: ModuleType) -> Iterator[tuple[Callable[..., Iterator[str]], list[str]]]:
+def _checks_of(module: ModuleType) -> Iterator[tuple[Callable[..., Iterator[str]], frozenset[str]]]:
     for name, each in inspect.getmembers(module, inspect.isgeneratorfunction):
         if each.__module__ == module.__name__ and not name.startswith("_"):
-            yield each, list(inspect.signature(each).parameters)
+            yield each, frozenset(inspect.signature(each).parameters)
 
 
 _MODULES = (declared, registered, shared, graphs, queues, results, files, operators)
@@ -42,7 +42,7 @@ def complaints(queries: Queries, is_spilling: bool) -> list[str]:
     return [
         complaint
         for check, names in _CHECKS
-        if parts.keys() >= set(names)
+        if parts.keys() >= names
         for complaint in check(**{name: parts[name] for name in names})
     ]
 
@@ -59,6 +59,7 @@ def _of_all(queries: Queries) -> Mapping[str, Any]:
         "relations": inputs.relations,
         "queues": inputs.queues,
         "graph": queries.graph,
+        "reads": {each: queries.graph.queues_of(each) for each in queries.graph.operators},
         "outputs": queries.outputs,
         "failures": queries.failures,
         "begins": queries.begins,
