@@ -197,7 +197,7 @@ class QueryGenerator:
         else:
             items, schema = self.projection(source, depth)
         rest = f" FROM {source.text}{self.where(source, depth)}"
-        if not distinct and self.chance(0.1):
+        if not distinct and self.chance(0.16):
             return self.ranked(items, schema, source, rest)
         text = f"SELECT {distinct}{items}{rest}"
         stream, ends = source.names_stream, bool(source.ends)
@@ -644,7 +644,7 @@ class QueryGenerator:
             return f"SELECT max({item}) FROM {source.text}{where} GROUP BY {key}"
         if self.chance(0.15):
             call = "count(*)" if type_name in NUMBERS and self.chance(0.4) else f"min({item})"
-            having = " HAVING count(*) > 1" if self.chance(0.2) else ""
+            having = " HAVING count(*) > 1" if self.chance(0.4) else ""
             return f"SELECT {call} FROM {source.text}{where}{having}"
         distinct = "DISTINCT " if self.chance(0.1) else ""
         return f"SELECT {distinct}{item} FROM {source.text}{where}"
@@ -762,7 +762,7 @@ class QueryGenerator:
             choices.append(f"length({self.expression('STRING', columns, 0)})")
             choices.append(f"CAST({self.expression('DOUBLE', columns, 0)} AS INT)")
             day, time = (self.expression(word, columns, 0) for word in ("DATE", "TIMESTAMP"))
-            choices.append(f"{self.random.choice(['year', 'month', 'day'])}({day})")
+            choices += [f"{self.random.choice(['year', 'month', 'day'])}({day})"] * 2
             choices.append(f"{self.random.choice(['hour', 'second', 'dayofweek'])}({time})")
             choices.append(f"datediff({day}, {self.literal('DATE')})")
         else:

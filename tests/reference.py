@@ -525,14 +525,13 @@ class Ranking:
         found = {}
         for part in parts.values():
             part.sort(key=cmp_to_key(lambda i, j: self.compared(keys, orders, i, j)))
-            listed = [keys[i] for i in part]
-            for position, i in enumerate(part):
-                before = listed[:position]
-                found[i] = {
-                    "row_number": position + 1,
-                    "rank": listed.index(keys[i]) + 1,
-                    "dense_rank": len(set(before) | {keys[i]}),
-                }[self.function]
+            first, different = {}, 0
+            for position, i in enumerate(part, 1):
+                if keys[i] not in first:
+                    first[keys[i]] = position
+                    different += 1
+                places = {"row_number": position, "rank": first[keys[i]], "dense_rank": different}
+                found[i] = places[self.function]
         return found
 
     def compared(self, keys, orders, i, j):

@@ -231,7 +231,8 @@ class CqlParser(FromParser):
 
     def _ranking(self, call: exp.Expr) -> Ranking:
         """OVER ([PARTITION BY e, …] ORDER BY e, …) behind ROW_NUMBER(), RANK() or DENSE_RANK()."""
-        self._advance(2)
+        self._advance()
+        self._expect(TokenType.L_PAREN, "(")
         partition = []
         if self._match(TokenType.PARTITION_BY):
             partition = self._parse_csv(self._written)

@@ -60,8 +60,8 @@ def test_every_query_of_the_fixtures_has_a_tree() -> None:
 
 
 def test_faults_have_their_place() -> None:
-    with pytest.raises(CqlError, match="line 1, column 17: ORDER BY is not supported"):
-        syntax_tree("SELECT a FROM S ORDER BY a")
+    with pytest.raises(CqlError, match="line 1, column 17: SORT BY is not supported"):
+        syntax_tree("SELECT a FROM S SORT BY a")
 
 
 def test_deep_trees_are_refused() -> None:
