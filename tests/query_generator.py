@@ -18,6 +18,8 @@ DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")
 TIMESTAMPS = tuple(
     map(datetime.fromisoformat, ("2023-12-31 23:59:59", "2024-01-01 00:00:00.000012"))
 )
+LENGTHS = ("SECOND", "MINUTES", "HOURS", "DAY")
+WIDTHS = ("10 seconds", "7 minutes", "1 hour", "3 microseconds")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 MAX_PAIRS = 2000
 EPOCH = datetime(1970, 1, 1)
@@ -280,11 +282,23 @@ class QueryGenerator:
         items, schema = self.aliased(pairs)
         text = f"SELECT {items} FROM {source.text}{self.where(source, depth)}"
         if keys:
-            text += " GROUP BY " + ", ".join(dict.fromkeys(key[0] for key in keys))
+            text += " GROUP BY " + self.grouping(list(dict.fromkeys(key[0] for key in keys)))
         if self.chance(0.25):
             text += f" HAVING {self.having(keys, source.columns)}"
         stream = source.names_stream
         return Query(text, schema, 5, aggregation=True, names_stream=stream, can_end=can_end)
+
+    def grouping(self, keys):
+        """What stands behind GROUP BY: mostly the keys, at times several sets of them."""
+        kind = self.weighted(plain=8, ROLLUP=1, CUBE=1, sets=1)
+        if kind == "plain":
+            return ", ".join(keys)
+        if kind != "sets":
+            inside = self.some(keys, 1, 2)
+            outside = [key for key in keys if key not in inside]
+            return ", ".join([*outside, f"{kind} ({', '.join(inside)})"])
+        rest = self.random.choice(["()", keys[0], f"ROLLUP ({keys[-1]})"])
+        return f"GROUPING SETS (({', '.join(keys)}), {rest})"
 
     def key(self, column, columns):
         """A grouping expression: (text, type, own name); never a constant."""
@@ -309,12 +323,22 @@ class QueryGenerator:
         return first, type_name, None
 
     def aggregate_call(self, columns, numeric=False):
+        """An aggregate, at times of some rows only: (text, type)."""
+        text, type_name = self.unfiltered_call(columns, numeric)
+        if self.chance(0.12):
+            text += f" FILTER (WHERE {self.predicate(columns, 1)})"
+        return text, type_name
+
+    def unfiltered_call(self, columns, numeric):
         kind = self.weighted(
-            rows=4, count=2, distinct=2, sum=3, avg=2, min=2, max=2, stddev=1, variance=1,
-            percentile=1.5, approx_count_distinct=1,
+            rows=4, count=2, distinct=2, combinations=0.7, sum=3, avg=2, min=2, max=2, stddev=1,
+            variance=1, percentile=1.5, approx_count_distinct=1,
         )  # fmt: skip
         if kind == "rows":
             return "count(*)", "BIGINT"
+        if kind == "combinations":
+            chosen = [self.written(column, columns) for column in self.some(columns, 2, 3)]
+            return f"count(DISTINCT {', '.join(chosen)})", "BIGINT"
         if kind in ("count", "distinct", "approx_count_distinct"):
             argument = self.argument(self.type_of(columns), columns)
             opening = {"distinct": "count(DISTINCT "}.get(kind, f"{kind}(")
@@ -561,8 +585,9 @@ class QueryGenerator:
 
     def with_subquery(self, columns):
         """A subquery predicate, sometimes negated or under an OR."""
-        predicate = self.subquery_predicate(columns)
-        if self.chance(0.2):
+        is_row = self.chance(0.12)
+        predicate = self.row_in(columns) if is_row else self.subquery_predicate(columns)
+        if not is_row and self.chance(0.2):
             predicate = f"NOT ({predicate})"
         if self.chance(0.25):
             predicate = f"({self.predicate(columns, 0)} OR {predicate})"
@@ -630,6 +655,14 @@ class QueryGenerator:
         symbols = COMPARISONS[:2] if column.type == "BOOLEAN" else COMPARISONS
         quantifier = self.random.choice(["ALL", "ANY"])
         return f"{subject} {self.random.choice(symbols)} {quantifier} ({query})"
+
+    def row_in(self, outer):
+        """(a, b) IN (SELECT …)."""
+        source, where = self.inner(outer)
+        chosen = self.some(outer, 2, 2)
+        items = [self.simple(column.type, source.columns) for column in chosen]
+        row = ", ".join(self.written(column, outer) for column in chosen)
+        return f"({row}) IN (SELECT {', '.join(items)} FROM {source.text}{where})"
 
     def one_column(self, outer, type_name):
         """A subquery of one column comparable with ``type_name``."""
@@ -766,6 +799,8 @@ class QueryGenerator:
             choices.append(f"{self.random.choice(['hour', 'second', 'dayofweek'])}({time})")
             choices.append(f"datediff({day}, {self.literal('DATE')})")
         else:
+            times = [self.expression("TIMESTAMP", columns, 0) for _ in range(2)]
+            choices.append(f"({' - '.join(times)})")
             choices.append(f"floor({self.expression('DOUBLE', columns, 0)})")
             choices.append(f"ceil({self.expression('DOUBLE', columns, 0)})")
         return self.random.choice(choices)
@@ -792,8 +827,13 @@ class QueryGenerator:
 
     def time(self, type_name, columns, depth):
         operand = self.expression("TIMESTAMP", columns, depth)
-        if self.chance(0.4):
+        if self.chance(0.3):
             return f"CAST({self.expression('DATE', columns, 0)} AS TIMESTAMP)"
+        if self.chance(0.3):
+            length = f"INTERVAL '{self.random.randint(0, 90)}' {self.random.choice(LENGTHS)}"
+            return f"({operand} {self.random.choice('+-')} {length})"
+        if self.chance(0.2):
+            return f"date_trunc('{self.random.choice(WIDTHS)}', {operand})"
         return f"date_trunc('{self.random.choice(['year', 'day', 'second'])}', {operand})"
 
     def truth(self, type_name, columns, depth):

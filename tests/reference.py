@@ -848,7 +848,7 @@ def branches(query):
 
 def is_aggregation(select):
     """Whether a SELECT has GROUP BY, HAVING or an aggregate function."""
-    return bool(select.group_by or select.having) or any(
+    return bool(select.is_grouped or select.having) or any(
         has_aggregate(expression) for expression, _ in select.items
     )
 
@@ -956,10 +956,22 @@ class Compiler:
             return lambda e: next((v for a in arguments if (v := a(e)) is not None), None)
         return lambda e: sql.call(name, [argument(e) for argument in arguments])
 
-    def aggregate(self, name, argument, distinct, parameter):
-        if argument is None:
+    def row(self, parts):
+        """Several values as one, which is NULL if one of them is."""
+        parts = [self.compile(part) for part in parts]
+
+        def value(e):
+            values = tuple(part(e) for part in parts)
+            return None if None in values else values
+
+        return value
+
+    def aggregate(self, name, argument, distinct, parameter, condition):
+        if argument is None and condition is None:
             return lambda e: len(e.group)
-        argument = self.compile(argument)
+        argument = self.compile(argument or ("literal", True))
+        if condition is not None:
+            argument = self.only_if(self.compile(condition), argument)
         self.arguments.append(argument)
         fraction = parameter and self.compile(parameter)
 
@@ -969,6 +981,10 @@ class Compiler:
             return sql.aggregate(name, values, fraction and fraction(e))
 
         return value
+
+    def only_if(self, condition, argument):
+        """A value where a condition is true, NULL elsewhere."""
+        return lambda e: argument(e) if condition(e) is True else None
 
     # Subqueries are evaluated again for every row; those that read nothing of it, once an instant.
 
@@ -1007,6 +1023,18 @@ class Compiler:
         def value(e):
             left = operand(e)
             return combine(sql.compare(symbol, left, row) for (row,) in rows(e))
+
+        return value
+
+    def row_in(self, parts, query):
+        """(a, b) IN (subquery), with three truth values."""
+        parts, rows = [self.compile(part) for part in parts], self.subquery(query)
+
+        def value(e):
+            left = [part(e) for part in parts]
+            return sql.any_of(
+                sql.all_of(map(sql.compare, ["="] * len(left), left, row)) for row in rows(e)
+            )
 
         return value
 

@@ -6,8 +6,11 @@ kind, such as ``("column", "S", "a")``; queries and FROM items are the dataclass
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 
 TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*)
@@ -88,6 +91,7 @@ class Select:
     """(expression, whether it descends, whether NULLs come first)."""
     limit: int | None = None
     ties: bool = False
+    is_grouped: bool = False
 
 
 @dataclass
@@ -106,6 +110,39 @@ class ToStream:
 
     kind: str
     query: object
+
+
+def equal_rows(left, right):
+    """(a, b) = (c, d)."""
+    equal = [("compare", "=", a, b) for a, b in zip(left[1], right[1], strict=True)]
+    return functools.reduce(lambda a, b: ("and", a, b), equal)
+
+
+def joined(lists):
+    """The items of some lists, in order."""
+    return list(itertools.chain.from_iterable(lists))
+
+
+def own_name(expression):
+    """What a column is called without an alias."""
+    return expression[2] if expression[0] == "column" else None
+
+
+def without(expression, keys, missing):
+    """An expression in a grouping set: keys that it lacks are NULL, except inside aggregates."""
+    if not isinstance(expression, tuple) or expression[:1] == ("aggregate",):
+        return expression
+    if expression[:2] == ("call", "grouping"):
+        bits = "".join(str(int(each not in keys)) for each in expression[2])
+        return ("literal", int(bits, 2))
+    if expression in missing and expression not in keys:
+        return ("literal", None)
+    return tuple(
+        [without(e, keys, missing) for e in part]
+        if isinstance(part, list)
+        else without(part, keys, missing)
+        for part in expression
+    )
 
 
 def parse(text, tick_microseconds=1):
@@ -250,12 +287,24 @@ class Parser:
         self.expect("from")
         source = self.from_list()
         where = self.expression() if self.accept("where") else None
-        group_by = self.comma_list(self.expression) if self.accept("group", "by") else []
+        is_grouped = self.accept("group", "by")
+        elements = self.comma_list(self.grouping_element) if is_grouped else [[[]]]
         having = self.expression() if self.accept("having") else None
         order = self.order() if self.peek() == "order" else []
-        query = Select(items, distinct, source, where, group_by, having, order)
-        if self.accept("limit"):
-            query.limit, query.ties = self.integer(), self.accept("with", "ties")
+        limit = self.integer() if self.accept("limit") else None
+        ties = limit is not None and self.accept("with", "ties")
+        sets = [joined(parts) for parts in itertools.product(*elements)]
+        every = [key for keys in sets for key in keys]
+        query = None
+        for keys in sets:
+            missing = [key for key in every if key not in keys]
+            of_set = [(without(e, keys, missing), a or own_name(e)) for e, a in items]
+            kept = having and without(having, keys, missing)
+            select = Select(
+                of_set, distinct, source, where, keys, kept, order, limit, ties, is_grouped
+            )
+            query = select if query is None else SetOperation("union", True, query, select)
+        assert len(sets) == 1 or not (distinct or order), "DISTINCT or ORDER BY of grouping sets"
         if self.accept("emit", "final"):
             return ToStream("final", query)
         return ToStream(kind, query) if kind else query
@@ -281,6 +330,32 @@ class Parser:
         order = self.order()
         self.expect(")")
         return ("ranking", function, by, order)
+
+    def grouping_element(self):
+        """The sets that one element of GROUP BY stands for."""
+        if self.accept("grouping", "sets"):
+            items = self.parenthesised(lambda: self.comma_list(self.grouping_item))
+            return [keys for sets in items for keys in sets]
+        word = self.peek()
+        if word in ("rollup", "cube") and self.peek(1) == "(":
+            self.position += 1
+            items = self.parenthesised(lambda: self.comma_list(self.key_list))
+            if word == "rollup":
+                return [joined(items[:n]) for n in range(len(items) + 1)]
+            choices = itertools.product([False, True], repeat=len(items))
+            return [joined(itertools.compress(items, wanted)) for wanted in choices]
+        return [[self.expression()]]
+
+    def grouping_item(self):
+        is_nested = self.peek() in ("rollup", "cube", "grouping")
+        return self.grouping_element() if is_nested else [self.key_list()]
+
+    def key_list(self):
+        if not self.accept("("):
+            return [self.expression()]
+        keys = [] if self.peek() == ")" else self.comma_list(self.expression)
+        self.expect(")")
+        return keys
 
     def is_paper_list(self):
         """Whether the whole select list stands in parentheses, as in SELECT Istream(a, b) FROM."""
@@ -483,7 +558,11 @@ class Parser:
         if quantifier and self.peek(1) == "(":
             self.position += 1
             return ("quantified", left, operator, quantifier, self.parenthesised(self.query))
-        return ("compare", operator, left, self.sum())
+        right = self.sum()
+        if left[0] == "row":
+            equal = equal_rows(left, right)
+            return equal if operator == "=" else ("not", equal)
+        return ("compare", operator, left, right)
 
     def is_test(self, left):
         if self.accept("null"):
@@ -496,6 +575,11 @@ class Parser:
         return ("same", left, ("literal", value))
 
     def membership(self, left):
+        if self.starts_query(1) and left[0] == "row":
+            return ("row_in", left[1], self.parenthesised(self.query))
+        if left[0] == "row":
+            rows = self.parenthesised(lambda: self.comma_list(self.expression))
+            return functools.reduce(lambda a, b: ("or", a, b), [equal_rows(left, r) for r in rows])
         if self.starts_query(1):
             return ("quantified", left, "=", "any", self.parenthesised(self.query))
         return ("in list", left, self.parenthesised(lambda: self.comma_list(self.expression)))
@@ -541,7 +625,8 @@ class Parser:
         if text == "(":
             if self.starts_query(0):
                 return ("scalar", self.parenthesised(self.query))
-            return self.parenthesised(self.expression)
+            parts = self.parenthesised(lambda: self.comma_list(self.expression))
+            return parts[0] if len(parts) == 1 else ("row", parts)
         return self.word()
 
     def word(self):
@@ -552,6 +637,11 @@ class Parser:
             return ("literal", value)
         if self.accept("case"):
             return self.case()
+        if self.accept("interval"):
+            amount = self.tokens[self.position][1].strip("'")
+            self.position += 1
+            unit = UNIT_MICROSECONDS[self.name().lower().removesuffix("s")]
+            return ("literal", timedelta(microseconds=int(amount) * unit))
         if self.accept("exists"):
             return ("exists", self.parenthesised(self.query))
         if self.peek() == "cast" and self.peek(1) == "(":
@@ -599,9 +689,20 @@ class Parser:
     def aggregate(self, name):
         if self.accept("*"):
             self.expect(")")
-            return ("aggregate", name, None, False, None)
+            return ("aggregate", name, None, False, None, self.filter())
         distinct = self.accept("distinct")
-        argument = self.expression()
-        parameter = self.expression() if self.accept(",") else None
+        arguments = self.comma_list(self.expression)
         self.expect(")")
-        return ("aggregate", name, argument, distinct, parameter)
+        if name == "count" and len(arguments) > 1:
+            arguments = [("row", arguments)]
+        parameter = arguments[1] if len(arguments) > 1 else None
+        return ("aggregate", name, arguments[0], distinct, parameter, self.filter())
+
+    def filter(self):
+        """FILTER (WHERE condition) behind an aggregate function."""
+        if not self.accept("filter", "("):
+            return None
+        self.expect("where")
+        condition = self.expression()
+        self.expect(")")
+        return condition

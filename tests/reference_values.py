@@ -60,6 +60,9 @@ def compare(symbol, left, right):
         right = type(left).fromisoformat(right)
     if isinstance(right, date) and isinstance(left, str):
         left = type(right).fromisoformat(left)
+    left, right = (
+        v // timedelta.resolution if isinstance(v, timedelta) else v for v in (left, right)
+    )
     return COMPARE[symbol](left, right)
 
 
@@ -92,6 +95,8 @@ def arithmetic(symbol, left, right):
     """+ - * / % and ||; NULL if an operand is NULL or a divisor is zero."""
     if left is None or right is None:
         return None
+    if isinstance(left, date) or isinstance(right, date):
+        return of_times(symbol, left, right)
     if symbol in "/%" and right == 0:
         return None
     if symbol == "%":
@@ -101,6 +106,20 @@ def arithmetic(symbol, left, right):
         "||": operator.add,
     }[symbol]  # fmt: skip
     return whole(apply(left, right))
+
+
+def of_times(symbol, left, right):
+    """A time moved by a length, or the microseconds between two times; a date is its midnight."""
+    left, right = midnight(left), midnight(right)
+    if symbol == "+":
+        return left + right
+    return left - right if isinstance(right, timedelta) else (left - right) // timedelta.resolution
+
+
+def midnight(moment):
+    """A date as a time; anything else as it is."""
+    is_day = isinstance(moment, date) and not isinstance(moment, datetime)
+    return datetime(moment.year, moment.month, moment.day) if is_day else moment
 
 
 def remainder(left, right):
@@ -208,6 +227,19 @@ TRUNCATED = {
     "second": {"microsecond": 0}, "day": SMALL, "year": SMALL | {"day": 1, "month": 1},
 }  # fmt: skip
 
+WIDTHS = {"microsecond": 1, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
+
+
+def truncated(unit, moment):
+    """The beginning of a unit, or of a width such as '10 seconds' counted from 1970."""
+    if unit in TRUNCATED:
+        return moment.replace(**TRUNCATED[unit])
+    number, word = unit.split()
+    width = timedelta(microseconds=int(number) * WIDTHS[word.removesuffix("s")])
+    begin = datetime(1970, 1, 1)
+    return begin + (midnight(moment) - begin) // width * width
+
+
 # Functions that are NULL if an argument is NULL.
 STRICT = {
     "abs": lambda x: whole(abs(x)),
@@ -248,7 +280,7 @@ STRICT = {
     "date_add": lambda d, days: d + timedelta(days=days),
     "date_sub": lambda d, days: d - timedelta(days=days),
     "datediff": lambda d, other: (d - other).days,
-    "date_trunc": lambda unit, d: d.replace(**TRUNCATED[unit]),
+    "date_trunc": truncated,
 }
 
 

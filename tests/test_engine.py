@@ -253,8 +253,10 @@ def test_show_lists_what_there_is(engine):
             "kind": "query",
             "columns": "(a INT)",
             "detail": "active, weight 1, 0 result elements",
+            "text": shown["text"][0].as_py(),
         }
     ]
+    assert shown["text"][0].as_py().startswith("CREATE QUERY q AS")
     assert [r["kind"] for r in engine.show("all").to_pylist()] == ["stream", "relation", "query"]
 
 

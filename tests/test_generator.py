@@ -46,7 +46,9 @@ CONSTRUCTS = [
     r" EXISTS \(", r"NOT EXISTS \(", r"[<>=] ALL \(", r"[<>=] ANY \(", r"= \(SELECT",
     r"SELECT \(SELECT", r"CASE WHEN", r"LIKE", r"BETWEEN", r"IS NULL", r"NULL\)", r"CAST\(",
     r" / ", r" % ", r"\|\|", r" NOT \(", r" OR ", r"^RELATION ", r"^STREAM ", r"Relation\(",
-    r"^WITH ", r"[SDR]stream\(", r"(EXCEPT|INTERSECT|UNION ALL) \w+$",
+    r"ROLLUP \(", r"CUBE \(", r"GROUPING SETS \(", r"FILTER \(WHERE", r"count\(DISTINCT [^()]*, ",
+    r"INTERVAL '", r"date_trunc\('\d",
+    r"\(\S+, \S+\) IN \(SELECT", r"^WITH ", r"[SDR]stream\(", r"(EXCEPT|INTERSECT|UNION ALL) \w+$",
 ]  # fmt: skip
 
 

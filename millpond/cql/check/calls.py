@@ -8,15 +8,33 @@ from sqlglot import exp
 
 from millpond.cql import functions
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_call, fraction
+from millpond.cql.check.moments import rounded_down, width_of
 from millpond.cql.check.operators import arithmetic, case_of
+from millpond.cql.check.row_values import combined
 from millpond.cql.check.scope import NO_CLOCK, no_clock
 from millpond.cql.check.walk import Analyser
-from millpond.cql.coercion import explicit_cast
-from millpond.cql.expressions import AggregateCall, Column, Expression
+from millpond.cql.coercion import cast, explicit_cast, typed
+from millpond.cql.expressions import AggregateCall, Call, Column, Expression
 from millpond.cql.text.from_clause import TO_STREAM
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 from millpond.spelling import nearest
+
+GROUPING = "grouping"
+"""The function that tells which keys a grouping set lacks; it is gone when grouping is done."""
+
+INSTEAD = {
+    "max_by": "read the rows of the largest: SELECT a FROM S WHERE x = (SELECT max(x) FROM S)",
+    "min_by": "read the rows of the smallest: SELECT a FROM S WHERE x = (SELECT min(x) FROM S)",
+    "first": "read the last elements with a window, [ROWS 1], or use min of the time",
+    "last": "read the last elements with a window: [PARTITION BY a ROWS 1]",
+    "try_cast": "CAST gives NULL for a string that cannot be read: CAST(s AS INT)",
+    "date_format": "put it together: CAST(year(t) AS STRING) || '-' || …, or CAST(t AS STRING)",
+    "regexp_like": "use LIKE: s LIKE 'a%'",
+    "timestampdiff": "subtract: (b - a) / 1e6 is in seconds",
+    "date_bin": "use a width: date_trunc('10 seconds', t)",
+}
+"""What to write instead of functions that other systems have."""
 
 AGGREGATE_BASE = 1_000_000
 """Aggregates stand in an expression as columns from this position on, until grouping is done."""
@@ -37,6 +55,8 @@ def function(analyser: Analyser, node: exp.Anonymous) -> Expression:
             raise StatementError(f"{name} does not take DISTINCT", argument)
     if name in _REWRITES:
         return _REWRITES[name](analyser, node)
+    if name == "date_trunc" and _has_width(node):
+        return _rounded_down(analyser, node)
     own = analyser.scope.functions.get(name)
     known = functions.FUNCTIONS.get(functions.ALIASES.get(name, name))
     called = _checked(known if own is None else functions.of_user(own), name, node, analyser)
@@ -57,6 +77,8 @@ def _checked(
         raise no_clock(written, offset_of(node))
     if written.upper() in ("ALL", "ANY", "SOME", "EXISTS"):
         raise StatementError(f"{written.upper()} is followed by a subquery in parentheses", node)
+    if known is None and written in INSTEAD:
+        raise StatementError(f"{written} is not supported; {INSTEAD[written]}", node)
     if known is None:
         names = [*functions.FUNCTIONS, *functions.ALIASES, *functions.REWRITTEN, *AGGREGATES]
         hint = nearest(written, [*names, *analyser.scope.functions]) or ";"
@@ -98,7 +120,30 @@ def _to_moment(analyser: Analyser, node: exp.Anonymous) -> Expression:
     return explicit_cast(analyser.expression(argument), to, offset_of(node))
 
 
+def _has_width(node: exp.Anonymous) -> bool:
+    """Whether date_trunc is told a width, such as '10 seconds', instead of a unit."""
+    first = node.expressions[0] if len(node.expressions) == 2 else None
+    return isinstance(first, exp.Literal) and first.is_string and any(map(str.isdigit, first.this))
+
+
+def _rounded_down(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    width, moment = node.expressions
+    found = analyser.expression(moment)
+    if found.type not in (Type.TIMESTAMP, Type.DATE, Type.NULL):
+        raise StatementError(f"date_trunc needs a TIMESTAMP, not {found.type}", moment)
+    return rounded_down(cast(found, Type.TIMESTAMP), width_of(width.this, offset_of(width)))
+
+
+def _grouping(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    if analyser.aggregates is None or analyser.inside_aggregate or not node.expressions:
+        raise StatementError(
+            "grouping(key, …) stands in the SELECT list or HAVING of a query with GROUP BY", node
+        )
+    return Call(GROUPING, tuple(map(analyser.expression, node.expressions)), Type.INT)
+
+
 _REWRITES: dict[str, Callable[[Analyser, exp.Anonymous], Expression]] = {
+    GROUPING: _grouping,
     "mod": _mod,
     "if": _if,
     "to_date": _to_moment,
@@ -120,6 +165,25 @@ def _aggregate(analyser: Analyser, written: str, node: exp.Anonymous) -> Express
     return Column(AGGREGATE_BASE + analyser.aggregates.index(made), made.type, str(made))
 
 
+def _filtered(analyser: Analyser, node: exp.Filter) -> Expression:
+    """aggregate(x) FILTER (WHERE c) is the aggregate of those x for which c is true."""
+    call = node.this
+    if not isinstance(call, exp.Anonymous) or not is_aggregate(call):
+        raise StatementError("FILTER stands behind an aggregate function", node)
+    inner = replace(analyser, inside_aggregate=True, subquery=None, clause="FILTER", offsets={})
+    inner.predicate(node.expression)
+    wanted = call.copy()
+    first = wanted.expressions[0] if wanted.expressions else exp.Null()
+    distinct = first.expressions if isinstance(first, exp.Distinct) else None
+    operands = wanted.expressions if distinct is None else distinct
+    value = exp.true() if isinstance(operands[0], exp.Star) else operands[0].copy()
+    branch = exp.If(this=node.expression.copy(), true=value)
+    operands[0] = exp.Case(ifs=[branch]).update_positions(call)
+    arguments = operands if distinct is None else [exp.Distinct(expressions=operands)]
+    wanted.set("expressions", arguments)
+    return function(analyser, wanted)
+
+
 def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> AggregateCall:
     name = AGGREGATE_ALIASES.get(written, written)
     arguments: list[exp.Expr] = node.expressions
@@ -131,15 +195,22 @@ def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> Aggr
     if written == "percentile" and len(operands) == 2:
         wanted = 2
         parameter = fraction(analyser.expression(operands[1]), offset_of(operands[1]))
-    if len(operands) != wanted or (name == "percentile" and parameter is None):
+    combines = name == "count" and distinct and len(operands) > 1
+    if not combines and (len(operands) != wanted or (name == "percentile" and parameter is None)):
         form = "percentile(x, fraction)" if written == "percentile" else f"{written}(x)"
         raise StatementError(f"{written} is called as {form}", node)
     inner = replace(
         analyser, inside_aggregate=True, subquery=None, clause="an aggregate function", offsets={}
     )
+    if combines:
+        values = [typed(inner.expression(operand)) for operand in operands]
+        return aggregate_call(name, combined(values), distinct, None, offset_of(operands[0]))
     value = inner.expression(operands[0])
     return aggregate_call(name, value, distinct, parameter, offset_of(operands[0]))
 
 
-RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {exp.Anonymous: function}
+RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
+    exp.Anonymous: function,
+    exp.Filter: _filtered,
+}
 """All functions parse as one class of node."""

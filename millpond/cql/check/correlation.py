@@ -20,7 +20,8 @@ from millpond.cql.node import Node, inputs_first
 
 ONLY_EQUALITIES = (
     "a column of the enclosing query can only be used in a subquery's WHERE, as "
-    "`expression = column` joined by AND"
+    "`expression = column` joined by AND; for other comparisons join: "
+    "FROM S LEFT SEMI JOIN R ON R.k > S.a"
 )
 NOT_IN_SET_OPERATIONS = (
     "a column of the enclosing query cannot be used inside UNION, EXCEPT or INTERSECT"

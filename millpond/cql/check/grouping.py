@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millpond.cql.algebra import Aggregate
-from millpond.cql.check.calls import AGGREGATE_BASE
+from millpond.cql.check.calls import AGGREGATE_BASE, GROUPING
 from millpond.cql.check.correlation import map_subqueries
 from millpond.cql.expressions import (
     AggregateCall,
+    Call,
     Column,
     Expression,
+    Literal,
     OuterColumn,
     children,
     with_children,
@@ -17,6 +19,7 @@ from millpond.cql.expressions import (
 from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError
 from millpond.cql.written import Written
+from millpond.schema import Type
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Grouping:
     keys: tuple[Expression, ...]
     aggregates: list[AggregateCall]
     select_offset: int | None
+    absent: frozenset[Expression] = frozenset()
+    """Keys of other grouping sets, which are NULL in this one."""
 
     def plan(self, relation: Node, written: tuple[Written, ...] = ()) -> Node:
         """The aggregation of a relation."""
@@ -44,6 +49,10 @@ class Grouping:
         for position, key in enumerate(self.keys):
             if expression == key:
                 return Column(position, key.type, str(key))
+        if expression in self.absent:
+            return Literal(None, expression.type)
+        if isinstance(expression, Call) and expression.function == GROUPING:
+            return self._told_absent(expression, offsets)
         if isinstance(expression, Column):
             index = expression.position - AGGREGATE_BASE
             if index < 0:
@@ -54,6 +63,17 @@ class Grouping:
             return Column(len(self.keys) + index, expression.type, expression.name)
         new = tuple(self._rewrite(child, offsets) for child in children(expression))
         return with_children(expression, new)
+
+    def _told_absent(self, call: Call, offsets: Mapping[int, int | None]) -> Literal:
+        """grouping(a, b): a bit for each argument, 1 where it is no key of this set."""
+        bits = 0
+        for each in call.arguments:
+            if each not in self.keys and each not in self.absent:
+                raise StatementError(
+                    f'grouping takes keys of GROUP BY, which "{each}" is not', self.select_offset
+                )
+            bits = 2 * bits + (each in self.absent)
+        return Literal(bits, Type.INT)
 
     def _outer(self, column: OuterColumn) -> OuterColumn:
         for position, key in enumerate(self.keys):

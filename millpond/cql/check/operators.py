@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql import functions
+from millpond.cql.check.moments import MOMENTS, of_moments
 from millpond.cql.check.walk import Analyser, connect, flatten, negation
 from millpond.cql.coercion import (
     BIGINT_RANGE,
@@ -19,6 +20,7 @@ from millpond.cql.coercion import (
     unify,
 )
 from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.text.from_clause import IntervalLiteral
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
 
@@ -58,6 +60,10 @@ def _boolean(analyser: Analyser, node: exp.Boolean) -> Expression:
     return Literal(bool(node.this), Type.BOOLEAN)
 
 
+def _interval(analyser: Analyser, node: IntervalLiteral) -> Expression:
+    return Literal(int(node.this), Type.BIGINT)
+
+
 def _star(analyser: Analyser, node: exp.Expr) -> Expression:
     raise StatementError("* stands alone in a SELECT list or in count(*)", node)
 
@@ -79,25 +85,34 @@ def _paren(analyser: Analyser, node: exp.Paren) -> Expression:
 
 
 def arithmetic(analyser: Analyser, node: exp.Binary) -> Expression:
-    """+ - * / and %."""
+    """+ - * / and %; a TIMESTAMP and an INTERVAL, and the difference of two TIMESTAMPs."""
     symbol = ARITHMETIC[type(node)]
-    left, right = _number(analyser, node.this, symbol), _number(analyser, node.expression, symbol)
+    left, right = analyser.expression(node.this), analyser.expression(node.expression)
+    if (moment := of_moments(node, symbol, left, right)) is not None:
+        return moment
+    _require_number(left, node.this, symbol)
+    _require_number(right, node.expression, symbol)
     to = Type.DOUBLE if symbol == "/" else arithmetic_type([left.type, right.type])
     return Call(symbol, (cast(left, to), cast(right, to)), to)
 
 
-def _number(analyser: Analyser, node: exp.Expr, symbol: str) -> Expression:
-    value = analyser.expression(node)
+def _require_number(value: Expression, node: exp.Expr, symbol: str) -> None:
+    if value.type in MOMENTS and symbol in "+-":
+        raise StatementError(
+            f"{symbol} of a {value.type} takes a length of time: {symbol} INTERVAL '5' MINUTE "
+            "(datediff(a, b) gives the days between two DATEs)",
+            node,
+        )
     if not value.type.is_number and value.type is not Type.NULL:
         raise StatementError(f"{symbol} needs numbers, not {value.type}", node)
-    return value
 
 
 def _negate(analyser: Analyser, node: exp.Neg) -> Expression:
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return number_literal("-" + inner.this, offset_of(node))
-    value = _number(analyser, inner, "-")
+    value = analyser.expression(inner)
+    _require_number(value, inner, "-")
     to = arithmetic_type([value.type])
     return Call("neg", (cast(value, to),), to)
 
@@ -215,6 +230,7 @@ RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
     exp.Literal: _literal,
     exp.Null: _null,
     exp.Boolean: _boolean,
+    IntervalLiteral: _interval,
     exp.Star: _star,
     exp.Column: _column,
     exp.Paren: _paren,

@@ -60,6 +60,10 @@ _SILENT = (
     'view "{0}" is a stream by default: all its rows so far are read here, also those that its '
     "window has let go; write CREATE VIEW {0} AS RELATION …, or {0} [UNBOUNDED] if this is meant"
 )
+NO_FROM = (
+    "FROM is missing: a query reads streams, relations or views; constants go into a relation: "
+    "CREATE RELATION One (x INT); INSERT INTO One VALUES (1)"
+)
 _RELATION_OF_STREAM = (
     "this query says itself that it is a stream; leave out RELATION, or read the stream through "
     "a window: SELECT * FROM Istream( … ) [RANGE 1 MINUTE]"
@@ -227,10 +231,12 @@ def _check_select(node: exp.Select) -> None:
     if not node.expressions:
         raise StatementError("SELECT needs at least one column", node)
     if node.args.get("from_") is None:
-        raise StatementError("FROM is missing: a query reads streams, relations or views", node)
+        raise StatementError(NO_FROM, node)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise StatementError("DISTINCT ON is not supported; use GROUP BY", node)
+        raise StatementError(
+            "DISTINCT ON is not supported; use GROUP BY: SELECT a, max(b) FROM S GROUP BY a", node
+        )
     known = {"expressions", "from_", "where", "group", "having", "distinct", "hint", "final"}
     known |= {"order", "limit"}
     for part, value in node.args.items():

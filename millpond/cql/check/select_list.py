@@ -1,12 +1,12 @@
 """The SELECT list: its items, their names, and what GROUP BY and HAVING say about them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Filter, Project
+from millpond.cql.algebra import Filter, Project, SetOperation
 from millpond.cql.check.expressions import analyser, has_aggregate
 from millpond.cql.check.grouping import Grouping
 from millpond.cql.check.items import Item
@@ -35,6 +35,16 @@ def is_ranked_select(select: exp.Select) -> bool:
     if select.args.get("limit") is not None:
         return True
     return any(isinstance(node.unalias(), Ranking) for node in select.expressions)
+
+
+def _all_of(plans: Sequence[Project], names: tuple[str, ...]) -> Project:
+    """The rows of all plans."""
+    first, *others = plans
+    rows: Node = first
+    for other in others:
+        rows = SetOperation(rows, other, "union", True)
+    columns = (Column(i, f.type, f.name) for i, f in enumerate(rows.schema.fields))
+    return Project(rows, tuple(columns), names)
 
 
 @dataclass(frozen=True)
@@ -95,17 +105,41 @@ class SelectAnalyser:
         if having is not None:
             rules.clause = "HAVING"
             condition = rules.predicate(_unaliased(having.this, items, self.scope))
-        grouping = Grouping(tuple(keys), aggregates, offset_of(self.select))
+        plans: list[Project] = []
+        for present in self._grouping_sets(items, keys):
+            absent = frozenset(key for key in keys if key not in present)
+            grouping = Grouping(present, aggregates, offset_of(self.select), absent)
+            plan = grouping.plan(relation, self._written_groups(present, keys, aggregates))
+            if having is not None and condition is not None:
+                written = self.text.written("HAVING", having.this)
+                plan = Filter(plan, grouping.over(condition, rules.offsets), written)
+            over = tuple(grouping.over(value, rules.offsets) for value in values)
+            plans.append(Project(plan, over, names, self._written(items)))
+        return plans[0] if len(plans) == 1 else _all_of(plans, names)
+
+    def _written_groups(
+        self,
+        present: tuple[Expression, ...],
+        keys: Mapping[Expression, Written],
+        aggregates: Sequence[AggregateCall],
+    ) -> tuple[Written, ...]:
+        """What the keys and the arguments of aggregates are in the script."""
         arguments = [
             Written("argument of", str(call), self.text.position(call.offset))
             for call in aggregates
         ]
-        plan = grouping.plan(relation, (*keys.values(), *arguments))
-        if having is not None and condition is not None:
-            written = self.text.written("HAVING", having.this)
-            plan = Filter(plan, grouping.over(condition, rules.offsets), written)
-        over = tuple(grouping.over(value, rules.offsets) for value in values)
-        return Project(plan, over, names, self._written(items))
+        return (*(keys[key] for key in present), *arguments)
+
+    def _grouping_sets(
+        self, items: list[Item], keys: Mapping[Expression, Written]
+    ) -> list[tuple[Expression, ...]]:
+        """The keys of each grouping set; without such there is one, of all keys."""
+        group = self.select.args.get("group")
+        sets = None if group is None else group.args.get("grouping_sets")
+        if sets is None:
+            return [tuple(keys)]
+        found = [[self._key(node, items) for node in each.expressions] for each in sets]
+        return [tuple(dict.fromkeys(each)) for each in found]
 
     def _items(self) -> list[Item]:
         items: list[Item] = []
@@ -142,7 +176,10 @@ class SelectAnalyser:
         """The keys of GROUP BY, each once, and what they are in the script."""
         group = self.select.args.get("group")
         keys: dict[Expression, Written] = {}
-        for node in [] if group is None else group.expressions:
+        nodes = [] if group is None else list(group.expressions)
+        for each in (group and group.args.get("grouping_sets")) or ():
+            nodes += each.expressions
+        for node in nodes:
             keys.setdefault(self._key(node, items), self.text.written("GROUP BY", node))
         return keys
 

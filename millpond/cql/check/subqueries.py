@@ -7,7 +7,8 @@ from sqlglot import exp
 
 from millpond.cql.algebra import Aggregate, Distinct, Project
 from millpond.cql.check.operators import compare
-from millpond.cql.check.walk import Analyser
+from millpond.cql.check.row_values import combined, row_parts, rows_equal
+from millpond.cql.check.walk import Analyser, connect, negation
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import (
     Call,
@@ -30,6 +31,9 @@ def _comparison(analyser: Analyser, node: exp.Binary) -> Expression:
     if isinstance(node.this, (exp.Any, exp.All)):
         raise StatementError("ALL and ANY stand on the right of a comparison", node.this)
     if not isinstance(node.expression, (exp.Any, exp.All)):
+        if (parts := row_parts(node.this)) and symbol in ("=", "<>"):
+            equal = rows_equal(analyser, parts, node.expression)
+            return equal if symbol == "=" else negation(equal)
         return compare(analyser, symbol, node.this, node.expression)
     word = "all" if isinstance(node.expression, exp.All) else "any"
     query = node.expression.this
@@ -41,6 +45,10 @@ def _comparison(analyser: Analyser, node: exp.Binary) -> Expression:
 
 def _in(analyser: Analyser, node: exp.In) -> Expression:
     query = node.args.get("query")
+    if (parts := row_parts(node.this)) and query is not None:
+        return _row_in_query(analyser, node, parts, query)
+    if parts and node.expressions:
+        return connect("or", [rows_equal(analyser, parts, each) for each in node.expressions])
     if query is not None:
         return InSubquery(*_against(analyser, node.this, query))
     if not node.expressions:
@@ -48,6 +56,39 @@ def _in(analyser: Analyser, node: exp.In) -> Expression:
     parts = [node.this, *node.expressions]
     values = [analyser.expression(part) for part in parts]
     return Call("in", unify(values, list(map(offset_of, parts)), "cannot compare"), Type.BOOLEAN)
+
+
+def _row_in_query(
+    analyser: Analyser, node: exp.In, parts: list[exp.Expr], query: exp.Expr
+) -> Expression:
+    """(a, b) IN (subquery) as a condition: one text stands for the values of a row."""
+    if not _is_condition(analyser, node):
+        raise StatementError(
+            "(a, b) IN (SELECT …) stands in WHERE or HAVING, joined by AND or OR; for NOT IN write "
+            "NOT EXISTS (SELECT 1 FROM … WHERE x = a AND y = b)",
+            node.this,
+        )
+    plan = _plan(analyser, query)
+    if len(plan.schema) != len(parts):
+        message = f"this subquery must have {len(parts)} columns, not {len(plan.schema)}"
+        raise StatementError(message, query)
+    left, right = list[Expression](), list[Expression]()
+    for position, (part, field) in enumerate(zip(parts, plan.schema.fields, strict=True)):
+        both = (analyser.expression(part), Column(position, field.type, field.name))
+        value, column = unify(both, (offset_of(part), offset_of(query)), "cannot compare")
+        left.append(value)
+        right.append(column)
+    names = (", ".join(plan.schema.names),)
+    return InSubquery(combined(left), Project(plan, (combined(right),), names))
+
+
+def _is_condition(analyser: Analyser, node: exp.Expr) -> bool:
+    """Whether it does not matter if a condition is false or NULL."""
+    above = node.parent
+    while isinstance(above, (exp.Paren, exp.And, exp.Or)):
+        above = above.parent
+    is_top = above is None or isinstance(above, (exp.Where, exp.Having))
+    return is_top and analyser.clause in ("WHERE", "HAVING")
 
 
 def _exists(analyser: Analyser, node: exp.Exists) -> Expression:
@@ -61,7 +102,7 @@ def _scalar(analyser: Analyser, node: exp.Expr) -> Expression:
     if not _is_single_row(plan):
         raise StatementError(
             "a subquery used as a value must be an aggregation without GROUP BY and HAVING, "
-            "so that it has exactly one row",
+            "so that it has exactly one row: (SELECT max(x) FROM R)",
             node,
         )
     return ScalarSubquery(plan, plan.schema[0].type)

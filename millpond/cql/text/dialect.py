@@ -7,6 +7,7 @@ calls: ``functions.py`` decides which exist.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -14,13 +15,16 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
-from millpond.cql.text.from_clause import Final, FromParser, WithNames
+from millpond.cql.text.durations import microseconds
+from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, WithNames
+from millpond.cql.text.grouping_sets import MOST_SETS, GroupingSets, all_sets
 from millpond.cql.text.paper_lists import without_paper_parentheses
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.ranking import Limit, Order, Ranking, Sorting, is_ranking
 from millpond.cql.text.tokens import CqlTokenizer
 
 T = TypeVar("T")
+_PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
 
 _USE = {
     "OFFSET": "rank the rows with ROW_NUMBER() OVER (ORDER BY …) in a subquery",
@@ -30,9 +34,7 @@ _USE = {
     "DISTRIBUTE BY": "a continuous result has no order",
     "OVER": "it goes with ROW_NUMBER(), RANK() and DENSE_RANK(); for other functions put a window "
     "in brackets after the stream in FROM and use GROUP BY",
-    "FILTER": "use a CASE inside the aggregate function",
     "WITHIN": "use percentile(x, fraction)",
-    "INTERVAL": "write lengths of time in windows, or use date_add and timestamp_micros",
     "a rank inside an expression or condition": "have it as a column of a subquery in FROM, and "
     "WHERE around it",
     "VALUES": "a query reads streams and relations; put constants into a relation with INSERT",
@@ -245,12 +247,41 @@ class CqlParser(FromParser):
     def _group(self) -> exp.Expr:
         token = self._curr
         self._advance()
-        if self._match_texts(("ALL", "ROLLUP", "CUBE", "GROUPING"), advance=False):
-            raise unsupported(f"GROUP BY {self._curr.text.upper()}", self._curr.start)
-        keys = self._parse_csv(self._written)
-        if not keys:
+        if self._match(TokenType.ALL, advance=False):
+            raise unsupported("GROUP BY ALL", self._curr.start)
+        elements = self._parse_csv(lambda: self._grouping_sets() or self._written())
+        if not elements:
             self.raise_error("something is missing")
-        return self.expression(exp.Group(expressions=keys), token)
+        if not any(isinstance(each, GroupingSets) for each in elements):
+            return self.expression(exp.Group(expressions=elements), token)
+        sets = all_sets(elements)
+        if len(sets) > MOST_SETS:
+            message = f"GROUP BY makes {len(sets):,} grouping sets; at most {MOST_SETS} are allowed"
+            raise StatementError(message, token.start)
+        return self.expression(exp.Group(grouping_sets=sets), token)
+
+    def _grouping_sets(self) -> GroupingSets | None:
+        """ROLLUP (…), CUBE (…) or GROUPING SETS (…)."""
+        token = self._curr
+        kind = token.text.upper() if token.token_type is TokenType.VAR else ""
+        is_one = kind in ("ROLLUP", "CUBE") and self._next.token_type is TokenType.L_PAREN
+        if not is_one and not self._match_text_seq("GROUPING", "SETS", advance=False):
+            return None
+        self._advance(1 if is_one else 2)
+        self._expect(TokenType.L_PAREN, "(")
+        items = self._parse_csv(self._grouping_item)
+        self._expect(TokenType.R_PAREN, ")")
+        return GroupingSets(kind=kind, expressions=items).update_positions(token)
+
+    def _grouping_item(self) -> exp.Expr | None:
+        """(a, b), a, or ROLLUP and the like inside of GROUPING SETS."""
+        if nested := self._grouping_sets():
+            return nested
+        if not self._match(TokenType.L_PAREN):
+            return self._written()
+        keys = self._parse_csv(self._written)
+        self._expect(TokenType.R_PAREN, ")")
+        return exp.Tuple(expressions=keys)
 
     def _parse_unary(self) -> exp.Expr | None:
         token = self._curr
@@ -262,7 +293,7 @@ class CqlParser(FromParser):
     def _operand(self, token: Token) -> exp.Expr | None:
         """What can nest is recognised here, by fewer calls than sqlglot's, to nest deeper."""
         if token.token_type is TokenType.INTERVAL:
-            _refuse(self)
+            return self._interval()
         if token.token_type is TokenType.L_PAREN:
             return self._parse_column_ops(self._parse_paren())
         if token.token_type is TokenType.CASE:
@@ -271,6 +302,21 @@ class CqlParser(FromParser):
         if self._next.token_type is TokenType.L_PAREN and token.token_type in self.FUNC_TOKENS:
             return self._parse_column_ops(_predicate(self._parse_function_call()))
         return self._typed_literal()
+
+    def _interval(self) -> IntervalLiteral:
+        """INTERVAL '5' MINUTE, INTERVAL 5 MINUTE, INTERVAL '1 day 2 hours'."""
+        token = self._curr
+        self._advance()
+        amount = self._curr
+        if amount.token_type not in (TokenType.STRING, TokenType.NUMBER):
+            self.raise_error("expected a length of time, as in INTERVAL '5' MINUTE,")
+        self._advance()
+        is_number = _PLAIN_NUMBER.fullmatch(amount.text.strip()) is not None
+        unit = self._name() if is_number else None
+        if is_number and unit is None:
+            self.raise_error("expected a unit of time")
+        found = microseconds(amount.text, None if unit is None else unit.name, amount.start)
+        return IntervalLiteral(this=found).update_positions(token)
 
     def _parse_paren(self) -> exp.Expr | None:
         """A subquery, an expression in parentheses, or a list (which the analysis refuses)."""
@@ -334,10 +380,20 @@ class CqlParser(FromParser):
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
         if self._match(TokenType.OVER, advance=False) and is_ranking(this):
             return self._ranking(this)
-        follows = self._next.token_type is TokenType.L_PAREN or self._curr.text.upper() != "FILTER"
-        if self._match_texts(("OVER", "FILTER", "WITHIN"), advance=False) and follows:
+        if self._next.token_type is TokenType.L_PAREN and self._match_text_seq("FILTER"):
+            return self._filter(this)
+        if self._match_texts(("OVER", "WITHIN"), advance=False):
             _refuse(self)
         return this
+
+    def _filter(self, call: exp.Expr | None) -> exp.Expr:
+        """What stands behind FILTER."""
+        token = self._prev
+        self._expect(TokenType.L_PAREN, "(")
+        self._expect(TokenType.WHERE, "WHERE")
+        condition = self._parse_disjunction() or self.raise_error("something is missing")
+        self._expect(TokenType.R_PAREN, ")")
+        return exp.Filter(this=call, expression=condition).update_positions(token)
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
         low = self._parse_bitwise()

@@ -1,5 +1,6 @@
 """Lengths of time, counted in ticks."""
 
+import re
 from fractions import Fraction
 
 from millpond.cql.text.places import StatementError
@@ -35,3 +36,38 @@ def _unit_microseconds(unit: str, offset: int) -> int:
         known = ", ".join(UNIT_MICROSECONDS)
         raise StatementError(f'no unit of time is called "{unit}"; known: {known}', offset)
     return found
+
+
+_MONTHS = ("MONTH", "QUARTER", "YEAR")
+_PAIRS = re.compile(r"\s*([+-]?\d+(?:\.\d*)?)\s*([A-Za-z]+)")
+
+
+def microseconds(text: str, unit: str | None, offset: int) -> int:
+    """The microseconds in an INTERVAL: '5' MINUTE, or '1 day 2 hours' with the units in it.
+
+    >>> microseconds("5", "MINUTE", 0), microseconds("1 day 2 hours", None, 0)
+    (300000000, 93600000000)
+    """
+    pairs = [(text.strip(), unit)] if unit is not None else _PAIRS.findall(text)
+    is_read = unit is not None or not _PAIRS.sub("", text).strip()
+    if not pairs or not is_read or not all(_NUMBER.fullmatch(number) for number, _ in pairs):
+        raise StatementError(
+            f"'{text}' is no length of time; write INTERVAL '5' MINUTE or INTERVAL '1 day 2 hours'",
+            offset,
+        )
+    lengths = (Fraction(number) * _fixed_length(word or "", offset) for number, word in pairs)
+    total = sum(lengths, Fraction(0))
+    if total.denominator != 1 or abs(total) >= FOREVER:
+        raise StatementError(f"'{text}' is no whole number of microseconds that fits", offset)
+    return int(total)
+
+
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
+
+
+def _fixed_length(unit: str, offset: int) -> int:
+    if unit.upper().removesuffix("S") in _MONTHS:
+        raise StatementError(
+            f"{unit} has no fixed length; an INTERVAL is of days or less: INTERVAL '30' DAY", offset
+        )
+    return _unit_microseconds(unit, offset)

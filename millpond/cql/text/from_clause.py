@@ -24,9 +24,14 @@ ROWS_OR_RANGE = (
 )
 _CLAUSES = {
     "TABLESAMPLE": "use SAMPLE(percent)",
-    "PIVOT": "use CASE inside aggregate functions",
+    "PIVOT": "give each column its aggregate: sum(a) FILTER (WHERE b = 1) AS b1",
     "UNPIVOT": "use UNION ALL",
-    "MATCH_RECOGNIZE": "",
+    "MATCH_RECOGNIZE": "join the stream with itself: FROM S a [NOW], S b [RANGE 5 MINUTES] WHERE …",
+}
+_ITEMS = {
+    "LATERAL": "group the subquery by the columns that it would name, and join it with ON",
+    "UNNEST": "there are no arrays; push a tuple for each value",
+    "VALUES": "put constants into a relation: INSERT INTO R VALUES (1), (2)",
 }
 
 
@@ -51,6 +56,12 @@ class Length(exp.Expression):
     """A number with an optional unit of time."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": False}
+
+
+class IntervalLiteral(exp.Expression):
+    """INTERVAL '5' MINUTE; ``this`` is its microseconds."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
 class ToStream(exp.Expression):
@@ -237,11 +248,10 @@ class FromParser(Parser):
             return to_stream
         if self._match(TokenType.L_PAREN):
             return self._parenthesised()
-        for word in ("LATERAL", "UNNEST", "VALUES"):
-            if self._curr.text.upper() == word and self._curr.token_type is not TokenType.STRING:
-                raise StatementError(
-                    f"{word} is not supported in continuous queries", self._curr.start
-                )
+        word = self._curr.text.upper()
+        if word in _ITEMS and self._curr.token_type is not TokenType.STRING:
+            message = f"{word} is not supported in continuous queries; {_ITEMS[word]}"
+            raise StatementError(message, self._curr.start)
         name = self._name()
         if name is None:
             self.raise_error("expected the name of a stream, relation or view")

@@ -35,6 +35,11 @@ from millpond.cql.text.syntax import (
 from millpond.cql.text.tokens import tokenize
 from millpond.errors import CqlError, Position
 
+_ELSEWHERE = {
+    "MERGE": "write UPDATE R SET … WHERE … and INSERT INTO R VALUES (…)",
+    "TRUNCATE": "write DELETE FROM R",
+}
+"""Statements of other systems, and what to write instead."""
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
 _BEHIND_BARE_NAME = ("UNION", "EXCEPT", "INTERSECT", "[")
 STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE")
@@ -44,6 +49,8 @@ def parse_statement(text: str) -> StatementSyntax:
     """The syntax of one statement; raises ``StatementError``."""
     cursor = Cursor(tokenize(text), text)
     rule = _STATEMENTS.get(cursor.word())
+    if cursor.word() in _ELSEWHERE:
+        raise cursor.refusal(f"there is no {cursor.word()}; {_ELSEWHERE[cursor.word()]}")
     if rule is None and not _begins_query(cursor):
         known = ", ".join(sorted({*_STATEMENTS, "SELECT"}))
         raise cursor.fault(f"expected a statement ({known})")
@@ -79,6 +86,8 @@ def _bare_query(cursor: Cursor) -> CreateQueryStatement:
 def _create(cursor: Cursor) -> StatementSyntax:
     cursor.expect("CREATE")
     if_exists = "replace" if cursor.accept("OR", "REPLACE") else "refuse"
+    if cursor.word() in ("TABLE", "MATERIALIZED"):
+        raise cursor.refusal(_NO_TABLE)
     kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
     if if_exists == "replace" and kind != "VIEW":
         raise cursor.refusal(_NOT_REPLACED[kind])
@@ -100,6 +109,10 @@ def _create(cursor: Cursor) -> StatementSyntax:
     )
 
 
+_NO_TABLE = (
+    "there are no tables: CREATE STREAM is for tuples that come in time, CREATE RELATION for rows "
+    "that are changed, and CREATE QUERY keeps an answer up to date"
+)
 _NOT_REPLACED = {
     "QUERY": "OR REPLACE is for views: a query has results, and begins anew when it is made anew; "
     "write DROP QUERY IF EXISTS name; CREATE QUERY name AS …",
@@ -244,7 +257,9 @@ def _insert(cursor: Cursor) -> InsertStatement:
     relation = cursor.name("the name of a relation")
     columns = _names(cursor) if cursor.word() == "(" else None
     if cursor.word() == "SELECT":
-        raise cursor.refusal("INSERT … SELECT is not supported; use CREATE VIEW")
+        raise cursor.refusal(
+            "INSERT … SELECT is not supported; name the query: CREATE VIEW name AS SELECT …"
+        )
     cursor.expect("VALUES")
     return InsertStatement(relation, columns, cursor.several(lambda: _row(cursor)))
 
@@ -279,6 +294,8 @@ def _assignment(cursor: Cursor) -> Assignment:
 
 def _alter(cursor: Cursor) -> StatementSyntax:
     cursor.expect("ALTER")
+    if cursor.word() == "VIEW":
+        raise cursor.refusal("a view is replaced: CREATE OR REPLACE VIEW name AS …")
     rules: dict[str, Callable[[Cursor], StatementSyntax]] = {
         "QUERY": _alter_query,
         "STREAM": _alter_stream,
