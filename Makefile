@@ -36,8 +36,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP) ## the three STREAM example queries over bursty web-proxy traffic, about a minute
-	@$(BIN)/python examples/demo.py
+demo: $(STAMP) ## live queries over bursty traffic in a browser; as moving text where there is none, about a minute
+	@$(BIN)/millpond demo
 
 test: $(STAMP) ## all tests, in two processes; what failed is named last (TESTS='-m spark' chooses)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)

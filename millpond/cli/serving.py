@@ -1,5 +1,6 @@
 """`millpond serve` and `millpond demo`: a process that answers until it is told to end."""
 
+import os
 import re
 import socket
 import sys
@@ -27,6 +28,7 @@ from millpond.server.tokens import ROLES, new_token
 from millpond.settings import Settings
 
 OPENS_AFTER_SECONDS = 0.2
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def made_token(role: str, name: str) -> tuple[str, str]:
@@ -66,18 +68,24 @@ def serve(scripts: Sequence[Script], settings: Settings, options: ServeOptions) 
 
 
 def has_browser() -> bool:
-    """Whether there is a browser that can be opened."""
+    """Whether there is a browser that can be opened, and a screen to open it on."""
+    has_screen = sys.platform in ("darwin", "win32") or any(map(os.environ.get, SCREENS))
     try:
         webbrowser.get()
     except webbrowser.Error:
         return False
-    return True
+    return has_screen
+
+
+def is_shown_as_text() -> bool:
+    """Whether the demo is text: nobody would see a page, or end the process that serves it."""
+    return not (sys.stdout.isatty() and has_browser())
 
 
 def demonstrate(options: ServeOptions, as_text: bool | None, opens: bool = True) -> None:
-    """The page with live traffic; without a terminal and a browser the demo as text."""
+    """The page with live traffic; without a terminal or a browser the demo as text, which ends."""
     if as_text is None:
-        as_text = not sys.stdout.isatty() and not has_browser()
+        as_text = is_shown_as_text()
     if as_text:
         text.main()
         return

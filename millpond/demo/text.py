@@ -1,6 +1,7 @@
-"""Bursty web-proxy traffic, the three example queries of the STREAM paper and their moving answers.
+"""The demo as text: a burst under two strategies side by side, then bursty web-proxy traffic, the
+three example queries of the STREAM paper and their moving answers.
 
-It ends by itself after three days of traffic or about 40 seconds of work.
+It ends by itself, after about a minute.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from millpond.connectors import Progress
+from millpond.demo import side_by_side
 from millpond.facade.engine import Engine
 
 SCRIPT = Path(__file__).with_name("stream_examples.cql")
@@ -25,10 +27,14 @@ TRAFFIC = """
 CREATE QUERY traffic AS
   SELECT COUNT(*) AS requests FROM Requests [RANGE 30 MINUTES SLIDE 30 MINUTES]
 """
-LONGEST_SECONDS = 40.0
+LONGEST_SECONDS = 30.0
+LINE_SECONDS = 1.0
+"""Where there is no terminal a line is written so often, if something has changed."""
 PAGE_ROWS = 2_000
-DRIVER_ROWS = 2_200
-"""Steps of more rows, which bursts cause, run on Spark's executors; the trickle does not."""
+PAUSE_SECONDS = 0.2
+"""So long the reader rests after a page, so that one sees the answers move."""
+HERE = {"page_rows": PAGE_ROWS, "driver_rows": 10**9, "place_by": "rows"}
+"""Steps of these sizes take milliseconds in the driver: nobody waits for Spark to start."""
 BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -48,6 +54,8 @@ class Dashboard:
         self.clock = ""
         self.ways = ""
         self.started = time.monotonic()
+        self._said: tuple[int, ...] = ()
+        self._said_at = 0.0
 
     def changed(self, query: str, table: pa.Table) -> None:
         """A count is a relation of one row: what was added last is the answer now."""
@@ -62,10 +70,19 @@ class Dashboard:
         self.urls.extend(table.column("url").to_pylist())
         self.url_count += table.num_rows
 
+    def say(self) -> None:
+        """Writes a line, if the last one is a second old and something has changed since."""
+        figures = (*self.counts.values(), self.url_count)
+        now = time.monotonic()
+        if figures != self._said and now - self._said_at >= LINE_SECONDS:
+            self._said, self._said_at = figures, now
+            _say(self.line())
+
     def line(self) -> str:
         """Everything in one line, where there is no terminal to draw on."""
         return (
-            f"{self._seconds():5.1f} s | {self.clock} | {self.requests_read:7,} requests read | "
+            f"{self._seconds():5.1f} s | {self.clock} | {self._bars()[-12:]:>12} | "
+            f"{self.requests_read:7,} requests read | "
             f"stanford.edu, last day: {self.counts['stanford']:6,} | "
             f"CS, 10 latest a client: {self.counts['cs_department']:5,} | "
             f"shopping URLs: {self.url_count:5,} | {self.ways}"
@@ -110,9 +127,8 @@ def prepare(engine: Engine, dashboard: Dashboard) -> None:
 
 def tell_time(engine: Engine, dashboard: Dashboard, table: pa.Table) -> None:
     """The clock on the wall of the proxy: the time of the latest result."""
-    tallies = [measured.tally for measured in engine.runtime.statistics.values()]
-    here, there = (sum(getattr(t, n) for t in tallies) for n in ("driver_steps", "executor_steps"))
-    dashboard.ways = f"steps in the driver {here:,}, on Spark's executors {there:,}"
+    steps = sum(measured.tally.steps for measured in engine.runtime.statistics.values())
+    dashboard.ways = f"{steps:,} steps"
     dashboard.clock = str(engine.format_time("stanford", table.column("ts")[-1].as_py()))
 
 
@@ -120,9 +136,10 @@ def run(engine: Engine, dashboard: Dashboard, show: Live | None) -> None:
     """Reads the traffic to its end or until the time is up, showing each step."""
 
     def report(_: str, progress: Progress) -> None:
-        if show is None and dashboard.clock:
-            _say(dashboard.line())
         dashboard.requests_read = progress.done
+        if show is None:
+            dashboard.say()
+        time.sleep(PAUSE_SECONDS)
         if time.monotonic() - dashboard.started > LONGEST_SECONDS:
             raise TimeIsUpError
 
@@ -131,11 +148,11 @@ def run(engine: Engine, dashboard: Dashboard, show: Live | None) -> None:
 
 
 def main() -> None:
-    """Starts Spark, runs the queries and draws the dashboard."""
-    _say("Starting Spark ...")
-    settings = {"page_rows": PAGE_ROWS, "driver_rows": DRIVER_ROWS}
-    with Engine(settings, keep_results=False) as engine:
-        _ = engine.spark
+    """Compares two strategies, then runs the queries and draws the dashboard."""
+    _say("A burst under two strategies ...")
+    side_by_side.main()
+    _say("Three days of requests to a web proxy, and three queries ...")
+    with Engine(HERE, keep_results=False) as engine:
         dashboard = Dashboard()
         prepare(engine, dashboard)
         if sys.stdout.isatty():

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, kind_of
@@ -33,6 +34,13 @@ from millpond.server.ingest import IdempotencyKeys
 from millpond.server.limits import Limits
 from millpond.server.logs import tell
 from millpond.server.plane import Plane
+from millpond.sharing.waits import waits
+
+LOOK_SECONDS = 1.0
+"""So long it is good who waits."""
+
+MOST_LOOKED_AT = 200
+"""So many queries, of those that do not run as one, are asked whether they wait."""
 
 LOGGED_CHARACTERS = 120
 """So much of a statement is said in the log."""
@@ -58,6 +66,8 @@ class Service:
         self.burst: Callable[[], None] | None = None
         """Has the demo's traffic burst, where this is a demo."""
         self._asks = threading.BoundedSemaphore(self.limits.asks_at_once)
+        self._waiting: list[dict[str, Any]] = []
+        self._waiting_seconds = -LOOK_SECONDS
         self._changes = threading.Lock()
         """Whoever changes what is declared does so alone: a script is checked as a whole."""
         self.changed = threading.Event()
@@ -147,6 +157,18 @@ class Service:
             yield
         finally:
             self._asks.release()
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """The queries that wait for time, looked at once a second for all who ask."""
+        now = time.monotonic()
+        if now - self._waiting_seconds > LOOK_SECONDS:
+            self._waiting_seconds = now
+            with self.engine.held():
+                found = list(waits(self.engine.queries, MOST_LOOKED_AT))
+            self._waiting = [
+                {"query": name, "words": str(wait), **asdict(wait)} for name, wait in found
+            ]
+        return self._waiting
 
     # -- what is there ---------------------------------------------------------------------
 

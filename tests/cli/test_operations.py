@@ -17,6 +17,7 @@ from millpond.cli.app import app
 from millpond.cli.doctor import BAD, GOOD, WARNING, Finding, findings
 from millpond.cli.remote_shell import RemoteShell
 from millpond.client import connect
+from millpond.server.logs import last_lines
 from millpond.settings import Settings
 from tests.server.serving import Running, free_port, running
 
@@ -31,11 +32,12 @@ def served() -> Iterator[Running]:
         CREATE QUERY big AS SELECT a FROM S WHERE a > 1 AND word <> '{SECRET}';
         CREATE QUERY bad AS SELECT 9223372036854775807 + a AS x, word FROM S;
     """
+    last_lines.lines.clear()  # those of other tests in this process
     with running(script) as server:
         rows = [{"t": t, "a": t, "word": "private"} for t in range(1, 6)]
         server.service.engine.push("S", rows)
         server.wait(lambda: server.service.engine.result_count("big") >= 3)
-        server.wait(server.service.engine.failures)
+        server.wait(lambda: any("bad has failed" in line for line in last_lines.lines))
         yield server
 
 

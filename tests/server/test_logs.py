@@ -93,6 +93,7 @@ def test_a_server_tells_what_happens_to_it(tmp_path: Path) -> None:
     assert events["recovered"]["stream"] == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_sentence() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -23,10 +23,6 @@ from millpond.server.faults import RequestError
 from millpond.server.logs import KEPT_LINES, last_lines
 from millpond.server.metrics import exposition
 from millpond.server.routes.common import FAULTS, Done, Serving
-from millpond.sharing.waits import waits
-
-MOST_LOOKED_AT = 500
-"""So many queries, of those that do not run as one, are asked whether they wait."""
 
 router = APIRouter(tags=["operations"])
 
@@ -57,10 +53,6 @@ def status(service: Serving) -> dict[str, Any]:
     engine = service.engine
     with engine.held():
         words = bottleneck(list(operator_views(engine.queries, engine.entities())))
-        waiting = [
-            {"query": name, "words": str(wait), **asdict(wait)}
-            for name, wait in waits(engine.queries, MOST_LOOKED_AT)
-        ]
         failures = len(engine.failures())
         queries = len(list(engine.catalog.of_kind(QueryEntry)))
         strategy, mode = engine.settings.strategy, engine.settings.mode
@@ -70,7 +62,7 @@ def status(service: Serving) -> dict[str, Any]:
         "started_seconds": service.started_seconds,
         "now_seconds": time.time(),
         "bottleneck": words,
-        "waiting": waiting,
+        "waiting": service.waiting(),
         "failures": failures,
         "queries": queries,
         "strategy": strategy,

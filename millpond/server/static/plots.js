@@ -40,7 +40,7 @@ export class Plot {
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
       legend: { show: this.labels, live: false },
       scales: { x: { time: this.x === null, ...(this.scatter ? { range: (_, low, high) => [0, (high || 1) * 1.1] } : {}) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map(this.x ?? clock), space: 70 }, { ...axis, size: 66, values, ...(this.value === bytes ? { incrs: POWERS } : {}) }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map(this.x ?? clock), space: 70, ...(this.x === bytes ? { incrs: POWERS } : {}) }, { ...axis, size: 66, values, ...(this.value === bytes ? { incrs: POWERS } : {}) }],
       series: [
         { label: this.x === null ? "time (UTC)" : this.xLabel },
         ...this.series.map((each, index) => ({
