@@ -269,7 +269,7 @@ class Parser:
         if self.peek() == "(":
             return self.parenthesised(self.query)
         if self.peek() != "select":
-            return Select([(("star", None), None)], False, self.table(), None, [], None)
+            return Select([(("star", None), None)], False, self.table(), None, [], None, [])
         return self.select()
 
     def select(self):
