@@ -1,0 +1,38 @@
+"""Ranks and windows with bounds go on after a restart as if there had been none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millpond import Engine
+
+SCRIPT = """
+CREATE STREAM S (t BIGINT, k INT, v INT) TIMESTAMP BY t;
+CREATE QUERY top AS SELECT k, v FROM S [RANGE 6] ORDER BY v DESC LIMIT 3 WITH TIES;
+CREATE QUERY best AS SELECT * FROM
+  (SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS n FROM S) T WHERE n <= 2;
+CREATE QUERY windows AS SELECT window_end, k, sum(v) AS s FROM S [HOP 4 SLIDE 3]
+  GROUP BY window_end, k EMIT FINAL;
+"""
+QUERIES = ("top", "best", "windows")
+
+
+def answers(store: Path | None, restarts: bool) -> dict[str, list[dict[str, object]]]:
+    engine = Engine(store=store)
+    engine.execute(SCRIPT)
+    for t in range(12):
+        engine.push("S", [(t, i % 3, (i * 7 + t * 5) % 11) for i in range(5)])
+        engine.run_until_idle()
+        if restarts and t % 4 == 3:
+            engine.close()
+            engine = Engine(store=store)
+    engine.finish()
+    found = {query: engine.results(query).to_pylist() for query in QUERIES}
+    engine.close()
+    return found
+
+
+def test_ranks_go_on_after_restarts(tmp_path: Path) -> None:
+    expected = answers(None, restarts=False)
+    assert all(len(rows) > 10 for rows in expected.values())
+    assert answers(tmp_path / "store", restarts=True) == expected
