@@ -282,7 +282,8 @@ class QueryGenerator:
         items, schema = self.aliased(pairs)
         text = f"SELECT {items} FROM {source.text}{self.where(source, depth)}"
         if keys:
-            text += " GROUP BY " + self.grouping(list(dict.fromkeys(key[0] for key in keys)))
+            names = list(dict.fromkeys(key[0] for key in keys))
+            text += " GROUP BY " + (", ".join(names) if can_end else self.grouping(names))
         if self.chance(0.25):
             text += f" HAVING {self.having(keys, source.columns)}"
         stream = source.names_stream

@@ -200,6 +200,7 @@ class QueryAnalyser:
         plan = select.project(plan)
         emitted = node.args.get("final")
         if emitted is not None:
+            _refuse_final_sets(node, emitted)
             plan = with_end(plan, offset_of(emitted))
         if node.args.get("distinct") is not None:
             plan = Distinct(plan)
@@ -225,6 +226,17 @@ class QueryAnalyser:
                 raise StatementError(ONLY_EQUALITIES, part)
             parts.append(condition)
         return Filter(plan, connect("and", parts), self.text.written("WHERE", where.this))
+
+
+def _refuse_final_sets(node: exp.Select, emitted: exp.Expr) -> None:
+    group = node.args.get("group")
+    if group is not None and group.args.get("grouping_sets") is not None:
+        raise StatementError(
+            "EMIT FINAL behind several grouping sets; have them in a subquery with window_end "
+            "in it: SELECT * FROM (SELECT …, window_end FROM … GROUP BY ROLLUP (a), window_end) T "
+            "EMIT FINAL",
+            emitted,
+        )
 
 
 def _check_select(node: exp.Select) -> None:

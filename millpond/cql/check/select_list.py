@@ -44,7 +44,7 @@ def _all_of(plans: Sequence[Project], names: tuple[str, ...]) -> Project:
     for other in others:
         rows = SetOperation(rows, other, "union", True)
     columns = (Column(i, f.type, f.name) for i, f in enumerate(rows.schema.fields))
-    return Project(rows, tuple(columns), names)
+    return Project(rows, tuple(columns), names, first.written)
 
 
 @dataclass(frozen=True)
