@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ import pytest
 from millpond.execution.residents import pool
 from millpond.execution.residents.packing import Packing, Unpacking
 from millpond.execution.residents.pool import Asker, ResidentLostError, Residents
-from millpond.execution.residents.wire import Invitation, RefusedError
+from millpond.execution.residents.wire import Invitation, Kind, RefusedError
 from millpond.execution.work import NOTHING, Destination
 from tests.execution.test_executor import QUERIES, answers
 from tests.execution.with_residents import begin, crew, executor
@@ -348,3 +349,27 @@ def test_a_resident_ends_with_its_driver():
         [answer] = do(there)
         there.close()
         assert has_ended(answer["pid"])
+
+
+def test_who_answers_twice_is_heard_once(residents):
+    """The second answer comes while the next task is done."""
+    connection = residents.invite().connect()
+    connection.send(Kind.ANSWER, json.dumps({"host": "here", "pid": os.getpid()}).encode())
+    found = []
+
+    def ask(action):
+        found.append(residents.answers(Doing(action), None, 1))
+
+    for number in range(2):
+        asking = threading.Thread(target=ask, args=(f"task {number}",))
+        asking.start()
+        kind, data = connection.receive()
+        assert kind is Kind.TASK
+        task = Unpacking().unpacked(data)
+        answers = [(task.number - 1, "old")] * number + [(task.number, "own")] * 2
+        for told, said in answers:
+            answer = {"task": told, "bucket": 0, "said": said}
+            connection.send(Kind.ANSWER, json.dumps(answer).encode())
+        asking.join()
+    assert [answer["said"] for (answer,) in found] == ["own", "own"]
+    connection.close()

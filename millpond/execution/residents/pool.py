@@ -13,7 +13,6 @@ import itertools
 import json
 import secrets
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -86,7 +85,8 @@ class _Waiting:
     home: Home | None
     since: float = field(default_factory=time.monotonic)
     losses: int = 0
-    resident: Connected | None = None
+    number: int = 0
+    """Of the task in which somebody works on it."""
     answer: Answer | None = None
 
 
@@ -129,13 +129,11 @@ class Residents:
         self,
         host: str,
         port: int = 0,
-        tls: ssl.SSLContext | None = None,
         kill: Callable[[Connected], None] = lambda resident: None,
         idle_seconds: float | None = None,
         let_go: Callable[[Connected], None] = lambda resident: None,
     ) -> None:
         self._secret = secrets.token_bytes(32)
-        self._tls = tls
         self._kill = kill
         self._idle_seconds, self._let_go = idle_seconds, let_go
         self._listener = socket.create_server((host, port))
@@ -159,13 +157,13 @@ class Residents:
 
     # -- coming and going ------------------------------------------------------------------
 
-    def invite(self, host: str | None = None, certificate: str | None = None) -> Invitation:
+    def invite(self, host: str | None = None) -> Invitation:
         """An invitation for one more, good for one connection."""
         name = f"resident-{next(self._names)}"
         with self._changed:
             self._invited.add(name)
         own, port = self._address
-        return Invitation(host or own, port, name, self._secret, certificate)
+        return Invitation(host or own, port, name, self._secret)
 
     def disinvite(self, name: str) -> None:
         """One who was invited will not come, or has ended."""
@@ -219,8 +217,7 @@ class Residents:
     def _greet(self, plain: socket.socket) -> None:
         """Lets one in who knows the secret and is expected, and listens to it from then on."""
         try:
-            wrapped = self._tls.wrap_socket(plain, server_side=True) if self._tls else plain
-            connection = Connection(wrapped)
+            connection = Connection(plain)
             name = connection.presented(self._secret)
             with self._changed:
                 if name not in self._invited:
@@ -242,6 +239,8 @@ class Residents:
         self._listen(resident)
 
     def _listen(self, resident: Connected) -> None:
+        """Hears what one says; one that is silent or overdue is ended, others end by themselves."""
+        is_killed = True
         try:
             while True:
                 kind, data = resident.connection.receive()
@@ -253,9 +252,11 @@ class Residents:
                         self._let_go(resident)
                 elif kind is Kind.ANSWER:
                     self._answered(resident, json.loads(data))
-        except (OSError, EOFError, ValueError):
+        except TimeoutError:
             pass
-        self._lose(resident)
+        except (OSError, EOFError, ValueError):
+            is_killed = False
+        self._lose(resident, is_killed)
 
     def _is_overdue(self, resident: Connected) -> bool:
         """Whether a resident has worked on a task for longer than it can take, or on one that
@@ -277,7 +278,7 @@ class Residents:
             and (idle > self._idle_seconds)
         )
 
-    def _lose(self, resident: Connected) -> None:
+    def _lose(self, resident: Connected, is_killed: bool = False) -> None:
         """One is gone: others do what it was doing, and have to read the states that it had."""
         with self._changed:
             if resident.is_lost:
@@ -289,14 +290,14 @@ class Residents:
             waiting, resident.doing = resident.doing, None
             if waiting is not None and not waiting.job.is_over.is_set():
                 waiting.losses += 1
-                waiting.resident = None
                 if waiting.losses >= MOST_LOSSES:
                     waiting.job.fail(_lost(waiting))
                 else:
                     self._waiting.insert(0, waiting)
             self._changed.notify_all()
         resident.connection.close()
-        self._kill(resident)
+        if is_killed:
+            self._kill(resident)
         self._hand_out()
 
     # -- tasks -----------------------------------------------------------------------------
@@ -370,7 +371,7 @@ class Residents:
         """Gives those who are free something to do."""
         for resident, waiting in self._chosen():
             job = waiting.job
-            task = Task(next(self._numbers), job.work, job.task_rows, waiting.bucket)
+            task = Task(waiting.number, job.work, job.task_rows, waiting.bucket)
             try:
                 data = resident.packing.packed(task)
             except Exception as error:  # noqa: BLE001 (whoever waits is told)
@@ -391,7 +392,7 @@ class Residents:
                     waiting = self._next_for(resident)
                     if waiting is not None:
                         self._waiting.remove(waiting)
-                        resident.doing, waiting.resident = waiting, resident
+                        resident.doing, waiting.number = waiting, next(self._numbers)
                         resident.began = time.monotonic()
                         chosen.append((resident, waiting))
         return chosen
@@ -425,9 +426,10 @@ class Residents:
 
     def _answered(self, resident: Connected, answer: dict[str, Any]) -> None:
         with self._changed:
-            waiting, resident.doing = resident.doing, None
-            if waiting is None:
-                return
+            waiting = resident.doing
+            if waiting is None or answer.pop("task") != waiting.number:
+                return  # it was answered before
+            resident.doing = None
             seconds, job = time.monotonic() - resident.began, waiting.job
             operator = job.asker.operator
             self._slowest[operator] = max(self._slowest.get(operator, 0.0), seconds)

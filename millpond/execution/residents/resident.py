@@ -26,7 +26,7 @@ from millpond.execution.work import Work, done, own_rows
 from millpond.storage.portions import TaskRows
 
 BEAT_SECONDS = 1.0
-SILENCE_SECONDS = 30.0
+SILENCE_SECONDS = 60.0
 """Who has not been heard for so long is gone."""
 
 
@@ -69,7 +69,8 @@ class Resident:
             threading.Thread(target=action, name="millpond-resident", daemon=True).start()
         while (data := self._tasks.get()) is not None:
             task: Task = self._unpacking.unpacked(data)
-            self._connection.send(Kind.ANSWER, json.dumps(task.answer()).encode())
+            answer = task.answer() | {"task": task.number}
+            self._connection.send(Kind.ANSWER, json.dumps(answer).encode())
         self._connection.close()
 
     def _listen(self) -> None:

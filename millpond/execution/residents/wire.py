@@ -9,7 +9,6 @@ import contextlib
 import hmac
 import secrets
 import socket
-import ssl
 import struct
 import threading
 from dataclasses import dataclass
@@ -44,26 +43,17 @@ class Invitation:
     port: int
     name: str
     secret: bytes
-    certificate: str | None = None
-    """Of the driver, where the connection is encrypted."""
 
     def connect(self) -> Connection:
         """Connects to the driver, once it has proved that it knows the secret."""
         plain = socket.create_connection((self.host, self.port), timeout=GREETING_SECONDS)
         try:
-            connection = Connection(self._wrapped(plain))
+            connection = Connection(plain)
             connection.present(self.name, self.secret)
         except BaseException:
             plain.close()
             raise
         return connection
-
-    def _wrapped(self, plain: socket.socket) -> socket.socket:
-        if self.certificate is None:
-            return plain
-        context = ssl.create_default_context(cadata=self.certificate)
-        context.check_hostname = False  # it is the session's own certificate, not one of a host
-        return context.wrap_socket(plain)
 
 
 class Connection:
