@@ -63,6 +63,9 @@ class FarExecutor(Executor, Rows, Cluster, Protocol):
     def expect(self) -> None:
         """Has it ready for steps to come, without waiting for that."""
 
+    def close(self) -> None:
+        """No more steps will come."""
+
     def new_tag(self) -> str:
         """A name for the work of a step, by which it can be cancelled."""
 

@@ -77,9 +77,9 @@ class Places:
 
     def _miss(self, rows: int) -> None:
         """Notes what such a step in the driver would take less on the executors."""
-        lines = self.lines
-        saved = lines[DRIVER].at(rows) - lines[EXECUTORS].at(rows)
-        self._missed.seconds += max(0.0, saved)
+        if self.choose(rows) == EXECUTORS:
+            lines = self.lines
+            self._missed.seconds += lines[DRIVER].at(rows) - lines[EXECUTORS].at(rows)
 
     def seconds_here(self, rows: float) -> float:
         """How long a step takes in the driver, by those that were measured; infinity before."""

@@ -291,6 +291,7 @@ class EngineRuntime:
             queries = {query for each in members for query in self.picture.queries(each)}
             for running in self.running.values():
                 self._executors.far.let_go(running)
+            self._executors.far.close()
             self.running.clear()
             self.telling.changed.clear()
             self.telling.version += 1

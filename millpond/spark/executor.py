@@ -5,6 +5,7 @@ else Spark evaluates, and shuffles by key.
 """
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -38,6 +39,8 @@ from millpond.storage.pages import Page
 from millpond.storage.portions import TaskRows
 from millpond.storage.store import Store
 
+logger = logging.getLogger("millpond")
+
 
 class SparkExecutor(JobExecutor):
     """Executes steps on one Spark session, which is started when the first one needs it."""
@@ -56,6 +59,7 @@ class SparkExecutor(JobExecutor):
         )
         self._of_operators: WeakKeyDictionary[object, OperatorFrames] = WeakKeyDictionary()
         self._guard = threading.Lock()
+        self._is_hiring = False
 
     # -- the session -----------------------------------------------------------------------
 
@@ -77,12 +81,26 @@ class SparkExecutor(JobExecutor):
 
     def expect(self) -> None:
         """Has residents come, if Spark is there."""
-        if not self._frames.is_awaited and self._frames.started is None:
+        started = self._frames.started
+        if self._is_hiring or self._frames.is_awaited or self.limits.residents == 0:
+            return
+        if started is None or ResidentTasks.known(started) is None:
+            self._is_hiring = True
             threading.Thread(target=self._hire, name="millpond-hiring", daemon=True).start()
 
     def _hire(self) -> None:
-        with contextlib.suppress(MillpondError, PySparkException, Py4JError, OSError):
-            ResidentTasks.of(self.session).want(self, self.limits.residents)
+        try:
+            with contextlib.suppress(MillpondError, PySparkException, Py4JError):
+                self._residents(self.session)
+        finally:
+            self._is_hiring = False
+
+    def close(self) -> None:
+        """Gives residents up that nobody else wants."""
+        session = self._frames.started
+        known = None if session is None else ResidentTasks.known(session)
+        if known is not None:
+            known.unwant(self)
 
     @property
     def lost(self) -> SparkSession | None:
@@ -144,7 +162,12 @@ class SparkExecutor(JobExecutor):
     def _residents(self, session: SparkSession) -> Residents | None:
         """Who does tasks for this engine, beside Spark's jobs."""
         count = self.limits.residents
-        tasks = ResidentTasks.known(session) if count == 0 else ResidentTasks.of(session)
+        try:
+            tasks = ResidentTasks.known(session) if count == 0 else ResidentTasks.of(session)
+        except OSError as error:  # the port is taken
+            logger.warning("no residents: %s", error)
+            self.limits.residents = 0
+            return None
         return None if tasks is None else tasks.wanted(self, count)
 
     def _answers_of_frame(

@@ -350,6 +350,21 @@ def executor_count(session: SparkSession) -> int:
     return len(java_context(session).statusTracker().getExecutorInfos()) - 1
 
 
+def cluster_slots(session: SparkSession) -> int | None:
+    """How many tasks the executors of a cluster run at once; None if Spark does not tell."""
+    try:
+        context = java_context(session)
+        own = int(context.getConf().get("spark.task.cpus", "1"))
+        listing = context.statusStore().executorList(True)
+        executors = [listing.apply(i) for i in range(listing.size())]
+        cores = [int(each.totalCores()) for each in executors if each.id() != "driver"]
+        return sum(each // own for each in cores)
+    except Py4JNetworkError:
+        raise
+    except _MISSING:
+        return None
+
+
 _MISSING = (Py4JError, AttributeError, TypeError)
 """What is raised where a private interface is not there or looks different."""
 

@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from millpond.execution.residents.pool import Connected, Residents
@@ -28,7 +27,7 @@ from millpond.execution.residents.resident import reside
 from millpond.execution.residents.wire import Invitation, RefusedError
 from millpond.settings import is_local, local_cores, parse_seconds
 from millpond.spark.executors import cores
-from millpond.spark.internals import is_alive, master_of, run_tasks
+from millpond.spark.internals import cluster_slots, is_alive, master_of, run_tasks
 from millpond.spark.session import RESIDENT_PORT
 from millpond.spark.worker_process import freeze, make_ready
 
@@ -40,8 +39,11 @@ TAG = "millpond-residents"
 LINGER_SECONDS = 3.0
 """So long a resident whose driver is gone waits to be ended by Spark, which says less then."""
 
-LEAST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.05, 10.0
+LEAST_PAUSE_SECONDS, MOST_PAUSE_SECONDS = 0.05, 60.0
 """How long it takes until one that has ended is begun again, at first and at last."""
+
+UNWANTED_SECONDS = 60.0
+"""So long residents stay when no engine is left: the next one may come."""
 
 ROOM_SECONDS = 5.0
 """So often a cluster is asked how many tasks it runs at once: executors come and go."""
@@ -73,9 +75,9 @@ def _end_soon() -> None:
 
 
 def slots(session: SparkSession) -> int:
-    """How many tasks Spark runs at once; in local mode these are more than there are cores."""
+    """How many tasks Spark runs at once, in local mode more than there are cores; 0 if unknown."""
     master = master_of(session)
-    return local_cores(master) if is_local(master) else cores(session)
+    return local_cores(master) if is_local(master) else cluster_slots(session) or 0
 
 
 def most_residents(session: SparkSession) -> int:
@@ -112,7 +114,7 @@ class ResidentTasks:
             host,
             int(conf.get(RESIDENT_PORT) or 0),
             kill=self._kill,
-            idle_seconds=_idle_seconds(self.context),
+            idle_seconds=_idle_seconds(self.context) or UNWANTED_SECONDS,
             let_go=self._let_go,
         )
         self._given: WeakKeyDictionary[object, int] = WeakKeyDictionary()
@@ -139,10 +141,16 @@ class ResidentTasks:
         with self._changing:
             most, usual = self._room()
             given = min(most, usual if count is None else count)
-            if self._given.get(engine) != given:
-                self._given[engine] = given
-                self._fill(max(self._given.values()))
+            self._given[engine] = given
+            wanted = min(most, max(self._given.values()))
+            if wanted != len(self._hired):
+                self._fill(wanted)
         return given
+
+    def unwant(self, engine: object) -> None:
+        """An engine is closed: residents that nobody else wants soon are let go."""
+        with self._changing:
+            self._given.pop(engine, None)
 
     @staticmethod
     def known(session: SparkSession) -> ResidentTasks | None:
@@ -208,12 +216,14 @@ class ResidentTasks:
         return self.residents.invite(None if self._is_local else self._host)
 
     def _let_go(self, resident: Connected) -> None:
-        """Ends one that has nothing to do; who wants it again says so with the next step."""
+        """Ends one that has nothing to do, where executors come and go or no engine is left; who
+        wants it again says so with the next step."""
         with self._changing:
+            if self._given and _idle_seconds(self.context) is None:
+                return
             for number, hired in list(self._hired.items()):
                 if hired.name == resident.name:
                     del self._hired[number]
-                    self._given.clear()
                     hired.let_go()
 
     def _kill(self, resident: Connected) -> None:
@@ -247,6 +257,7 @@ class _Hired:
         self._pause.set()
         self._tasks.residents.send_home(self.name)
         self._tasks.cancel(self.tag)
+        self._tasks.residents.disinvite(self.name)
 
     def _run(self) -> None:
         pause = LEAST_PAUSE_SECONDS
@@ -254,14 +265,17 @@ class _Hired:
             began = time.monotonic()
             invitation = self._tasks.invite()
             self.name = invitation.name
+            if not self._is_wanted.is_set():
+                break
             try:
                 self._tasks.run(invitation, self.tag)
-            except (PySparkException, Py4JError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 (Spark has many ways to say that it is gone)
                 logger.debug("%s has ended: %s", self.name, type(error).__name__)
-            self._tasks.residents.disinvite(self.name)
-            if time.monotonic() - began > SETTLED_SECONDS:
+            has_come = self._tasks.residents.disinvite(self.name)
+            if has_come and time.monotonic() - began > SETTLED_SECONDS:
                 pause = LEAST_PAUSE_SECONDS
             self._pause.wait(pause)
             pause = min(MOST_PAUSE_SECONDS, 2 * pause)
+        self._tasks.residents.disinvite(self.name)
         if self._is_wanted.is_set():
             self._tasks.residents.close()  # Spark has died: nobody else will come

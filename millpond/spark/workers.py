@@ -1,5 +1,6 @@
 """Steps on Spark's executors, from end to end: the driver sees one answer a task."""
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from millpond.execution.answers import Answer, checked
-from millpond.execution.residents.pool import ANYBODY, Asker, Residents
+from millpond.execution.residents.pool import ANYBODY, Asker, RaisedError, Residents
 from millpond.execution.work import Work, done, own_rows
 from millpond.spark.internals import run_tasks
 from millpond.spark.worker_process import freeze, make_ready
@@ -42,9 +43,11 @@ def answers_of_tasks(
     Residents do them, if there are some. Else a job of Spark's does; no data frame is analysed and
     planned for that, which saves half of the time of a small job.
     """
-    answers = None if residents is None else residents.answers(work, task_rows, count, asker)
-    if answers is not None:
-        return answers
+    if residents is not None:
+        with contextlib.suppress(RaisedError):  # Spark tries it again, and says what it says
+            answers = residents.answers(work, task_rows, count, asker)
+            if answers is not None:
+                return answers
     return checked(run_tasks(session, count, _OwnRows(work, task_rows)))
 
 

@@ -64,6 +64,8 @@ class Page:
         self._store = store
         self._table = table
         self._names = names
+        self._replaced: tuple[str, ...] = ()
+        """Files that are no longer its own, but may be read until it goes."""
         self._times: Ints | None = None
         self._ends: tuple[Ints, Ints] | None = None
         self._pins = 0
@@ -185,7 +187,10 @@ class Page:
                 name = self._store.new_name("pages", PARQUET)
                 self._store.write(self.table, name)
                 before, self._names = self._names, (name,)
-                self._store.remove(before)
+                if self._pins:
+                    self._replaced += before  # a step or a sink may be reading them
+                else:
+                    self._store.remove(before)
         return self.paths
 
     @property
@@ -309,8 +314,8 @@ class Page:
 
     def _drop(self) -> None:
         if self._pins == 0:
-            self._store.remove(self._names)
-            self._names = ()
+            self._store.remove(self._names + self._replaced)
+            self._names = self._replaced = ()
             self._table = self._times = self._ends = None
 
     # -- references ------------------------------------------------------------------------

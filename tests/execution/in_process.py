@@ -59,5 +59,8 @@ class InProcess(JobExecutor):
     def expect(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def let_go(self, operator: object) -> None:
         pass

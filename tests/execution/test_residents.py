@@ -116,6 +116,24 @@ class Doing:
         return {"pid": os.getpid()}, NOTHING
 
 
+class CannotBeReadError(Exception):
+    """What is raised where a task is read."""
+
+
+def _refuse():
+    raise CannotBeReadError
+
+
+class Unreadable(Doing):
+    """Work that cannot be read where it arrives."""
+
+    def __init__(self):
+        super().__init__("")
+
+    def __reduce__(self):
+        return _refuse, ()
+
+
 def do(there, action="", tasks=1, has_state=False, operator="op1", **more):
     asker = Asker(operator, has_state)
     return there.residents.answers(Doing(action, **more), None, tasks, asker)
@@ -175,6 +193,30 @@ def test_a_task_that_is_cancelled_is_waited_for_no_longer_and_ended(monkeypatch)
             there.residents.answers(Doing("sleep"), None, 1, Asker(tag="engine-1-step-3"))
         [after] = do(there)
         assert before["pid"] != after["pid"]
+
+
+def test_a_step_that_waits_for_a_resident_can_be_cancelled(residents):
+    timer = threading.Timer(0.2, lambda: residents.cancel("engine-1"))
+    timer.start()
+    with pytest.raises(pool.CancelledStepError):
+        residents.answers(Doing(""), None, 1, Asker(tag="engine-1"))
+    assert residents.is_awaited
+
+
+def test_a_task_that_cannot_be_read_is_told_and_the_next_one_has_a_fresh_resident():
+    with crew(1) as there:
+        [before] = do(there)
+        with pytest.raises(pool.RaisedError, match="CannotBeRead"):
+            there.residents.answers(Unreadable(), None, 1)
+        [after] = do(there)
+        assert before["pid"] != after["pid"]
+
+
+def test_a_port_that_was_given_up_can_be_taken_again():
+    first = Residents("127.0.0.1")
+    port = first.invite().port
+    first.close()
+    Residents("127.0.0.1", port).close()
 
 
 def test_the_tag_of_one_engine_is_not_that_of_another():
@@ -365,10 +407,10 @@ def test_who_answers_twice_is_heard_once(residents):
         asking.start()
         kind, data = connection.receive()
         assert kind is Kind.TASK
-        task = Unpacking().unpacked(data)
-        answers = [(task.number - 1, "old")] * number + [(task.number, "own")] * 2
-        for told, said in answers:
-            answer = {"task": told, "bucket": 0, "said": said}
+        told = int.from_bytes(data[: pool.NUMBER_BYTES])
+        answers = [(told - 1, "old")] * number + [(told, "own")] * 2
+        for of_task, said in answers:
+            answer = {"task": of_task, "bucket": 0, "said": said}
             connection.send(Kind.ANSWER, json.dumps(answer).encode())
         asking.join()
     assert [answer["said"] for (answer,) in found] == ["own", "own"]

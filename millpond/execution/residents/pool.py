@@ -23,7 +23,7 @@ from millpond.errors import MillpondError, StoreError
 from millpond.execution.answers import Answer, checked
 from millpond.execution.failures import CancelledStepError
 from millpond.execution.residents.packing import Packing
-from millpond.execution.residents.resident import SILENCE_SECONDS, Task
+from millpond.execution.residents.resident import NUMBER_BYTES, SILENCE_SECONDS, Task
 from millpond.execution.residents.wire import Connection, Invitation, Kind
 from millpond.execution.work import Work
 from millpond.storage.portions import TaskRows
@@ -165,15 +165,17 @@ class Residents:
         own, port = self._address
         return Invitation(host or own, port, name, self._secret)
 
-    def disinvite(self, name: str) -> None:
-        """One who was invited will not come, or has ended."""
+    def disinvite(self, name: str) -> bool:
+        """One who was invited will not come, or has ended; whether they had come."""
         with self._changed:
-            self._ended += name in self._invited
+            has_come = name not in self._invited
+            self._ended += not has_come
             self._invited.discard(name)
             self._changed.notify_all()
             resident = self._there.get(name)
         if resident is not None:
             self._lose(resident)
+        return has_come
 
     @property
     def is_awaited(self) -> bool:
@@ -200,6 +202,8 @@ class Residents:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+        with contextlib.suppress(OSError):  # who accepts is told so, which close alone does not
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for resident in self.there:
             self._lose(resident)
@@ -232,9 +236,14 @@ class Residents:
         resident = Connected(name, connection, str(known["host"]), int(known["pid"]))
         connection.expect_within(SILENCE_SECONDS)
         with self._changed:
-            self._there[name] = resident
-            self._was_awaited_in_vain, self._ended = False, 0
-            self._changed.notify_all()
+            is_late = self._is_closed
+            if not is_late:
+                self._there[name] = resident
+                self._was_awaited_in_vain, self._ended = False, 0
+                self._changed.notify_all()
+        if is_late:
+            connection.close()
+            return
         self._hand_out()
         self._listen(resident)
 
@@ -266,8 +275,13 @@ class Residents:
             return False
         if doing.job.is_over.is_set():
             return seconds > FOR_NOBODY_SECONDS
-        slowest = self._slowest.get(doing.job.asker.operator, 0.0)
-        return seconds > max(LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * slowest)
+        operator = doing.job.asker.operator
+        is_overdue = seconds > max(
+            LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * self._slowest.get(operator, 0.0)
+        )
+        if is_overdue:  # whoever has it next may take longer: it may be just slow
+            self._slowest[operator] = seconds
+        return is_overdue
 
     def _is_idle(self, resident: Connected) -> bool:
         """Whether a resident has had nothing to do for longer than it may."""
@@ -306,8 +320,6 @@ class Residents:
         self, work: Work, task_rows: TaskRows | None, tasks: int, asker: Asker = ANYBODY
     ) -> list[Answer] | None:
         """Does the work on so many buckets; None if there is no resident, and none comes."""
-        if not self._is_anybody_there():
-            return None
         job = _Job(work, task_rows, asker, open=tasks)
         state = work.destination.directory, asker.operator
         waiting = [
@@ -318,7 +330,7 @@ class Residents:
             self._waiting += waiting
         self._hand_out()
         try:
-            is_done = self._wait(job)
+            is_done = self._is_anybody_there(job) and self._wait(job)
         finally:
             self._forget(job)
         if job.error is not None:
@@ -336,12 +348,16 @@ class Residents:
                 known = job.asker.tag or ""
                 if known == tag or known.startswith(f"{tag}-"):
                     job.fail(CancelledStepError("the step was cancelled"))
+            self._changed.notify_all()
 
-    def _is_anybody_there(self) -> bool:
+    def _is_anybody_there(self, job: _Job) -> bool:
+        """Whether somebody is there who may do a job, now or soon."""
         with self._changed:
             if not self._there and not self._was_awaited_in_vain:
-                self._changed.wait_for(self._is_decided, COME_SECONDS)
-                self._was_awaited_in_vain = not self._there
+                self._changed.wait_for(
+                    lambda: job.is_over.is_set() or self._is_decided(), COME_SECONDS
+                )
+                self._was_awaited_in_vain = not self._there and not job.is_over.is_set()
             return bool(self._there)
 
     def _is_decided(self) -> bool:
@@ -356,8 +372,8 @@ class Residents:
         seconds = MOVE_SECONDS
         while not job.is_over.wait(seconds):
             self._hand_out()
-            if not self._is_anybody_there():
-                return False
+            if not self._is_anybody_there(job):
+                return job.is_over.is_set()
             seconds = min(1.0, 2 * seconds)
         return True
 
@@ -369,22 +385,23 @@ class Residents:
 
     def _hand_out(self) -> None:
         """Gives those who are free something to do."""
-        for resident, waiting in self._chosen():
+        for resident, waiting, number in self._chosen():
             job = waiting.job
-            task = Task(waiting.number, job.work, job.task_rows, waiting.bucket)
+            task = Task(number, job.work, job.task_rows, waiting.bucket)
             try:
                 data = resident.packing.packed(task)
             except Exception as error:  # noqa: BLE001 (whoever waits is told)
                 with self._changed:
                     resident.doing = None
-                job.fail(error)
+                job.fail(RaisedError(f"{type(error).__name__}: {error}"))
                 continue
             try:
-                resident.connection.send(Kind.TASK, data)
+                resident.connection.send(Kind.TASK, number.to_bytes(NUMBER_BYTES) + data)
             except OSError:
                 self._lose(resident)
 
-    def _chosen(self) -> list[tuple[Connected, _Waiting]]:
+    def _chosen(self) -> list[tuple[Connected, _Waiting, int]]:
+        """Who is to do what, under which number."""
         chosen = []
         with self._changed:
             for resident in self._there.values():
@@ -392,9 +409,9 @@ class Residents:
                     waiting = self._next_for(resident)
                     if waiting is not None:
                         self._waiting.remove(waiting)
-                        resident.doing, waiting.number = waiting, next(self._numbers)
-                        resident.began = time.monotonic()
-                        chosen.append((resident, waiting))
+                        resident.began, waiting.number = time.monotonic(), next(self._numbers)
+                        resident.doing = waiting
+                        chosen.append((resident, waiting, waiting.number))
         return chosen
 
     def _next_for(self, resident: Connected) -> _Waiting | None:

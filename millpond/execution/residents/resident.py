@@ -25,6 +25,9 @@ from millpond.execution.residents.wire import Connection, Invitation, Kind
 from millpond.execution.work import Work, done, own_rows
 from millpond.storage.portions import TaskRows
 
+NUMBER_BYTES = 8
+"""A task's number comes before it."""
+
 BEAT_SECONDS = 1.0
 SILENCE_SECONDS = 60.0
 """Who has not been heard for so long is gone."""
@@ -47,8 +50,7 @@ class Task:
         except StoreError as error:
             return {"store": str(error), "errno": error.errno}
         except Exception as error:  # noqa: BLE001 (the driver is told)
-            words = f"{type(error).__name__}: {error}"
-            return {"raised": words, "stack": traceback.format_exc()}
+            return _raised(error)
 
 
 class Resident:
@@ -68,10 +70,18 @@ class Resident:
         for action in (self._listen, self._beat):
             threading.Thread(target=action, name="millpond-resident", daemon=True).start()
         while (data := self._tasks.get()) is not None:
-            task: Task = self._unpacking.unpacked(data)
-            answer = task.answer() | {"task": task.number}
+            number = int.from_bytes(data[:NUMBER_BYTES])
+            answer = self._answer(data[NUMBER_BYTES:]) | {"task": number}
             self._connection.send(Kind.ANSWER, json.dumps(answer).encode())
         self._connection.close()
+
+    def _answer(self, data: bytes) -> Answer:
+        try:
+            task: Task = self._unpacking.unpacked(data)
+        except Exception as error:  # noqa: BLE001 (the driver is told)
+            self._tasks.put(None)  # what it remembers may be half of what it was told
+            return _raised(error)
+        return task.answer()
 
     def _listen(self) -> None:
         try:
@@ -92,6 +102,10 @@ class Resident:
                 time.sleep(BEAT_SECONDS)
                 self._connection.send(Kind.BEAT)
         self._end()
+
+
+def _raised(error: Exception) -> Answer:
+    return {"raised": f"{type(error).__name__}: {error}", "stack": traceback.format_exc()}
 
 
 def _about_itself() -> Answer:
