@@ -59,7 +59,7 @@ def failing_disk(directory: Path, number: int, first: int, stays: bool):
         _fail_to_write(patch, disk)
         for name in BY_PATH:
             _fail_by_path(patch, disk, name)
-        for module, name in ((store, "write_parquet"), (deltas, "_write")):
+        for module, name in ((store, "write_rows"), (deltas, "_write")):
             _fail_to_write_file(patch, disk, module, name)
         try:
             yield disk

@@ -192,7 +192,7 @@ def test_without_descriptors_the_error_says_what_to_raise(tmp_path, monkeypatch)
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "write_parquet", none_left)
+        patch.setattr(store_module, "write_rows", none_left)
         with pytest.raises(StoreError, match=r"Too many open files; raise the limit .*ulimit -n"):
             engine.push("S", [(1, 1)])
     engine.push("S", [(1, 1)])
