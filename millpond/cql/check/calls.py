@@ -23,6 +23,10 @@ from millpond.spelling import nearest
 GROUPING = "grouping"
 """The function that tells which keys a grouping set lacks; it is gone when grouping is done."""
 
+_WINDOW = "a window stands in FROM: FROM S {} GROUP BY window_start, window_end"
+_WINDOW_COLUMN = "read it from a window in FROM: SELECT window_{} FROM S {}"
+_TUMBLE, _HOP = "[TUMBLE 10 SECONDS]", "[HOP 10 SECONDS SLIDE 2 SECONDS]"
+_OVER = "it needs an order: {}() OVER (ORDER BY x)"
 INSTEAD = {
     "max_by": "read the rows of the largest: SELECT a FROM S WHERE x = (SELECT max(x) FROM S)",
     "min_by": "read the rows of the smallest: SELECT a FROM S WHERE x = (SELECT min(x) FROM S)",
@@ -32,6 +36,13 @@ INSTEAD = {
     "date_format": "put it together: CAST(year(t) AS STRING) || '-' || …, or CAST(t AS STRING)",
     "regexp_like": "use LIKE: s LIKE 'a%'",
     "timestampdiff": "subtract: (b - a) / 1e6 is in seconds",
+    "tumble": _WINDOW.format(_TUMBLE),
+    "tumble_start": _WINDOW_COLUMN.format("start", _TUMBLE),
+    "tumble_end": _WINDOW_COLUMN.format("end", _TUMBLE),
+    "hop": _WINDOW.format(_HOP),
+    "hop_start": _WINDOW_COLUMN.format("start", _HOP),
+    "hop_end": _WINDOW_COLUMN.format("end", _HOP),
+    **{name: _OVER.format(name.upper()) for name in ("row_number", "rank", "dense_rank")},
     "date_bin": "use a width: date_trunc('10 seconds', t)",
 }
 """What to write instead of functions that other systems have."""
@@ -176,7 +187,9 @@ def _filtered(analyser: Analyser, node: exp.Filter) -> Expression:
     first = wanted.expressions[0] if wanted.expressions else exp.Null()
     distinct = first.expressions if isinstance(first, exp.Distinct) else None
     operands = wanted.expressions if distinct is None else distinct
-    value = exp.true() if isinstance(operands[0], exp.Star) else operands[0].copy()
+    if not operands:
+        return function(analyser, call)
+    value = exp.true() if _counts_rows(call) else operands[0].copy()
     branch = exp.If(this=node.expression.copy(), true=value)
     operands[0] = exp.Case(ifs=[branch]).update_positions(call)
     arguments = operands if distinct is None else [exp.Distinct(expressions=operands)]
@@ -184,10 +197,17 @@ def _filtered(analyser: Analyser, node: exp.Filter) -> Expression:
     return function(analyser, wanted)
 
 
+def _counts_rows(node: exp.Anonymous) -> bool:
+    """Whether a call is count(*)."""
+    arguments = node.expressions
+    is_star = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
+    return is_star and node.name.lower() == "count"
+
+
 def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> AggregateCall:
     name = AGGREGATE_ALIASES.get(written, written)
     arguments: list[exp.Expr] = node.expressions
-    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+    if _counts_rows(node):
         return AggregateCall("count", None, Type.BIGINT)
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
     operands = [*arguments[0].expressions, *arguments[1:]] if distinct else arguments

@@ -26,6 +26,10 @@ ONLY_EQUALITIES = (
 NOT_IN_SET_OPERATIONS = (
     "a column of the enclosing query cannot be used inside UNION, EXCEPT or INTERSECT"
 )
+NOT_IN_SEVERAL_SETS = (
+    "a column of the enclosing query cannot be used in a SELECT with several grouping sets; have "
+    "the sets in a subquery in FROM, with the column that is compared as a key"
+)
 NOT_IN_RANKED = "a column of the enclosing query cannot be used in a SELECT with LIMIT or a rank"
 
 

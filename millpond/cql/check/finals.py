@@ -59,6 +59,12 @@ def with_end(plan: Project, offset: int | None) -> Project:
     """A SELECT list with one more column: when the first window ends that a row is of."""
     below = plan.input
     ends = [column for column in _columns(below) if column.position in window_ends(below)]
+    if not ends and _has_end_before_ranks(below):
+        raise StatementError(
+            "EMIT FINAL of ranked rows goes by the window that each row names: have window_end in "
+            "the SELECT list",
+            offset,
+        )
     if not ends:
         raise StatementError(
             "EMIT FINAL waits for the end of a window: read a stream by [TUMBLE …] or [HOP …] and, "
@@ -69,6 +75,14 @@ def with_end(plan: Project, offset: int | None) -> Project:
         raise StatementError("EMIT FINAL over windows in ticks and in TIMESTAMPs", offset)
     end = ends[0] if len(ends) == 1 else Call("least", tuple(ends), ends[0].type)
     return Project(below, (*plan.expressions, end), (*plan.names, "window_end"), plan.written)
+
+
+def _has_end_before_ranks(plan: Node) -> bool:
+    """Whether rows are ranked that could tell when their window ends, but do not."""
+    is_ranked = isinstance(plan, Rank)
+    while isinstance(plan, Rank):
+        plan = plan.input
+    return is_ranked and isinstance(plan, Project) and bool(window_ends(plan.input))
 
 
 def final(relation: Node, tick_microseconds: int) -> Node:

@@ -1,7 +1,7 @@
 """TUMBLE and HOP, in brackets and as table functions."""
 
 from millpond.catalog import Catalog, StreamEntry
-from millpond.cql.algebra import HopWindow, StreamScan
+from millpond.cql.algebra import Filter, HopWindow, Sample, StreamScan, WithTime
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import Window
 from millpond.cql.text.lengths import ticks_of
@@ -66,6 +66,8 @@ def _time_column(entry: StreamEntry) -> Field | None:
 def _check_time(stream: Node, window: Window, catalog: Catalog) -> None:
     """Refuses a DESCRIPTOR of anything but the time of a stream."""
     names = window.args["time"]
+    while isinstance(stream, (Filter, Sample, WithTime)):
+        stream = stream.input
     entries = _streams(stream, catalog) if isinstance(stream, StreamScan) else []
     own = [column.name for entry in entries if (column := _time_column(entry)) is not None]
     if not own:

@@ -21,6 +21,7 @@ from millpond.cql.algebra import (
 from millpond.cql.check.correlation import (
     NOT_IN_RANKED,
     NOT_IN_SET_OPERATIONS,
+    NOT_IN_SEVERAL_SETS,
     ONLY_EQUALITIES,
     is_correlated,
     is_correlating_equality,
@@ -36,7 +37,7 @@ from millpond.cql.check.walk import connect, flatten, refuse
 from millpond.cql.coercion import cast, common_type, with_article
 from millpond.cql.expressions import Column, Expression, Literal
 from millpond.cql.node import Node
-from millpond.cql.text.dialect import unsupported
+from millpond.cql.text.dialect import INTO_FROM, unsupported
 from millpond.cql.text.from_clause import ToStream, WithNames
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.errors import CqlWarning
@@ -67,6 +68,11 @@ NO_FROM = (
 _RELATION_OF_STREAM = (
     "this query says itself that it is a stream; leave out RELATION, or read the stream through "
     "a window: SELECT * FROM Istream( … ) [RANGE 1 MINUTE]"
+)
+
+_FINAL_OF_ALL = (
+    "EMIT FINAL makes a stream, and set operations combine relations; put the whole into FROM, "
+    "with window_end on both sides: SELECT * FROM (… UNION …) T EMIT FINAL"
 )
 
 
@@ -119,8 +125,7 @@ class QueryAnalyser:
     def query(self, node: exp.Expr, outer: Scope | None = None, refusal: str = "") -> AnalysedQuery:
         """A query of any form; ``outer`` is the scope of the query around it."""
         if isinstance(node, exp.Subquery):
-            if node.args.get("alias") is not None:
-                raise StatementError("an alias cannot stand here", node.args["alias"])
+            _check_parenthesised(node)
             return self.query(node.this, outer, refusal)
         if isinstance(node, WithNames):
             return self._with_names(node).query(node.this, outer, refusal)
@@ -149,18 +154,14 @@ class QueryAnalyser:
         plan = self._as_relation(self.query(node, enclosing))
         if plan.is_stream:
             raise StatementError(
-                "a subquery in an expression is a relation; leave out Istream, Dstream or Rstream",
+                "a subquery in an expression is a relation; leave out Istream, Dstream, Rstream "
+                "and EMIT FINAL",
                 node,
             )
         return plan
 
     def _set_operation(self, node: exp.SetOperation, outer: Scope | None) -> AnalysedQuery:
-        if any(node.args.get(part) for part in ("by_name", "side", "kind", "on")):
-            raise unsupported("a set operation BY NAME", offset_of(node))
-        for part in ("order", "limit", "final"):
-            if node.args.get(part) is not None:
-                message = "put the set operation into FROM: SELECT * FROM (… UNION …) ORDER BY …"
-                raise StatementError(message, node.args[part])
+        _check_set_operation(node)
         left = self.query(node.this, outer, NOT_IN_SET_OPERATIONS)
         right = self.query(node.expression, outer, NOT_IN_SET_OPERATIONS)
         for branch, part in ((left, node.this), (right, node.expression)):
@@ -194,6 +195,7 @@ class QueryAnalyser:
         )
         found = sources.relation(node.args["from_"].this)
         scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)
+        refusal = NOT_IN_SEVERAL_SETS if _has_several_sets(node) else refusal
         refusal = NOT_IN_RANKED if is_ranked else refusal
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
         select = SelectAnalyser(node, scope, self.subquery, self.text, found.arrival)
@@ -228,15 +230,45 @@ class QueryAnalyser:
         return Filter(plan, connect("and", parts), self.text.written("WHERE", where.this))
 
 
-def _refuse_final_sets(node: exp.Select, emitted: exp.Expr) -> None:
+def _has_several_sets(node: exp.Select) -> bool:
+    """Whether a SELECT is grouped in more than one way."""
     group = node.args.get("group")
-    if group is not None and group.args.get("grouping_sets") is not None:
+    return group is not None and len(group.args.get("grouping_sets") or ()) > 1
+
+
+def _refuse_final_sets(node: exp.Select, emitted: exp.Expr) -> None:
+    if _has_several_sets(node):
         raise StatementError(
             "EMIT FINAL behind several grouping sets; have them in a subquery with window_end "
             "in it: SELECT * FROM (SELECT …, window_end FROM … GROUP BY ROLLUP (a), window_end) T "
             "EMIT FINAL",
             emitted,
         )
+
+
+def _check_set_operation(node: exp.SetOperation) -> None:
+    """Refuses what stands behind a set operation, and EMIT FINAL inside it."""
+    if any(node.args.get(part) for part in ("by_name", "side", "kind", "on")):
+        raise unsupported("a set operation BY NAME", offset_of(node))
+    for part in (node, node.this.unnest(), node.expression.unnest()):
+        emitted = part.args.get("final")
+        if emitted is not None:
+            raise StatementError(_FINAL_OF_ALL, emitted)
+    for name, value in node.args.items():
+        if value and name not in ("this", "expression", "distinct"):
+            place = value[0] if isinstance(value, list) else value
+            message = "put the set operation into FROM: SELECT * FROM (… UNION …) ORDER BY …"
+            raise StatementError(message, place)
+
+
+def _check_parenthesised(node: exp.Subquery) -> None:
+    """Refuses what stands behind a query in parentheses."""
+    if node.args.get("alias") is not None:
+        raise StatementError("an alias cannot stand here", node.args["alias"])
+    for part, value in node.args.items():
+        if value and part != "this":
+            place = value[0] if isinstance(value, list) else value
+            raise StatementError(INTO_FROM, place)
 
 
 def _check_select(node: exp.Select) -> None:
@@ -247,7 +279,9 @@ def _check_select(node: exp.Select) -> None:
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise StatementError(
-            "DISTINCT ON is not supported; use GROUP BY: SELECT a, max(b) FROM S GROUP BY a", node
+            "DISTINCT ON is not supported; number the rows: SELECT * FROM (SELECT *, ROW_NUMBER() "
+            "OVER (PARTITION BY a ORDER BY b) AS n FROM S) T WHERE n = 1",
+            node,
         )
     known = {"expressions", "from_", "where", "group", "having", "distinct", "hint", "final"}
     known |= {"order", "limit"}

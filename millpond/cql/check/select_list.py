@@ -186,7 +186,10 @@ class SelectAnalyser:
     def _key(self, node: exp.Expr, items: list[Item]) -> Expression:
         rules = analyser(self.scope, "GROUP BY")
         if isinstance(node, exp.Literal) and not node.is_string:
-            body = _at_position(node, items, "GROUP BY").body
+            body = _at_position(node, self._items(), "GROUP BY").body
+            if isinstance(body, Ranking):
+                message = "a rank is of grouped rows; have it in a subquery in FROM, and group that"
+                raise StatementError(message, node)
             if not isinstance(body, exp.Expr):
                 return body
             node = body

@@ -11,9 +11,11 @@ from millpond.cql.algebra import (
     Aggregate,
     Distinct,
     Filter,
+    HopWindow,
     Join,
     Project,
     RangeWindow,
+    Rank,
     RelationScan,
     RowsWindow,
     SetOperation,
@@ -71,6 +73,8 @@ def lasts(node: Node) -> bool:
     match node:
         case RangeWindow():
             return node.length_ticks != 0 or node.slide_ticks is not None
+        case HopWindow():
+            return node.length_ticks > 1
         case Join(kind="left" | "semi" | "anti") | SetOperation(operation="except"):
             return lasts(node.left)
         case Join(kind="right"):
@@ -128,9 +132,11 @@ def _shrinks(plan: Node) -> bool:
     match plan:
         case RangeWindow() | RowsWindow():
             return not _is_unbounded(plan)
+        case HopWindow():
+            return True
         case RelationScan():
             return False
-        case Aggregate():
+        case Aggregate() | Rank():
             return _grows(plan)
         case Join() if plan.kind in PRESERVED and _keeps_for_want(plan):
             return True

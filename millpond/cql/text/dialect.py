@@ -45,6 +45,8 @@ WITH_IS_FIRST = (
     "WITH stands before the whole query or a query in FROM: WITH a AS (SELECT …) SELECT … FROM a"
 )
 
+INTO_FROM = "put the query into FROM: SELECT * FROM (…) T ORDER BY … LIMIT n"
+
 
 def unsupported(words: str, offset: int | None) -> StatementError:
     """The error that names SQL which CQL does not have, and what to write instead."""
@@ -89,6 +91,7 @@ class CqlParser(FromParser):
         **dict.fromkeys(_REFUSED_MODIFIERS, _refuse),
     }
     QUERY_MODIFIER_TOKENS: ClassVar[set[TokenType]] = set(QUERY_MODIFIER_PARSERS)
+    TABLE_ALIAS_TOKENS: ClassVar[Any] = FromParser.TABLE_ALIAS_TOKENS - {TokenType.FINAL}
     AMBIGUOUS_ALIAS_TOKENS: ClassVar[Any] = ()
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
 
@@ -130,6 +133,8 @@ class CqlParser(FromParser):
             query = self._outright() or self._query() or self.raise_error("expected a query")
             return WithNames(this=query, expressions=names).update_positions(token)
         if to_stream := self._to_stream():
+            if self._curr.token_type in self.QUERY_MODIFIER_TOKENS:
+                raise StatementError(INTO_FROM, self._curr.start)
             return to_stream
         if bare := self._bare():
             return self._parse_set_operations(bare)
@@ -381,7 +386,7 @@ class CqlParser(FromParser):
         if self._match(TokenType.OVER, advance=False) and is_ranking(this):
             return self._ranking(this)
         if self._next.token_type is TokenType.L_PAREN and self._match_text_seq("FILTER"):
-            return self._filter(this)
+            this = self._filter(this)
         if self._match_texts(("OVER", "WITHIN"), advance=False):
             _refuse(self)
         return this

@@ -4,8 +4,9 @@ from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
 from sqlglot.parser import Parser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
+from millpond.cql.text.durations import microseconds
 from millpond.cql.text.places import StatementError
 
 TO_STREAM = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -459,16 +460,37 @@ class FromParser(Parser):
     def _length(self) -> Length:
         token = self._curr
         is_interval = self._match(TokenType.INTERVAL)
+        if is_interval and self._curr.token_type is TokenType.STRING:
+            return self._quoted_length(token)
         negative = self._match(TokenType.DASH)
         number = self._parse_number() or (self._parse_string() if is_interval else None)
         if number is None:
             self.raise_error("expected a number")
-        unit = None
-        if self._curr.token_type is TokenType.VAR and not self._match_texts(
-            ("SLIDE", "PRECEDING", "RANGE", "ROWS"), advance=False
-        ):
-            unit = self._name()
-        amount = exp.Neg(this=number) if negative else number
+        unit = self._unit()
+        if is_interval and unit is not None:
+            microseconds(number.name, unit.name, token.start)
+        return self._made_length(exp.Neg(this=number) if negative else number, unit, token)
+
+    def _quoted_length(self, token: Token) -> Length:
+        """What stands behind INTERVAL: '10' SECONDS, or '1 minute 30 seconds'."""
+        text = self._curr
+        self._advance()
+        unit = self._unit()
+        if unit is None and any(map(str.isalpha, text.text)):
+            number = exp.Literal.number(microseconds(text.text, None, text.start))
+            return self._made_length(number, exp.to_identifier("MICROSECONDS"), token)
+        if unit is not None:
+            microseconds(text.text, unit.name, text.start)
+        return self._made_length(exp.Literal.string(text.text), unit, token)
+
+    def _unit(self) -> exp.Expr | None:
+        """A unit of time, if one is written."""
+        others = ("SLIDE", "PRECEDING", "RANGE", "ROWS")
+        if self._curr.token_type is not TokenType.VAR or self._curr.text.upper() in others:
+            return None
+        return self._name()
+
+    def _made_length(self, amount: exp.Expr, unit: exp.Expr | None, token: Token) -> Length:
         length = Length(this=amount, unit=unit).update_positions(token)
         length.meta["text"] = (token.start, self._prev.end + 1)
         return length

@@ -38,3 +38,30 @@ def test_equal_queries_under_other_names_have_equal_plans() -> None:
     plans = [check_statement(text, Position(1, 1), CATALOG).action for text in (one, two)]
     assert plans[0].entry.plan == plans[1].entry.plan
     assert hash(plans[0].entry.plan) == hash(plans[1].entry.plan)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (
+            "SELECT RANK() OVER (ORDER BY count(*) DESC) AS r, a, count(*) AS n FROM S GROUP BY 2",
+            "SELECT RANK() OVER (ORDER BY count(*) DESC) AS r, a, count(*) AS n FROM S GROUP BY a",
+        ),
+        (
+            "SELECT f, a FROM S GROUP BY ROLLUP (2, 1) ORDER BY f LIMIT 1",
+            "SELECT f, a FROM S GROUP BY ROLLUP (a, f) ORDER BY f LIMIT 1",
+        ),
+        ("SELECT a FROM S [TUMBLE INTERVAL '90 seconds']", "SELECT a FROM S [TUMBLE 90 SECONDS]"),
+        (
+            "SELECT a FROM TABLE(TUMBLE(TABLE S, DESCRIPTOR(t), INTERVAL '10' SECONDS)) SAMPLE (9)",
+            "SELECT a FROM S SAMPLE (9) [TUMBLE 10 SECONDS]",
+        ),
+        (
+            "SELECT a, RANK() OVER (ORDER BY x) FROM TABLE(TUMBLE(TABLE S, DESCRIPTOR(t), 10))",
+            "SELECT a, RANK() OVER (ORDER BY x) FROM S [TUMBLE 10]",
+        ),
+    ],
+)
+def test_two_ways_to_write_a_query_have_one_plan(one: str, two: str) -> None:
+    plans = [check_statement(text, Position(1, 1), CATALOG).action for text in (one, two)]
+    assert plans[0].entry.plan == plans[1].entry.plan
