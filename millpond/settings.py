@@ -286,12 +286,12 @@ class Settings:
     driver_rows: int = _option(
         50_000,
         _whole_number(0),
-        "steps of more rows run on the executors once Spark is there, others where place_by says",
+        "with place_by = 'rows' steps of more rows run on the executors; with 0 all steps do",
     )
     place_by: str = _option(
         "cost",
         _one_of("cost", "rows"),
-        "whether the place of a step follows what steps have cost, or driver_rows alone",
+        "whether a step runs where it is quicker, by what steps have cost, or by driver_rows alone",
     )
     small_steps: str = _option(
         "driver",

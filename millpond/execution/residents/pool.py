@@ -44,6 +44,9 @@ LEAST_DEADLINE_SECONDS = 300.0
 DEADLINE_FACTOR = 30.0
 """A task may take so many times as long as the slowest one of its operator."""
 
+MOST_HOMES = 100_000
+"""So many buckets are known by their homes; one without a home gets a new one."""
+
 FOR_NOBODY_SECONDS = 5.0
 """So long a task may go on that was cancelled."""
 
@@ -422,6 +425,8 @@ class Residents:
             return None
         waiting = min(own, key=lambda each: self._spent.get(each.job.asker.thread, 0.0))
         if waiting.home is not None:
+            if len(self._homes) > MOST_HOMES:
+                self._homes.clear()  # of states that are gone for the most part
             self._homes[waiting.home] = resident.name
         return waiting
 
