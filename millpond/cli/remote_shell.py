@@ -4,18 +4,16 @@ What it registers goes on when the shell is left; `\\tail` shows the results of 
 """
 
 import json
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 
-from millpond.cli.faults import Script, describe_fault, report
 from millpond.cli.results import text_table
+from millpond.cli.speaking import say, surviving
 from millpond.client import RemoteEngine
 from millpond.cql.text.split import split_statements
-from millpond.errors import InputError, MillpondError
+from millpond.errors import InputError
 
 HELP = """\
   statement;          execute it on the server; it may take several lines
@@ -47,7 +45,7 @@ class RemoteShell:
             "\\push": self._push,
             "\\advance": self._advance,
             "\\timing": self._switch_timing,
-            "\\?": lambda _: _say(HELP),
+            "\\?": lambda _: say(HELP),
         }
 
     def names(self) -> list[str]:
@@ -57,19 +55,8 @@ class RemoteShell:
 
     def handle(self, text: str) -> None:
         """Runs what was typed: a command or statements; faults are printed."""
-        start = time.perf_counter()
-        try:
+        with surviving(text, lambda: self._timing):
             self._command_or_statements(text)
-        except MillpondError as error:
-            sys.stderr.write(describe_fault(error, Script("<shell>", text)) + "\n")
-        except KeyboardInterrupt:
-            _say("stopped")
-        except BrokenPipeError:
-            raise
-        except Exception as error:  # noqa: BLE001, a shell survives whatever a statement does
-            report(error)
-        if self._timing:
-            _say(f"time: {time.perf_counter() - start:.3f} s")
 
     def close(self) -> None:
         """Ends the connection."""
@@ -82,45 +69,45 @@ class RemoteShell:
         elif name in self._commands:
             self._commands[name](argument.strip())
         else:
-            _say(f"no command {name}; \\? lists them")
+            say(f"no command {name}; \\? lists them")
 
     def _statements(self, text: str) -> None:
         for part, position in split_statements(text):
             placed = "\n" * (position.line - 1) + " " * (position.column - 1) + part
             words = part.split(maxsplit=1)
             if words and words[0].upper() in ("SELECT", "ISTREAM", "DSTREAM", "RSTREAM"):
-                _say(text_table(self._engine.ask(placed)))
-                _say("(asked once: CREATE QUERY name AS … registers it)")
+                say(text_table(self._engine.ask(placed)))
+                say("(asked once: CREATE QUERY name AS … registers it)")
             else:
                 self._execute(placed)
 
     def _execute(self, text: str) -> None:
         answers = self._engine.execute(text)
         for answer in answers:
-            _say(text_table(answer) if isinstance(answer, pa.Table) else str(answer))
+            say(text_table(answer) if isinstance(answer, pa.Table) else str(answer))
         if not answers:
-            _say("done")
+            say("done")
 
     def _describe(self, name: str) -> None:
         found = self._engine.show(name or "all")
         if name and not found.num_rows:
             raise InputError(f'nothing is called "{name}"; \\d lists what is')
-        _say(text_table(found) if found.num_rows else "nothing is declared yet")
+        say(text_table(found) if found.num_rows else "nothing is declared yet")
 
     def _tail(self, arguments: str) -> None:
         name, _, most = arguments.partition(" ")
         if not name or (most and not most.isdecimal()):
-            _say("\\tail NAME [N]: of which query, and how many?")
+            say("\\tail NAME [N]: of which query, and how many?")
             return
         for number, result in enumerate(self._engine.tail(name, "oldest"), start=1):
-            _say(json.dumps(result, ensure_ascii=False))
+            say(json.dumps(result, ensure_ascii=False))
             if most and number >= int(most):
                 return
 
     def _push(self, arguments: str) -> None:
         name, _, file = arguments.partition(" ")
         if not file.strip():
-            _say("\\push NAME FILE: which stream, and which file?")
+            say("\\push NAME FILE: which stream, and which file?")
             return
         try:
             with Path(file.strip().strip("'\"")).open(encoding="utf-8") as lines:
@@ -128,25 +115,20 @@ class RemoteShell:
         except (OSError, ValueError) as error:
             raise InputError(f"{file.strip()}: {error}") from None
         self._engine.push(name, rows)
-        _say(f"{len(rows)} rows into {name}")
+        say(f"{len(rows)} rows into {name}")
 
     def _advance(self, arguments: str) -> None:
         name, _, when = arguments.partition(" ")
         moment = when.strip().strip("'\"")
         if not moment:
-            _say("\\advance NAME TIME: up to when? a number of ticks or a timestamp")
+            say("\\advance NAME TIME: up to when? a number of ticks or a timestamp")
             return
         self._engine.advance(name, int(moment) if moment.lstrip("-").isdecimal() else moment)
-        _say(f"{name} is complete up to {moment}")
+        say(f"{name} is complete up to {moment}")
 
     def _switch_timing(self, _: str) -> None:
         self._timing = not self._timing
-        _say(f"timing is {'on' if self._timing else 'off'}")
+        say(f"timing is {'on' if self._timing else 'off'}")
 
     def _leave(self, _: str) -> None:
         self.wants_to_leave = True
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()

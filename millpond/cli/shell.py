@@ -6,7 +6,6 @@ forgotten. CREATE QUERY registers: `\\run` reads the sources, and INSERT, DELETE
 """
 
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -15,12 +14,13 @@ import pyarrow as pa
 from millpond.catalog import Catalog, QueryEntry
 from millpond.cli.completion import HERE, names_of
 from millpond.cli.describing import describe_entry, list_entries
-from millpond.cli.faults import Script, describe_fault, report, warn
+from millpond.cli.faults import Script, warn
 from millpond.cli.feeding import pages_of
 from millpond.cli.notices import say_what_has_no_end
 from millpond.cli.progress import ProgressDisplay, ended_by_printing
 from millpond.cli.results import TablePrinter
 from millpond.cli.running import print_answers, print_results
+from millpond.cli.speaking import say, surviving
 from millpond.cli.typed import Typed
 from millpond.cli.words import fed, words_for
 from millpond.cql.check.statements import check_statement
@@ -36,7 +36,7 @@ from millpond.cql.statements import (
     Update,
 )
 from millpond.cql.text.split import split_statements
-from millpond.errors import InputError, MillpondError, Position
+from millpond.errors import InputError, Position
 from millpond.facade.engine import Engine
 from millpond.settings import Settings, parse_seconds
 
@@ -77,7 +77,7 @@ class Shell:
             "\\push": self._push,
             "\\advance": self._advance,
             "\\timing": self._switch_timing,
-            "\\?": lambda _: _say(HELP),
+            "\\?": lambda _: say(HELP),
         }
 
     @property
@@ -91,20 +91,8 @@ class Shell:
 
     def handle(self, text: str) -> None:
         """Runs what was typed: a command or statements; faults are printed."""
-        start = time.perf_counter()
-        try:
-            with ended_by_printing():
-                self._command_or_statements(text)
-        except MillpondError as error:
-            sys.stderr.write(describe_fault(error, Script("<shell>", text)) + "\n")
-        except KeyboardInterrupt:
-            _say("stopped")
-        except BrokenPipeError:
-            raise
-        except Exception as error:  # noqa: BLE001, a shell survives whatever a statement does
-            report(error)
-        if self._timing:
-            _say(f"time: {time.perf_counter() - start:.3f} s")
+        with surviving(text, lambda: self._timing), ended_by_printing():
+            self._command_or_statements(text)
 
     def _command_or_statements(self, text: str) -> None:
         if text.strip().startswith("\\"):
@@ -140,7 +128,7 @@ class Shell:
     def _command(self, text: str) -> None:
         name, _, argument = text.rstrip(";").partition(" ")
         if name not in self._commands:
-            _say(f"no command {name}; \\? lists them")
+            say(f"no command {name}; \\? lists them")
             return
         self._commands[name](argument.strip())
 
@@ -163,7 +151,7 @@ class Shell:
         if isinstance(action, Create) and isinstance(action.entry, QueryEntry):
             name = action.entry.name
             engine.subscribe(name, partial(self._display.printing(self._printer), name))
-        _say(words_for(action, engine))
+        say(words_for(action, engine))
         engine.run_until_idle()
 
     def _remember(self, statement: Statement) -> None:
@@ -190,19 +178,19 @@ class Shell:
             count = engine.result_count(query.name)
         earlier = " over what this shell was given" if self._opened().store.is_durable else ""
         results = f"{count or 'no'} result{'' if count == 1 else 's'}{earlier}"
-        _say(f"({results}; the query is not registered: CREATE QUERY name AS … does that)")
+        say(f"({results}; the query is not registered: CREATE QUERY name AS … does that)")
 
     def _describe(self, name: str) -> None:
         if not name:
-            _say(list_entries(self.catalog))
+            say(list_entries(self.catalog))
             return
         entry = self.catalog.get(name)
-        _say(describe_entry(entry) if entry else f'nothing is called "{name}"; \\d lists what is')
+        say(describe_entry(entry) if entry else f'nothing is called "{name}"; \\d lists what is')
 
     def _run(self, time_text: str) -> None:
         engine = self._opened()
         if not engine.catalog.of_kind(QueryEntry):
-            _say("no query is registered, so there is nothing to read for; CREATE QUERY first")
+            say("no query is registered, so there is nothing to read for; CREATE QUERY first")
             return
         seconds = _seconds(time_text) if time_text else None
         if seconds is None:
@@ -214,21 +202,21 @@ class Shell:
         name, _, file = arguments.partition(" ")
         file = file.strip().strip("'\"")
         if not file:
-            _say("\\push NAME FILE: which file?" if name else "\\push NAME FILE: which stream?")
+            say("\\push NAME FILE: which file?" if name else "\\push NAME FILE: which stream?")
             return
         engine, count = self._opened(), 0
         for page in pages_of(engine, name, file):
             engine.push(name, page)
             count += page.num_rows
             self._typed.feed(name, partial(_push_again, name=name, page=page))
-        _say(fed(engine, name, count))
+        say(fed(engine, name, count))
         engine.run_until_idle()
 
     def _advance(self, arguments: str) -> None:
         name, _, time_text = arguments.partition(" ")
         when = time_text.strip().strip("'\"")
         if not when:
-            _say("\\advance NAME TIME: up to when? a number of ticks or a timestamp")
+            say("\\advance NAME TIME: up to when? a number of ticks or a timestamp")
             return
         moment: int | str = int(when) if when.lstrip("-").isdecimal() else when
         engine = self._opened()
@@ -238,7 +226,7 @@ class Shell:
 
     def _switch_timing(self, _: str) -> None:
         self._timing = not self._timing
-        _say(f"timing is {'on' if self._timing else 'off'}")
+        say(f"timing is {'on' if self._timing else 'off'}")
 
     def _leave(self, _: str) -> None:
         self.wants_to_leave = True
@@ -269,9 +257,3 @@ def _placed(statement: Statement) -> str:
     """The statement's text at its place in what was typed, so that faults name the right line."""
     position: Position = statement.position
     return "\n" * (position.line - 1) + " " * (position.column - 1) + statement.text
-
-
-def _say(text: str) -> None:
-    if text:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
