@@ -50,7 +50,7 @@ def visited(browser: Browser, url: str, width: int = 1300, height: int = 900) ->
     page.goto(url)
     yield page
     context.close()
-    assert faults == []
+    assert not faults, faults
 
 
 def write(page: Page, text: str, name: str = "") -> None:

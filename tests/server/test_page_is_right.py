@@ -194,6 +194,16 @@ def test_a_wrong_token_is_told(browser: Browser, tmp_path: Path) -> None:
         expect(page.locator("#said")).to_contain_text("needs the role write; the token has read")
 
 
+def test_who_clicks_before_the_first_answer_gets_the_editor(
+    browser: Browser, served: Running
+) -> None:
+    with visited(browser, "about:blank") as page:
+        page.add_init_script("window.fetch = () => new Promise(() => {})")  # nobody answers
+        page.goto(served.url)
+        write(page, "SELECT big FROM Sensors")
+        expect(page.locator("#editor-card")).to_be_visible()
+
+
 def test_show_and_explain_answer(page: Page) -> None:
     write(page, "SHOW QUERIES; EXPLAIN SELECT big FROM Sensors")
     expect(page.locator("#register")).to_have_text("Run")

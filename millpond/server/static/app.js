@@ -8,7 +8,7 @@ import { LiveResults } from "./results.js";
 import { $, clock, coloured, count, element, exact, seconds, whole } from "./words.js";
 
 const SILENT_MS = 5000;
-const state = { word: Date.now(), started: null, waiting: new Map(), queries: [], chosen: null, live: null, tab: "queries", plan: null, charts: null, editor: null, keywords: new Set() };
+const state = { word: Date.now(), started: null, waiting: new Map(), queries: [], chosen: null, live: null, tab: "queries", plan: null, charts: null, keywords: new Set() };
 
 // -- tabs ---------------------------------------------------------------------------------
 
@@ -224,8 +224,10 @@ $("theme").addEventListener("click", () => {
   state.plan?.recolour();
 });
 $("filter").addEventListener("input", drawList);
-$("new-query").addEventListener("click", () => state.editor.open());
-$("empty-new").addEventListener("click", () => state.editor.open(document.querySelector("#empty-card pre").textContent));
+// The editor is there before the server's first answer: who clicks early gets it.
+const editor = new Editor(registered);
+$("new-query").addEventListener("click", () => editor.open());
+$("empty-new").addEventListener("click", () => editor.open(document.querySelector("#empty-card pre").textContent));
 
 // -- failures and late tuples ---------------------------------------------------------------
 
@@ -266,8 +268,7 @@ async function lookNow() {
     vocabulary ??= await get("/api/vocabulary");
     state.queries = queries.filter((query) => !query.name.startsWith("preview_"));
     state.keywords = new Set(vocabulary.keywords);
-    state.editor ??= new Editor(registered);
-    state.editor.vocabulary = vocabulary;
+    editor.vocabulary = vocabulary;
     options($("strategy"), vocabulary.strategies, status.strategy);
     options($("mode"), vocabulary.modes, status.mode);
     $("burst").hidden = !status.demo;

@@ -10,6 +10,7 @@ export class Editor {
     this.registered = registered;
     this.marks = [];
     this.declared = {};
+    this.words = { keywords: [], functions: [], connectors: [], strategies: [], settings: [], names: {} };
     this.area = CodeMirror.fromTextArea($("editor"), {
       lineNumbers: true, lineWrapping: true, placeholder: $("editor").placeholder,
       extraKeys: { "Ctrl-Space": () => this.complete(), "Ctrl-Enter": () => this.register(), Tab: false, "Shift-Tab": false },
