@@ -22,6 +22,7 @@ from millpond.execution.residents.wire import Invitation, Kind, RefusedError
 from millpond.execution.work import NOTHING, Destination
 from tests.execution.test_executor import QUERIES, answers
 from tests.execution.with_residents import begin, crew, executor
+from tests.patience import wait_until
 
 EXPECTED = {}
 
@@ -263,12 +264,23 @@ def test_who_does_not_know_the_secret_is_refused(residents):
     assert residents.there == []
 
 
-def test_an_invitation_is_good_for_one_connection(residents):
+def test_an_invitation_is_good_for_one_connection_at_a_time(residents):
     invitation = residents.invite()
     first = invitation.connect()
     with pytest.raises((EOFError, OSError)):
         invitation.connect()
     first.close()
+    wait_until(lambda: _comes(invitation))  # Spark began the task again
+    assert residents.disinvite(invitation.name)
+    assert not _comes(invitation)
+
+
+def _comes(invitation):
+    try:
+        invitation.connect().close()
+    except (EOFError, OSError):
+        return False
+    return True
 
 
 def test_one_who_was_not_invited_is_refused(residents):

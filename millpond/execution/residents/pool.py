@@ -104,6 +104,11 @@ class _Job:
     open: int = 0
     error: BaseException | None = None
 
+    @property
+    def operator(self) -> tuple[str, str]:
+        """Whose work it is: operators of several engines may have one name."""
+        return self.work.destination.directory, self.asker.operator
+
     def fail(self, error: BaseException) -> None:
         """Has whoever waits for it told of an error."""
         self.error = self.error or error
@@ -143,13 +148,17 @@ class Residents:
         self._address = host, int(self._listener.getsockname()[1])
         self._changed = threading.Condition()
         self._there: dict[str, Connected] = {}
-        self._invited: set[str] = set()
+        self._invited: dict[str, bool] = {}
+        """Who may come, and whether they have come before: Spark may begin a task again."""
+        self._taken: set[str] = set()
+        """The names of those who are there or are just coming."""
         self._waiting: list[_Waiting] = []
         self._homes: dict[Home, str] = {}
         self._numbers = itertools.count(_FIRST_NUMBER)
         self._names = itertools.count(1)
         self._spent: dict[int, float] = {}
-        self._slowest: dict[str, float] = {}
+        self._slowest: dict[tuple[str, str], float] = {}
+        """By store and operator: the seconds of the task that took longest."""
         self._ended = 0
         """How many have ended since the last one came."""
         self._was_awaited_in_vain = False
@@ -161,19 +170,18 @@ class Residents:
     # -- coming and going ------------------------------------------------------------------
 
     def invite(self, host: str | None = None) -> Invitation:
-        """An invitation for one more, good for one connection."""
+        """An invitation for one more, good for one connection at a time."""
         name = f"resident-{next(self._names)}"
         with self._changed:
-            self._invited.add(name)
+            self._invited[name] = False
         own, port = self._address
         return Invitation(host or own, port, name, self._secret)
 
     def disinvite(self, name: str) -> bool:
         """One who was invited will not come, or has ended; whether they had come."""
         with self._changed:
-            has_come = name not in self._invited
+            has_come = self._invited.pop(name, True)
             self._ended += not has_come
-            self._invited.discard(name)
             self._changed.notify_all()
             resident = self._there.get(name)
         if resident is not None:
@@ -223,17 +231,16 @@ class Residents:
 
     def _greet(self, plain: socket.socket) -> None:
         """Lets one in who knows the secret and is expected, and listens to it from then on."""
+        name = ""
         try:
             connection = Connection(plain)
-            name = connection.presented(self._secret)
-            with self._changed:
-                if name not in self._invited:
-                    raise ConnectionRefusedError(name)
-                self._invited.remove(name)
+            name = self._let_in(connection.presented(self._secret))
             connection.accept()
             _, about = connection.receive()
             known = json.loads(about)
         except (OSError, EOFError, ValueError):
+            with self._changed:
+                self._taken.discard(name)
             plain.close()
             return
         resident = Connected(name, connection, str(known["host"]), int(known["pid"]))
@@ -249,6 +256,15 @@ class Residents:
             return
         self._hand_out()
         self._listen(resident)
+
+    def _let_in(self, name: str) -> str:
+        """Takes a name for one who is expected; raises ConnectionRefusedError for anybody else."""
+        with self._changed:
+            if name not in self._invited or name in self._taken:
+                raise ConnectionRefusedError(name)
+            self._invited[name] = True
+            self._taken.add(name)
+        return name
 
     def _listen(self, resident: Connected) -> None:
         """Hears what one says; one that is silent or overdue is ended, others end by themselves."""
@@ -278,7 +294,7 @@ class Residents:
             return False
         if doing.job.is_over.is_set():
             return seconds > FOR_NOBODY_SECONDS
-        operator = doing.job.asker.operator
+        operator = doing.job.operator
         is_overdue = seconds > max(
             LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * self._slowest.get(operator, 0.0)
         )
@@ -302,6 +318,7 @@ class Residents:
                 return
             resident.is_lost = True
             self._there.pop(resident.name, None)
+            self._taken.discard(resident.name)
             self.lost += 1
             self._homes = {k: name for k, name in self._homes.items() if name != resident.name}
             waiting, resident.doing = resident.doing, None
@@ -324,9 +341,8 @@ class Residents:
     ) -> list[Answer] | None:
         """Does the work on so many buckets; None if there is no resident, and none comes."""
         job = _Job(work, task_rows, asker, open=tasks)
-        state = work.destination.directory, asker.operator
         waiting = [
-            _Waiting(job, bucket, (*state, bucket) if asker.has_state else None)
+            _Waiting(job, bucket, (*job.operator, bucket) if asker.has_state else None)
             for bucket in range(tasks)
         ]
         with self._changed:
@@ -453,7 +469,7 @@ class Residents:
                 return  # it was answered before
             resident.doing = None
             seconds, job = time.monotonic() - resident.began, waiting.job
-            operator = job.asker.operator
+            operator = job.operator
             self._slowest[operator] = max(self._slowest.get(operator, 0.0), seconds)
             self._charge(job, seconds)
             if "store" in answer:
