@@ -49,9 +49,9 @@ class Costs:
 
     def expected(self, line: Line, weight: float) -> Costs:
         """The same with some steps that cost what is expected."""
-        costs = Costs()
-        for name, value in vars(self).items():
-            setattr(costs, name, value)
+        costs = Costs(self._memory)
+        costs.weight, costs.rows, costs.seconds = self.weight, self.rows, self.seconds
+        costs._rows_squared, costs._rows_seconds = self._rows_squared, self._rows_seconds
         costs._add(weight, 0, line.at(0))
         costs._add(weight, SPREAD_ROWS, line.at(SPREAD_ROWS))
         return costs

@@ -56,7 +56,8 @@ class Places:
         is_large = rows > limits.driver_rows
         if not limits.by_cost or not limits.driver_rows:
             return EXECUTORS if is_large else DRIVER
-        here, there = (self.lines[place].at(rows) for place in (DRIVER, EXECUTORS))
+        lines = self.lines
+        here, there = lines[DRIVER].at(rows), lines[EXECUTORS].at(rows)
         if is_awaited:
             return DRIVER if here <= START_SECONDS + there else EXECUTORS
         return EXECUTORS if there < (1.0 if is_large else MUCH_QUICKER) * here else DRIVER
@@ -68,7 +69,7 @@ class Places:
             return "executors: driver_rows is 0"
         if not limits.by_cost:
             return f"{place}: driver_rows is {limits.driver_rows:,}"
-        here, there = (1000 * self.lines[each].at(rows) for each in (DRIVER, EXECUTORS))
+        here, there = (1000 * line.at(rows) for line in self.lines.values())
         costs = f"{rows:,} rows cost {here:.1f} ms in the driver, {there:.1f} ms on the executors"
         if is_awaited:
             missed = f"would have saved {self._missed.seconds:.1f} s so far"
