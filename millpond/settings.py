@@ -366,6 +366,12 @@ class Settings:
         "the port of this machine that residents connect to; auto: any that is free",
         change=Change.BEFORE_SPARK,
     )
+    resident_encryption: str = _option(
+        AUTO,
+        _one_of("auto", "on", "off"),
+        "whether residents and the driver talk in TLS; auto: where Spark encrypts what it says",
+        change=Change.BEFORE_SPARK,
+    )
     executor_memory: str = _option(
         AUTO,
         _or_auto(_memory_of_jvm),

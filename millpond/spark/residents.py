@@ -22,13 +22,15 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from millpond.errors import MillpondError
+from millpond.execution.residents.encryption import Certificate, made_certificate
 from millpond.execution.residents.pool import Connected, Residents
 from millpond.execution.residents.resident import reside
 from millpond.execution.residents.wire import Invitation, RefusedError
-from millpond.settings import is_local, local_cores, parse_seconds
+from millpond.settings import AUTO, is_local, local_cores, parse_seconds
 from millpond.spark.executors import cores
 from millpond.spark.internals import cluster_slots, is_alive, master_of, run_tasks
-from millpond.spark.session import RESIDENT_PORT
+from millpond.spark.session import RESIDENT_ENCRYPTION, RESIDENT_PORT
 from millpond.spark.worker_process import freeze, make_ready
 
 logger = logging.getLogger("millpond")
@@ -53,6 +55,9 @@ SETTLED_SECONDS = 10.0
 
 _IDLE = "spark.python.worker.idleTimeoutSeconds"
 _KILLED = "spark.python.worker.killOnIdleTimeout"
+
+_ENCRYPTED = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
+"""What asks Spark to encrypt what its processes say to each other."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,26 @@ def _idle_seconds(context: SparkContext) -> float | None:
     return parse_seconds(conf.get("spark.dynamicAllocation.executorIdleTimeout") or "60s")
 
 
+def is_encrypted(context: SparkContext) -> bool:
+    """Whether residents and the driver talk in secret: as Millpond was told, else as Spark does."""
+    conf = context.getConf()
+    said = conf.get(RESIDENT_ENCRYPTION) or AUTO
+    if said != AUTO:
+        return said == "on"
+    return any(conf.get(each, "false") == "true" for each in _ENCRYPTED)
+
+
+def _certificate(context: SparkContext) -> tuple[Certificate | None, bool]:
+    """The session's certificate if one is asked for, and whether there is what is asked for."""
+    if not is_encrypted(context):
+        return None, True
+    try:
+        return made_certificate(), True
+    except MillpondError as error:
+        logger.warning("%s; until then a job of Spark's does each step", error)
+        return None, False
+
+
 class ResidentTasks:
     """Has Spark run residents for all engines of a session."""
 
@@ -110,12 +135,14 @@ class ResidentTasks:
         bound = conf.get("spark.driver.bindAddress") or self._host
         self._is_local = is_local(master_of(session))
         host = "127.0.0.1" if self._is_local else bound
+        certificate, self._has_certificate = _certificate(self.context)
         self.residents = Residents(
             host,
             int(conf.get(RESIDENT_PORT) or 0),
             kill=self._kill,
             idle_seconds=_idle_seconds(self.context) or UNWANTED_SECONDS,
             let_go=self._let_go,
+            certificate=certificate,
         )
         self._given: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         """By engine: how many it was given."""
@@ -166,8 +193,9 @@ class ResidentTasks:
         """How many there may be, and how many cores there are; a cluster is asked now and then."""
         now = time.monotonic()
         if self._room_known is None or (not self._is_local and now > self._room_until):
-            self._room_known = most_residents(self._session), cores(self._session)
-            if not self._room_known[0]:
+            most = most_residents(self._session) if self._has_certificate else 0
+            self._room_known = most, cores(self._session)
+            if not most and self._has_certificate:
                 logger.info("Spark has no slot to spare for residents: a job does each step")
             self._room_until = now + ROOM_SECONDS
         return self._room_known

@@ -94,6 +94,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
     """The Spark options that Millpond sets, from its own settings."""
     return {
         _MASTER: settings.spark_master,
+        RESIDENT_ENCRYPTION: settings.resident_encryption,
         RESIDENT_PORT: "0" if settings.resident_port == AUTO else settings.resident_port,
         **address_options(settings),
         "spark.driver.memory": settings.driver_memory,
@@ -152,6 +153,9 @@ _MASTER = "spark.millpond.master"
 
 RESIDENT_PORT = "spark.millpond.residents.port"
 """Where the driver listens for residents; 0: anywhere."""
+
+RESIDENT_ENCRYPTION = "spark.millpond.residents.encryption"
+"""Whether they talk in secret: on, off, or auto."""
 
 LEAST_RESIDENTS = 4
 """In local mode there is room for so many residents at least."""

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import socket
+import sys
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -15,7 +16,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 
+from millpond.errors import MillpondError
 from millpond.execution.residents import pool
+from millpond.execution.residents.encryption import made_certificate
 from millpond.execution.residents.packing import Packing, Unpacking
 from millpond.execution.residents.pool import Asker, ResidentLostError, Residents
 from millpond.execution.residents.wire import Invitation, Kind, RefusedError
@@ -34,10 +37,13 @@ def expected():
 
 
 @pytest.mark.parametrize(
-    ("count", "tasks", "is_stored"), [(1, 0, True), (2, 3, False), (4, 2, True)]
+    ("count", "tasks", "is_stored", "is_encrypted"),
+    [(1, 0, True, False), (2, 3, False, True), (4, 2, True, False)],
 )
-def test_residents_answer_what_the_driver_does(monkeypatch, tmp_path, count, tasks, is_stored):
-    with crew(count) as there:
+def test_residents_answer_what_the_driver_does(
+    monkeypatch, tmp_path, count, tasks, is_stored, is_encrypted
+):
+    with crew(count, certificate=made_certificate() if is_encrypted else None) as there:
         monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there))
         store = tmp_path / "store" if is_stored else None
         assert answers(0, store, tasks=tasks)[0] == expected()
@@ -262,6 +268,24 @@ def test_who_does_not_know_the_secret_is_refused(residents):
     with pytest.raises((RefusedError, EOFError, OSError)):
         wrong.connect()
     assert residents.there == []
+
+
+def test_nobody_is_let_in_who_talks_in_the_clear_or_trusts_another_driver():
+    there = pool.Residents("127.0.0.1", certificate=made_certificate())
+    invitation = there.invite()
+    for wrong in ("", made_certificate().public):
+        with pytest.raises((EOFError, OSError)):
+            replace(invitation, certificate=wrong).connect()
+    connection = invitation.connect()
+    assert connection._socket._socket.version() == "TLSv1.3"
+    connection.close()
+    there.close()
+
+
+def test_encryption_without_the_package_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MillpondError, match=r"pip install 'millpond\[tls\]'"):
+        made_certificate()
 
 
 def test_an_invitation_is_good_for_one_connection_at_a_time(residents):

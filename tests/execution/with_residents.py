@@ -14,6 +14,7 @@ from typing import Any
 
 from millpond.execution.answers import Answer
 from millpond.execution.jobs import Job, portions_of
+from millpond.execution.residents.encryption import Certificate
 from millpond.execution.residents.pool import Asker, Connected, Residents
 from millpond.execution.residents.wire import Invitation
 from millpond.storage.portions import TaskRows
@@ -41,8 +42,13 @@ def begin(invitation: Invitation) -> subprocess.Popen[bytes]:
 class Crew:
     """Some residents, each begun again when it ends."""
 
-    def __init__(self, count: int, way: Callable[[Invitation], Invitation] = lambda i: i) -> None:
-        self.residents = Residents("127.0.0.1", kill=self._kill)
+    def __init__(
+        self,
+        count: int,
+        way: Callable[[Invitation], Invitation] = lambda i: i,
+        certificate: Certificate | None = None,
+    ) -> None:
+        self.residents = Residents("127.0.0.1", kill=self._kill, certificate=certificate)
         self._way = way
         self._is_closed = False
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -78,8 +84,12 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew(count: int, way: Callable[[Invitation], Invitation] = lambda i: i) -> Iterator[Crew]:
-    there = Crew(count, way)
+def crew(
+    count: int,
+    way: Callable[[Invitation], Invitation] = lambda i: i,
+    certificate: Certificate | None = None,
+) -> Iterator[Crew]:
+    there = Crew(count, way, certificate)
     try:
         yield there
     finally:

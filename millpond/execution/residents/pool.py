@@ -22,9 +22,10 @@ from typing import Any
 from millpond.errors import MillpondError, StoreError
 from millpond.execution.answers import Answer, checked
 from millpond.execution.failures import CancelledStepError
+from millpond.execution.residents.encryption import Certificate, EncryptedSocket, Plain
 from millpond.execution.residents.packing import Packing
 from millpond.execution.residents.resident import NUMBER_BYTES, SILENCE_SECONDS, Task
-from millpond.execution.residents.wire import Connection, Invitation, Kind
+from millpond.execution.residents.wire import GREETING_SECONDS, Connection, Invitation, Kind
 from millpond.execution.work import Work
 from millpond.storage.portions import TaskRows
 
@@ -140,8 +141,11 @@ class Residents:
         kill: Callable[[Connected], None] = lambda resident: None,
         idle_seconds: float | None = None,
         let_go: Callable[[Connected], None] = lambda resident: None,
+        certificate: Certificate | None = None,
     ) -> None:
         self._secret = secrets.token_bytes(32)
+        self._public = "" if certificate is None else certificate.public
+        self._encryption = None if certificate is None else certificate.context()
         self._kill = kill
         self._idle_seconds, self._let_go = idle_seconds, let_go
         self._listener = socket.create_server((host, port))
@@ -175,7 +179,7 @@ class Residents:
         with self._changed:
             self._invited[name] = False
         own, port = self._address
-        return Invitation(host or own, port, name, self._secret)
+        return Invitation(host or own, port, name, self._secret, self._public)
 
     def disinvite(self, name: str) -> bool:
         """One who was invited will not come, or has ended; whether they had come."""
@@ -233,7 +237,7 @@ class Residents:
         """Lets one in who knows the secret and is expected, and listens to it from then on."""
         name = ""
         try:
-            connection = Connection(plain)
+            connection = Connection(self._encrypted(plain))
             name = self._let_in(connection.presented(self._secret))
             connection.accept()
             _, about = connection.receive()
@@ -256,6 +260,13 @@ class Residents:
             return
         self._hand_out()
         self._listen(resident)
+
+    def _encrypted(self, plain: socket.socket) -> Plain:
+        """What somebody talks through who has come; in the clear, if that was not asked for."""
+        if self._encryption is None:
+            return plain
+        plain.settimeout(GREETING_SECONDS)
+        return EncryptedSocket(self._encryption.wrap_socket(plain, server_side=True))
 
     def _let_in(self, name: str) -> str:
         """Takes a name for one who is expected; raises ConnectionRefusedError for anybody else."""

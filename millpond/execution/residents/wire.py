@@ -14,6 +14,8 @@ import threading
 from dataclasses import dataclass
 from enum import IntEnum
 
+from millpond.execution.residents.encryption import EncryptedSocket, Plain, trusting
+
 _HEAD = struct.Struct(">BQ")
 _NONCE_BYTES = 32
 _PROOF_BYTES = 32
@@ -43,23 +45,30 @@ class Invitation:
     port: int
     name: str
     secret: bytes
+    certificate: str = ""
+    """The public part of the driver's, if they talk in secret."""
 
     def connect(self) -> Connection:
         """Connects to the driver, once it has proved that it knows the secret."""
         plain = socket.create_connection((self.host, self.port), timeout=GREETING_SECONDS)
         try:
-            connection = Connection(plain)
+            connection = Connection(self._encrypted(plain))
             connection.present(self.name, self.secret)
         except BaseException:
             plain.close()
             raise
         return connection
 
+    def _encrypted(self, plain: socket.socket) -> Plain:
+        if not self.certificate:
+            return plain
+        return EncryptedSocket(trusting(self.certificate).wrap_socket(plain))
+
 
 class Connection:
     """A connection whose messages arrive whole; several threads may send."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: Plain) -> None:
         self._socket = sock
         self._sending = threading.Lock()
         sock.settimeout(GREETING_SECONDS)
