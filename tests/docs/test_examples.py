@@ -42,10 +42,12 @@ def test_python_examples_print_what_follows_them(spark, capsys, document):
 
 
 def test_all_documents_with_python_examples_are_run():
-    """Strategies, and the client of a server, have tests of their own for their guides."""
+    """Strategies, bounds, and the client of a server have tests of their own for their guides."""
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     found = {str(d.relative_to(ROOT)) for d in documents if "```python" in d.read_text()}
-    elsewhere = {"docs/adding_a_strategy.md", "docs/scheduling.md", "docs/server.md"}
+    elsewhere = {
+        "docs/adding_a_strategy.md", "docs/precision.md", "docs/scheduling.md", "docs/server.md",
+    }  # fmt: skip
     assert found - elsewhere == set(WITH_PYTHON)
 
 

@@ -1,0 +1,109 @@
+"""How many rows pass a filter or are in a group, and how many distinct keys there are.
+
+The bounds invert a test (Clopper and Pearson 1934; for finite populations Wright 1991): a number
+is left out only if what was seen, or anything further out, has at most half the risk under it.
+"""
+
+from collections.abc import Callable
+
+from millpond.approximation.checks import check_risk, require
+from millpond.approximation.intervals.approximate import Approximate, bounded, exactly
+from millpond.approximation.intervals.interval import Interval
+from millpond.approximation.intervals.tails import (
+    binomial_at_least,
+    binomial_at_most,
+    hypergeometric_at_least,
+    hypergeometric_at_most,
+)
+
+ROUNDING = 1e-9
+"""Tails are taken to be larger by this part: more than their rounding can be."""
+
+
+def count_of_hits(hits: int, drawn: int, dropped: int, risk: float) -> Approximate:
+    """How many of all rows pass a filter, if so many of those drawn do.
+
+    >>> count_of_hits(3, 10, 90, 0.05).confident
+    Interval(low=8, high=63)
+    """
+    check_risk(risk)
+    require(0 <= hits <= drawn, f"{hits} hits among {drawn} rows")
+    require(dropped >= 0, f"{dropped} dropped rows: there cannot be fewer than none")
+    if not dropped:
+        return exactly(hits)
+    population, half = drawn + dropped, risk / 2
+    certain = Interval(hits, hits + dropped)
+    if not drawn:
+        return Approximate(0, certain, certain, 0)
+
+    def is_too_many(marked: int) -> bool:
+        return is_rare(hypergeometric_at_most(hits, population, marked, drawn), half)
+
+    def is_too_few(marked: int) -> bool:
+        return is_rare(hypergeometric_at_least(hits, population, marked, drawn), half)
+
+    estimate = min(max(round(hits / drawn * population), hits), hits + dropped)
+    low = first_that_holds(hits, estimate, lambda marked: not is_too_few(marked))
+    high = first_that_holds(estimate + 1, hits + dropped + 1, is_too_many) - 1
+    return bounded(hits / drawn * population, certain, Interval(low, high), risk)
+
+
+def most_missing(drawn: int, dropped: int, risk: float) -> Approximate:
+    """How many rows a group can have had of which no row was drawn.
+
+    >>> most_missing(10, 90, 0.05).confident.high
+    24
+    """
+    check_risk(risk)
+    require(drawn >= 0 and dropped >= 0, "fewer rows than none")
+    population, certain = drawn + dropped, Interval(0, dropped)
+
+    def is_too_many(marked: int) -> bool:
+        return is_rare(hypergeometric_at_most(0, population, marked, drawn), risk)
+
+    most = first_that_holds(0, dropped + 1, is_too_many) - 1 if drawn and dropped else dropped
+    return bounded(0, certain, Interval(0, most), risk)
+
+
+def count_of_distinct(keys: int, rate: float, dropped_rows: int, risk: float) -> Approximate:
+    """How many keys there are, if each is kept at this rate and so many were.
+
+    Rows are dropped by a hash of their key (universe sampling): all rows of a key, or none.
+
+    >>> count_of_distinct(10, 0.1, 10_000, 0.05).confident
+    Interval(low=51, high=179)
+    """
+    check_risk(risk)
+    require(keys >= 0 and dropped_rows >= 0, "fewer keys or rows than none")
+    require(0 < rate <= 1, f"a rate of {rate}: it has to be more than 0 and at most 1")
+    certain, half = Interval(keys, keys + dropped_rows), risk / 2
+    if rate == 1 or not dropped_rows:
+        return bounded(keys, certain, Interval(keys, keys + dropped_rows), 0)
+    estimate = min(max(round(keys / rate), keys), keys + dropped_rows)
+
+    def is_too_many(there: int) -> bool:
+        return is_rare(binomial_at_most(keys, there, rate), half)
+
+    def is_too_few(there: int) -> bool:
+        return is_rare(binomial_at_least(keys, there, rate), half)
+
+    low = first_that_holds(keys, estimate, lambda there: not is_too_few(there))
+    high = first_that_holds(estimate + 1, keys + dropped_rows + 1, is_too_many) - 1
+    return bounded(keys / rate, certain, Interval(low, high), risk)
+
+
+def is_rare(tail: float, risk: float) -> bool:
+    """Whether a tail is at most the risk, whatever rounding has done to it."""
+    return tail * (1 + ROUNDING) <= risk
+
+
+def first_that_holds(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The first number from ``low`` on for which something holds, or ``high``; it goes on holding.
+
+    >>> first_that_holds(0, 100, lambda number: number >= 7)
+    7
+    """
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
