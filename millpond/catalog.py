@@ -70,6 +70,10 @@ class StreamEntry:
     source: Connector = Connector("push")
     has_other_delay: bool = field(default=False, compare=False)
     """Whether ALTER has changed the delay that was declared."""
+    skips_bad_rows: bool = False
+    """Whether rows that its source cannot read are put aside; else the first one is an error."""
+    dead_letters: Connector | None = None
+    """The sink that gets them, if one does."""
 
     @cached_property
     def identity(self) -> StreamId:

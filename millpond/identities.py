@@ -13,6 +13,8 @@ from operator import attrgetter
 from typing import Any, ClassVar, Self, cast
 
 ASIDE = "#left_out"
+
+BAD_ROWS = "#bad_rows"
 """What stands behind the name of a query in the name of what it leaves out."""
 
 PARTS = 64
@@ -176,6 +178,15 @@ class OperatorId(QueueId):
 
 BY_NUMBER = attrgetter("number")
 """Orders operators: those that are read come before those that read them."""
+
+
+def is_ours(name: str) -> bool:
+    """Whether the engine has made a name: of what a query leaves out, or a source cannot read.
+
+    >>> is_ours("Q#left_out"), is_ours("S#bad_rows"), is_ours("Q")
+    (True, True, False)
+    """
+    return name.endswith((ASIDE, BAD_ROWS))
 
 
 # -- queries and groups of them --------------------------------------------------------------

@@ -59,4 +59,6 @@ def _stream_details(entry: StreamEntry) -> list[str]:
         else f"TIMESTAMP BY {entry.schema[entry.timestamp_column].name}"
     )
     delay = [f"DELAY {entry.delay_ticks} ticks"] if entry.delay_ticks else []
-    return [time, *delay, f"FROM {entry.source}"]
+    letters = "SKIP" if entry.dead_letters is None else f"INTO {entry.dead_letters}"
+    policy = [f"ON BAD ROW {letters}"] if entry.skips_bad_rows else []
+    return [time, *delay, f"FROM {entry.source}", *policy]

@@ -41,6 +41,18 @@ def warn_of_late_tuples(engine: Engine) -> None:
             )
 
 
+def warn_of_bad_rows(engine: Engine) -> None:
+    """Says how many rows of sources could not be read and were put aside, if any."""
+    for entry in engine.catalog.of_kind(StreamEntry):
+        count = engine.bad_row_count(entry.name)
+        if count:
+            first = engine.bad_rows(entry.name)["reason"][0]
+            _say(
+                f"warning: stream {entry.name}: {count} rows could not be read and were put aside; "
+                f"of those kept the first: {first}"
+            )
+
+
 def say_what_it_took(engine: Engine) -> None:
     """Says which way steps and rows went, what has waited, and how long results took."""
     if not engine.has_runtime or not engine.runtime.tally.steps:

@@ -18,6 +18,7 @@ from millpond.cli.faults import STDIN_SCRIPT, Script, warn
 from millpond.cli.notices import (
     say_what_has_no_end,
     say_what_it_took,
+    warn_of_bad_rows,
     warn_of_late_tuples,
     warn_of_silence,
 )
@@ -56,6 +57,7 @@ def run_script(
             write_statistics(engine.statistics(), statistics)
         warn_of_silence(engine, has_answers=bool(answers))
         warn_of_late_tuples(engine)
+        warn_of_bad_rows(engine)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from millpond.catalog import QueryEntry
 from millpond.cli.faults import STDIN_SCRIPT, Script, warn
-from millpond.cli.notices import say_what_it_took, warn_of_late_tuples
+from millpond.cli.notices import say_what_it_took, warn_of_bad_rows, warn_of_late_tuples
 from millpond.cli.results import text_table
 from millpond.facade.engine import Engine
 from millpond.insight.bottleneck import OperatorView, bottleneck, operator_views
@@ -44,6 +44,7 @@ def run_top(script: Script, settings: Settings, limits: ReadLimits) -> None:
         working.raise_failure()
         say_what_it_took(engine)
         warn_of_late_tuples(engine)
+        warn_of_bad_rows(engine)
 
 
 def _live(engine: Engine, working: _Working) -> None:

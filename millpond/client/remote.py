@@ -232,6 +232,14 @@ class RemoteEngine:
         """What a query with ON ERROR SKIP has left out of late."""
         return _table(self._transport.ask("GET", f"/api/queries/{quote(query, safe='')}/left_out"))
 
+    def bad_rows(self, stream: str) -> pa.Table:
+        """What the source of a stream with ON BAD ROW SKIP or INTO could not read of late."""
+        return _table(self._transport.ask("GET", f"/api/streams/{quote(stream, safe='')}/bad_rows"))
+
+    def bad_row_count(self, stream: str) -> int:
+        """How many rows of a stream's source could not be read and were put aside so far."""
+        return int(self.entities().get("stream", stream).get("bad_rows"))
+
     def result_count(self, query: str) -> int:
         """How many elements a query has put out so far, kept or not."""
         return int(self.entities().get("query", query).get("results"))

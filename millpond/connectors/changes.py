@@ -9,7 +9,14 @@ import pyarrow.compute as pc
 
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.rows import row_position
-from millpond.connectors.sources import Declaration, Progress, Source, is_live
+from millpond.connectors.sources import (
+    Declaration,
+    Progress,
+    Source,
+    SourcePage,
+    as_page,
+    is_live,
+)
 from millpond.connectors.text_files import TextFiles
 from millpond.connectors.times import times_of
 from millpond.errors import InputError
@@ -51,12 +58,29 @@ class ChangesSource:
         self._rows = opened(_with_change_columns(declaration, Type.BIGINT))
         self.ends = self._rows.ends
 
-    def pages(self) -> Iterator[pa.Table]:
+    def pages(self) -> Iterator[SourcePage]:
         """Pages of ``changes_schema``."""
+        return self._changes(self._pages_with_times(lambda source: source.pages()))
+
+    def __getattr__(self, name: str) -> Any:
+        """``pages_from``, where the source below has it."""
+        if name != "pages_from" or not hasattr(self._rows, name):
+            raise AttributeError(name)
+
+        def pages_of(source: Any, position: Any) -> Iterator[SourcePage]:
+            pages: Iterator[SourcePage] = source.pages_from(position)
+            return pages
+
+        return lambda position: self._changes(
+            self._pages_with_times(lambda source: pages_of(source, position))
+        )
+
+    def _changes(self, pages: Iterator[SourcePage]) -> Iterator[SourcePage]:
         rows_before = 0
-        for page in self._pages_with_times():
-            yield _Change(self._declaration, page, rows_before).table()
-            rows_before += page.num_rows
+        for page in pages:
+            table = _Change(self._declaration, page.rows, rows_before).table()
+            yield replace(page, rows=table)
+            rows_before += page.rows.num_rows
 
     @property
     def is_live(self) -> bool:
@@ -67,17 +91,19 @@ class ChangesSource:
         """What the source below says."""
         return self._rows.progress()
 
-    def _pages_with_times(self) -> Iterator[pa.Table]:
+    def _pages_with_times(
+        self, pages: Callable[[Source], Iterator[pa.Table | SourcePage]]
+    ) -> Iterator[SourcePage]:
         """Times are whole numbers if the first rows have such; else TIMESTAMPs."""
         has_rows = False
         try:
-            for page in self._rows.pages():
-                has_rows = has_rows or page.num_rows > 0
+            for page in map(as_page, pages(self._rows)):
+                has_rows = has_rows or page.rows.num_rows > 0
                 yield page
         except InputError as error:
             if has_rows or not self._may_be_timestamps(error):
                 raise
-            yield from self._with_timestamps().pages()
+            yield from map(as_page, pages(self._with_timestamps()))
 
     def _may_be_timestamps(self, error: InputError) -> bool:
         has_delivered = isinstance(self._rows, TextFiles) and self._rows.has_delivered

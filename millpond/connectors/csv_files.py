@@ -19,7 +19,7 @@ import pyarrow.csv
 from millpond.connectors.arrow import RowPosition, arrow_schema, conform, positions
 from millpond.connectors.csv_records import Record, end_of_records, records
 from millpond.connectors.encoding import is_utf8, not_utf8
-from millpond.connectors.files import Block, Blocks
+from millpond.connectors.files import LONG_BYTES, Block, Blocks
 from millpond.connectors.python_values import readable_times
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, TextSink, flat
@@ -92,6 +92,7 @@ class CsvSource(TextFiles):
             pyarrow.csv.ReadOptions(
                 column_names=[str(number) for number in range(len(self._names))],
                 block_size=len(content) + 1,
+                use_threads=len(content) > LONG_BYTES,
             ),
             pyarrow.csv.ParseOptions(delimiter=self._form.delimiter, newlines_in_values=True),
             pyarrow.csv.ConvertOptions(
@@ -126,12 +127,20 @@ class CsvSource(TextFiles):
         if found if self._form.header is None else self._form.header:
             positions(cells, schema, lambda _: f"{name}, line {first.line}")
             return cells, True
-        if len(cells) != len(declared):
+        if len(cells) != len(declared) and not self._declaration.skips_bad_rows:
             raise InputError(
                 f"{name}, line {first.line}: {len(cells)} columns, but {self._declaration.name} "
                 f"has {len(declared)}: {schema}"
             )
         return list(schema.names), False
+
+    def _records(self, block: Block) -> list[Block]:
+        body, found, start = self._without_header(block), list[Block](), 0
+        for record in self._form.records(body.content):
+            lines = body.lines_before + record.line - 1
+            found.append(Block(body.name, body.content[start : record.end], lines))
+            start = record.end
+        return found
 
     def _where(self, block: Block) -> RowPosition:
         """Names the line of a record, found only when asked for: records may span lines."""

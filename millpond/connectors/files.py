@@ -22,6 +22,9 @@ from millpond.connectors.sources import Progress
 from millpond.errors import InputError
 
 BLOCK_BYTES = 4 * 2**20
+LONG_BYTES = 2**16
+"""A shorter text is not worth the start of several threads."""
+
 LONGEST_RECORD_BYTES = 64 * 2**20
 PAUSE_SECONDS = 0.05
 """How long a pipe may be silent before what has come is handed on."""

@@ -19,7 +19,7 @@ import pyarrow.json
 
 from millpond.connectors.arrow import ARROW_TYPES, RowPosition, conform
 from millpond.connectors.encoding import is_utf8, not_utf8
-from millpond.connectors.files import BLOCK_BYTES, Block, Blocks
+from millpond.connectors.files import LONG_BYTES, Block, Blocks
 from millpond.connectors.json_text import json_results
 from millpond.connectors.rows import rows_to_arrow
 from millpond.connectors.sinks import Results, TextSink
@@ -63,7 +63,10 @@ class JsonSource(TextFiles):
         options = self._parse_options(block.content.lstrip().partition(b"\n")[0])
         table = pyarrow.json.read_json(
             pa.BufferReader(block.content),
-            pyarrow.json.ReadOptions(block_size=max(len(block.content), BLOCK_BYTES)),
+            pyarrow.json.ReadOptions(
+                use_threads=len(block.content) > LONG_BYTES,
+                block_size=max(len(block.content), LONG_BYTES),
+            ),
             options,
         )
         table.validate(full=True)  # Arrow takes text that is not UTF-8
@@ -96,6 +99,11 @@ class JsonSource(TextFiles):
             if column.null_count
             for key in set(_key(name.encode()).findall(content))
         )
+
+    def _records(self, block: Block) -> list[Block]:
+        return [
+            Block(block.name, line + b"\n", number - 1) for number, line in _numbered_lines(block)
+        ]
 
     def _read_by_line(self, block: Block, where: RowPosition) -> pa.Table:
         rows = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millpond.connectors.arrow import conform, positions
+from millpond.connectors.arrow import RowPosition, conform, positions
+from millpond.connectors.bad_rows import BadRow, salvaged
 from millpond.connectors.files import display_name
 from millpond.connectors.locations import STDIN, identity
 from millpond.connectors.rows import row_position
 from millpond.connectors.sinks import Results, file_of, flag, flat
-from millpond.connectors.sources import Declaration, Progress, cut_pages, files_of
+from millpond.connectors.sources import (
+    Declaration,
+    Progress,
+    SourcePage,
+    cut_pages,
+    cut_salvaged,
+    files_of,
+)
 from millpond.connectors.times import check_times
 from millpond.errors import InputError
 
@@ -46,34 +55,71 @@ class ParquetSource:
 
     ends = True
 
-    reads_files = True
-
     def __init__(self, declaration: Declaration, files: list[Path]) -> None:
         self._declaration, self._files = declaration, files
         self._total_rows: int | None = None
         self._done_rows = 0
 
-    def pages(self) -> Iterator[pa.Table]:
+    @property
+    def reads_files(self) -> bool:
+        """Whether anybody who sees the files can read the rows; bad ones are put aside here."""
+        return not self._declaration.skips_bad_rows
+
+    def pages(self) -> Iterator[pa.Table | SourcePage]:
         """The rows of one file after the other."""
         self._total_rows = sum(_opened(file).metadata.num_rows for file in self._files)
+        schema, page_rows = self._declaration.schema, self._declaration.settings.page_rows
+        if self._declaration.skips_bad_rows:
+            found = itertools.chain.from_iterable(map(self._salvaged, self._files))
+            return cut_salvaged(found, schema, page_rows)
         tables = itertools.chain.from_iterable(map(self._tables, self._files))
-        page_rows = self._declaration.settings.page_rows
-        return cut_pages(tables, self._declaration.schema, page_rows)
+        return cut_pages(tables, schema, page_rows)
 
     def progress(self) -> Progress:
         """Rows read."""
         return Progress(self._done_rows, self._total_rows, "rows")
 
     def _tables(self, file: Path) -> Iterator[pa.Table]:
-        schema, rows = self._declaration.schema, 0
+        rows = 0
         with _opened(file) as parquet:
             for batch in self._batches(file, parquet):
                 self._done_rows += batch.num_rows
-                where = row_position(str(file), rows)
-                table = conform(pa.Table.from_batches([batch]), schema, where)
-                check_times(table, self._declaration, where)
-                yield table
+                yield self._checked(pa.Table.from_batches([batch]), row_position(str(file), rows))
                 rows += batch.num_rows
+
+    def _salvaged(self, file: Path) -> Iterator[pa.Table | BadRow]:
+        """The rows of a file, and in their places those that do not fit; a column of another type
+        is refused."""
+        rows = 0
+        with _opened(file) as parquet:
+            for batch in self._batches(file, parquet):
+                self._done_rows += batch.num_rows
+                table = pa.Table.from_batches([batch])
+                self._checked(table.slice(0, 0), row_position(str(file), rows))
+                yield from self._salvaged_rows(table, file, rows)
+                rows += batch.num_rows
+
+    def _salvaged_rows(
+        self, table: pa.Table, file: Path, before: int
+    ) -> Iterator[pa.Table | BadRow]:
+        def read(part: Sequence[int]) -> pa.Table:
+            where = row_position(str(file), before + part[0])
+            return self._checked(table.slice(part[0], len(part)), where)
+
+        def bad(row: int, error: InputError) -> BadRow:
+            values = table.slice(row, 1).to_pylist()[0]
+            return BadRow(
+                f"{file}, row {before + row + 1}",
+                str(error),
+                json.dumps(values, default=str, ensure_ascii=False).encode(),
+            )
+
+        return salvaged(range(table.num_rows), read, bad)
+
+    def _checked(self, table: pa.Table, where: RowPosition) -> pa.Table:
+        table = conform(table, self._declaration.schema, where)
+        check_times(table, self._declaration, where)
+        return table
 
     def _batches(self, file: Path, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
         """The declared columns; what is wrong inside of the file is said in one line."""

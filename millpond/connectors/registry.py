@@ -51,6 +51,7 @@ def open_source(
         settings or Settings(),
         directory or Path(),
         claims,
+        isinstance(entry, StreamEntry) and entry.skips_bad_rows,
     )
     try:
         given = _resolved(entry.source)
@@ -114,6 +115,8 @@ def check_connectors(entry: Entry | None) -> None:
     """Refuses a source or sink of an entry that does not exist or is called wrongly."""
     if isinstance(entry, StreamEntry | RelationEntry):
         check_connector(entry.source, "source")
+        if isinstance(entry, StreamEntry) and entry.dead_letters is not None:
+            check_connector(entry.dead_letters, "sink")
     elif isinstance(entry, QueryEntry) and entry.sink is not None:
         check_connector(entry.sink, "sink")
 

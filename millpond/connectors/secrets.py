@@ -101,11 +101,16 @@ def hiding(secrets: Iterable[Secret]) -> Iterator[None]:
         _raise_masked(error, listed)
 
 
+def without_secrets(text: str, secrets: Iterable[Secret]) -> str:
+    """The text with the names of secrets in place of their values."""
+    for secret in secrets:
+        text = secret.masked(text)
+    return text
+
+
 def _raise_masked(error: Exception, secrets: list[Secret]) -> NoReturn:
     def masked(text: str) -> str:
-        for secret in secrets:
-            text = secret.masked(text)
-        return text
+        return without_secrets(text, secrets)
 
     if not isinstance(error, MillpondError):
         if masked(str(error)) != str(error):

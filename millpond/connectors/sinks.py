@@ -41,7 +41,14 @@ class Results:
 
 
 class Sink(Protocol):
-    """Takes the results of one query."""
+    """Takes the results of one query, in tables that are numbered from 0.
+
+    So that nothing is there twice after a restart, a sink says by ``mark()``, a value of JSON, what
+    it contains; opened with a mark as ``Results.resume`` it forgets what it has beyond it. One that
+    cannot forget has ``write_numbered(table, number)``, which is called in place of ``write``: a
+    number that it has already, by a transaction of its own, it passes over. A sink without
+    ``mark`` is not for stores that last.
+    """
 
     def write(self, table: pa.Table) -> None:
         """Adds results: columns ts, weight and the query's own."""
@@ -102,10 +109,14 @@ class NamedSink:
         self._sink, self._query, self._place, self._secrets = sink, query, place, secrets
         self._has_failed = False
 
-    def write(self, table: pa.Table) -> None:
-        """Adds results."""
+    def write(self, table: pa.Table, number: int = 0) -> None:
+        """Adds the results of a number."""
+        numbered = getattr(self._sink, "write_numbered", None)
         with self._naming():
-            self._sink.write(table)
+            if numbered is None:
+                self._sink.write(table)
+            else:
+                numbered(table, number)
             self._has_failed = False
 
     def mark(self) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.claims import Claims
 from millpond.connectors.locations import existing_files, located
 from millpond.schema import Schema
@@ -26,6 +27,45 @@ class Declaration:
     settings: Settings = field(default_factory=Settings)
     directory: Path = Path()
     claims: Claims = field(default_factory=Claims)
+    skips_bad_rows: bool = False
+    """Whether rows that cannot be read are put aside; else the first one is an error."""
+
+
+@dataclass(frozen=True)
+class SourcePage:
+    """A page of a source: its rows, the bad ones among them, and where it goes on behind them."""
+
+    rows: pa.Table
+    bad: tuple[BadRow, ...] = ()
+    position_after: Callable[[int], Any] | None = None
+    """Where the source goes on behind so many rows of the page and the bad ones before them, as a
+    value of JSON; behind all of them, if they are as many as there are. None: a source that is
+    read again from its beginning."""
+
+    @property
+    def position(self) -> Any:
+        """Where the source goes on behind the page."""
+        return None if self.position_after is None else self.position_after(self.rows.num_rows)
+
+    def behind(self, rows: int, bad: int) -> SourcePage:
+        """The page without its first rows, and without the first of the bad ones."""
+        after = self.position_after
+        return SourcePage(
+            self.rows.slice(rows),
+            tuple(replace(each, after=max(0, each.after - rows)) for each in self.bad[bad:]),
+            None if after is None else lambda more: after(rows + more),
+        )
+
+    def cut(self, rows: int) -> tuple[SourcePage, SourcePage]:
+        """The first rows, fewer than there are, with the bad ones before the last; and the rest."""
+        bad = tuple(each for each in self.bad if each.after < rows)
+        first = SourcePage(self.rows.slice(0, rows), bad, self.position_after)
+        return first, self.behind(rows, len(bad))
+
+
+def as_page(page: pa.Table | SourcePage) -> SourcePage:
+    """What a source has yielded, as a page of it."""
+    return page if isinstance(page, SourcePage) else SourcePage(page)
 
 
 @dataclass(frozen=True)
@@ -40,17 +80,23 @@ class Progress:
 
 
 class Source(Protocol):
-    """Tuples of one stream or relation, page by page.
+    r"""Tuples of one stream or relation, page by page.
 
     One that may have nothing to deliver for a while, a pipe say, has ``is_live = True``: asking it
     for a page waits until there is one.
+
+    A source that knows where it is yields ``SourcePage``\ s with a position and has
+    ``pages_from(position)``, the pages behind one: the position is in the commit that takes the
+    page. One without is read again from its beginning after a restart, without the rows that were
+    taken, so it has to deliver the same ones.
     """
 
     ends: bool
     """Whether nothing will ever follow the last page."""
 
-    def pages(self) -> Iterator[pa.Table]:
-        """Tables of the declared schema with at most ``settings.page_rows`` rows, read lazily."""
+    def pages(self) -> Iterator[pa.Table | SourcePage]:
+        """Tables of the declared schema with at most ``settings.page_rows`` rows, read lazily; or
+        pages with such tables."""
 
     def progress(self) -> Progress:
         """How far the pages have been read."""
@@ -61,26 +107,56 @@ def is_live(source: Source) -> bool:
     return getattr(source, "is_live", False)
 
 
+@dataclass(frozen=True)
+class Taken:
+    """How much of a source was taken, by what a commit says."""
+
+    rows: int = 0
+    bad: int = 0
+    position: Any = None
+
+
 @dataclass(eq=False)
 class OpenPages:
-    """The pages of a source that is being read, and how many rows of it have been handed out."""
+    """The pages of a source that is being read, and how much of it has been handed out."""
 
-    pages: Iterator[pa.Table]
+    source: Source
+    pages: Iterator[pa.Table | SourcePage]
     rows: int = 0
+    bad: int = 0
+    position: Any = None
+    has_failed: bool = False
+    """Whether the source has raised an error, and yields nothing any more."""
 
     @staticmethod
-    def of(source: Source, rows: int) -> OpenPages:
-        """The pages behind so many rows, without those before where the source can skip them."""
-        if rows and hasattr(source, "pages_after"):
-            return OpenPages(source.pages_after(rows), rows)
-        return OpenPages(source.pages())
+    def of(source: Source, taken: Taken) -> OpenPages:
+        """The pages behind what was taken, without those before where the source can skip them."""
+        if taken.position is not None and hasattr(source, "pages_from"):
+            pages = source.pages_from(taken.position)
+            return OpenPages(source, pages, taken.rows, taken.bad, taken.position)
+        if taken.rows and hasattr(source, "pages_after"):
+            return OpenPages(source, source.pages_after(taken.rows), taken.rows)
+        return OpenPages(source, source.pages())
 
-    def behind(self, rows: int) -> pa.Table | None:
+    def behind(self, rows: int, bad: int = 0) -> SourcePage | None:
         """The next page behind so many rows, which others may have read; None at the end."""
-        for page in self.pages:
-            start, self.rows = self.rows, self.rows + page.num_rows
-            if self.rows > rows:
-                return page.slice(max(0, rows - start))
+        if self.has_failed and hasattr(self.source, "pages_from"):
+            again = OpenPages.of(self.source, Taken(self.rows, self.bad, self.position))
+            self.pages, self.has_failed = again.pages, False
+        try:
+            return self._behind(rows, bad)
+        except BaseException:
+            self.has_failed = True
+            raise
+
+    def _behind(self, rows: int, bad: int) -> SourcePage | None:
+        for each in self.pages:
+            page = as_page(each)
+            first, self.rows = self.rows, self.rows + page.rows.num_rows
+            first_bad, self.bad = self.bad, self.bad + len(page.bad)
+            self.position = page.position
+            if self.rows > rows or self.bad > bad:
+                return page.behind(max(0, rows - first), max(0, bad - first_bad))
         return None
 
 
@@ -102,3 +178,25 @@ def cut_pages(tables: Iterator[pa.Table], schema: Schema, page_rows: int) -> Ite
             rest = rest.slice(page_rows)
     if rest.num_rows:
         yield rest.combine_chunks()
+
+
+def cut_salvaged(
+    found: Iterator[pa.Table | BadRow], schema: Schema, page_rows: int
+) -> Iterator[SourcePage]:
+    """The same rows and bad rows in pages of at most ``page_rows`` of both."""
+    tables, rows, bad = [arrow_schema(schema).empty_table()], 0, list[BadRow]()
+    for each in found:
+        if isinstance(each, BadRow):
+            bad.append(replace(each, after=rows))
+        else:
+            tables.append(each)
+            rows += each.num_rows
+        if rows >= page_rows or len(bad) >= page_rows:
+            page = SourcePage(pa.concat_tables(tables).combine_chunks(), tuple(bad))
+            while page.rows.num_rows > page_rows:
+                first, page = page.cut(page_rows)
+                yield first
+            yield page
+            tables, rows, bad = tables[:1], 0, []
+    if rows or bad:
+        yield SourcePage(pa.concat_tables(tables).combine_chunks(), tuple(bad))

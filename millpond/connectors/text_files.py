@@ -1,15 +1,23 @@
 """What the sources of text files have in common: tables from blocks, pages from tables."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Self
 
 import pyarrow as pa
 
 from millpond.connectors.arrow import RowPosition
+from millpond.connectors.bad_rows import BadRow, salvaged
 from millpond.connectors.encoding import refuse_utf16
 from millpond.connectors.files import Block, Blocks
-from millpond.connectors.sources import Declaration, Progress, cut_pages
+from millpond.connectors.sources import (
+    Declaration,
+    Progress,
+    SourcePage,
+    cut_pages,
+    cut_salvaged,
+)
 from millpond.connectors.times import check_times
 from millpond.errors import InputError
 
@@ -31,12 +39,15 @@ class TextFiles:
 
     @property
     def reads_files(self) -> bool:
-        """Whether the rows can be read again, by anybody who sees the files."""
-        return not self._blocks.is_live
+        """Whether the rows can be read again, by anybody who sees the files; bad ones are put aside
+        here."""
+        return not self._blocks.is_live and not self._declaration.skips_bad_rows
 
-    def pages(self) -> Iterator[pa.Table]:
+    def pages(self) -> Iterator[pa.Table | SourcePage]:
         """The rows, in pages; of a pipe those that have come, without waiting for more."""
         page_rows = self._declaration.settings.page_rows
+        if self._declaration.skips_bad_rows:
+            return self._salvaged_pages(page_rows)
         if not self._blocks.is_live:
             return cut_pages(self._tables(), self._declaration.schema, page_rows)
         return self._as_they_come(page_rows)
@@ -45,6 +56,15 @@ class TextFiles:
         for table in self._tables():
             for start in range(0, max(table.num_rows, 1), page_rows):
                 yield table.slice(start, page_rows)
+
+    def _salvaged_pages(self, page_rows: int) -> Iterator[SourcePage]:
+        schema, each = self._declaration.schema, self._salvaged_blocks()
+        if not self._blocks.is_live:
+            found = (part for block in each for part in block)
+            yield from cut_salvaged(found, schema, page_rows)
+            return
+        for block in each:
+            yield from cut_salvaged(block, schema, page_rows)
 
     def progress(self) -> Progress:
         """Bytes read."""
@@ -69,6 +89,35 @@ class TextFiles:
             self.has_delivered = self.has_delivered or table.num_rows > 0
             yield table
 
+    def _salvaged_blocks(self) -> Iterator[Iterator[pa.Table | BadRow]]:
+        """Of each block the rows, and in their places those that cannot be read."""
+        for block in self._blocks:
+            if block.is_first:
+                refuse_utf16(block.name, block.content)
+            try:
+                yield iter((self._checked(block),))
+            except InputError:
+                yield salvaged(self._records(block), self._joined, _bad_row)
+
+    def _joined(self, records: Sequence[Block]) -> pa.Table:
+        """The rows of records that follow each other."""
+        content = b"".join(record.content for record in records)
+        return self._checked(replace(records[0], content=content))
+
+    def _checked(self, block: Block) -> pa.Table:
+        table, where = self._table(block)
+        check_times(table, self._declaration, where)
+        return table
+
     def _table(self, block: Block) -> tuple[pa.Table, RowPosition]:
         """The rows of a block, and where each is."""
         raise NotImplementedError
+
+    def _records(self, block: Block) -> list[Block]:
+        """The records of a block, each by itself; what is wrong with all of them is refused."""
+        raise NotImplementedError
+
+
+def _bad_row(record: Block, error: InputError) -> BadRow:
+    offset = f"{record.name}, line {record.lines_before + 1}"
+    return BadRow(offset, str(error), record.content.strip(b"\r\n"))

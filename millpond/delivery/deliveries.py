@@ -16,15 +16,23 @@ import pyarrow as pa
 
 from millpond.arguments import as_text
 from millpond.background import BackgroundThreads
+from millpond.connectors.bad_rows import BAD_ROW
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.connectors.sinks import unique_names
 from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.delivery.latency import Latencies
-from millpond.delivery.results import ResultLog, SinkTold, call_subscribers, coming_in, feed_sink
+from millpond.delivery.results import (
+    BadRowLog,
+    ResultLog,
+    SinkTold,
+    call_subscribers,
+    coming_in,
+    feed_sink,
+)
 from millpond.delivery.transitions import Came, sink_fed
 from millpond.errors import StateError
 from millpond.failures import Failure
-from millpond.identities import QueryId, QueryName
+from millpond.identities import BAD_ROWS, QueryId, QueryName, is_ours
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.settings import Keeping
 from millpond.spelling import suggestion
@@ -65,6 +73,8 @@ class Deliveries:
         self._has_ended = False
         self.keeper = Keeper()
         """Looks after what is kept of the results."""
+        self.stop_reading: Callable[[Exception], None]
+        """Has no source be read until a run has raised an error."""
         self._journal: Journal
         self._store: Store
 
@@ -77,6 +87,22 @@ class Deliveries:
     def store(self) -> Store:
         """Where pages lie."""
         return self._store
+
+    # -- bad rows of sources ---------------------------------------------------------------
+
+    def bad_rows(self, stream: str) -> ResultLog | None:
+        """The log of what the source of a stream could not read, if that is put aside."""
+        return self._logs.get(QueryId(f"{stream}{BAD_ROWS}"))
+
+    def add_bad_rows(self, stream: str, page: Page) -> None:
+        """Bad rows of a stream have come."""
+        self.put_out(f"{stream}{BAD_ROWS}", page, page.last)
+
+    def tidy_bad_rows(self, stream: str) -> None:
+        """Lets old ones go."""
+        log = self.bad_rows(stream)
+        if log is not None:
+            self.tidy(log)
 
     # -- which there are -------------------------------------------------------------------
 
@@ -121,7 +147,7 @@ class Deliveries:
         key = QueryId(as_text(query, "a name"))
         if key not in self._logs:
             names = [log.entry.name for log in self if not isinstance(log, GroupLog)]
-            known = (name for name in names if not QueryName(name).is_aside)
+            known = (name for name in names if not is_ours(name))
             raise StateError(f'no query "{query}"{suggestion(query, known)}')
         return self._logs[key]
 
@@ -208,6 +234,11 @@ class Deliveries:
         """Somebody may not have seen all that a query has put out."""
         self._news.add(key)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether something was put out that was not yet handed on."""
+        return bool(self._news)
+
     def hand_on(self, fail: Fail) -> None:
         """Hands on what was put out; callbacks run without the lock."""
         with uninterrupted:
@@ -229,13 +260,22 @@ class Deliveries:
             if error is None:
                 self.note_sink(log)
                 self._journal.flush()
+            elif isinstance(log, BadRowLog):
+                self._put_off(log, error)
             else:
                 at, name = log.complete_until, log.entry.name
                 fail([Failure(name, f"INTO {log.entry.sink}", str(error), at, at)], error)
 
         for log in logs:
+            log.is_put_off = False
             self._feed(log, told)
             call_subscribers(log, self._lock)
+
+    def _put_off(self, log: ResultLog, error: Exception) -> None:
+        """Bad rows could not be handed on: no source is read until the run has raised why."""
+        log.sink_failed, log.is_put_off = False, True
+        self.has_news(log.entry.identity)
+        self.stop_reading(error)
 
     def _feed(self, log: ResultLog, told: SinkTold) -> None:
         """Hands pages on to a sink; where executors write them, the loop goes on meanwhile."""
@@ -366,6 +406,12 @@ class Deliveries:
 
 def _names(log: ResultLog) -> list[str]:
     return unique_names(["ts", "weight", *log.schema.names])
+
+
+def no_bad_rows() -> pa.Table:
+    """What is put aside of a source whose first bad row is an error."""
+    fields = [("ts", pa.int64()), ("weight", pa.int64())]
+    return pa.schema([*fields, *((name, pa.string()) for name in BAD_ROW.names)]).empty_table()
 
 
 def nothing_left_out() -> pa.Table:

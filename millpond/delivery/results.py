@@ -126,6 +126,8 @@ class ResultLog(PageLog):
     """The thread that is writing a page to the sink; it will look for the next one itself."""
     is_resting: bool = False
     """Whether no further page is to be written to the sink for now."""
+    is_put_off: bool = False
+    """Whether a page could not be written to the sink, which is tried again later."""
     is_closed: bool = False
     """Whether the query was dropped: nobody is told of it any more."""
     counts_coming: bool = False
@@ -276,7 +278,7 @@ class ResultLog(PageLog):
         """The next page for the sink."""
         if self.sink is None or self.sink_failed or self.is_resting or self.is_closed:
             return None
-        if self.sink_position == self.position:
+        if self.is_put_off or self.sink_position == self.position:
             return None
         return self._at(self.sink_position)
 
@@ -478,6 +480,14 @@ class ResultLog(PageLog):
             self.sink.close()
 
 
+class BadRowLog(ResultLog):
+    """What the source of a stream could not read, in the order in which it came."""
+
+    def named(self, page: pa.Table) -> pa.Table:
+        """The rows with the names of their columns."""
+        return page.rename_columns(["ts", "weight", *self.schema.names])
+
+
 def feed_sink(log: ResultLog, lock: AbstractContextManager[object], told: SinkTold) -> None:
     """Hands the pages of a log on to its sink, without the lock; one thread at a time does."""
     while _feed_page(log, lock, told):
@@ -501,7 +511,7 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
         error: Exception | None = None
         try:
             if not log.write_elsewhere(log, page):
-                sink.write(log.named(page.table))
+                sink.write(log.named(page.table), log.sink_position)
         except Exception as raised:  # noqa: BLE001 (whatever a sink raises fails its query only)
             error = raised
         with lock:

@@ -114,7 +114,7 @@ def _inputs(queries: Queries) -> Iterator[Transition]:
     for key, relation in inputs.relations.items():
         yield RelationChanged(key, relation.last_change, relation.changed_rows, has_moved)
     for key, rows in inputs.read_rows.items():
-        yield SourceRead(key, rows)
+        yield SourceRead(key, rows, inputs.bad_rows.get(key, 0), inputs.source_positions.get(key))
     yield KeysPushed(tuple(inputs.keys))
 
 

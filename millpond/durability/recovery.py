@@ -9,7 +9,7 @@ from collections.abc import Callable
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.durability.transitions import opened
 from millpond.identities import InputId
-from millpond.sharing.attachments import open_sink_of, open_source_of
+from millpond.sharing.attachments import bad_rows_entry, open_sink_of, open_source_of
 from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
 from millpond.storage.log import Record
@@ -29,10 +29,11 @@ def recover(queries: Queries) -> None:
         match entry:
             case StreamEntry() | RelationEntry():
                 _resume_source(ground, entry.identity, entry)
+                bad_rows = bad_rows_entry(entry) if isinstance(entry, StreamEntry) else None
+                if bad_rows is not None:
+                    _resume_sink(ground, bad_rows)
             case QueryEntry():
-                log = ground.deliveries.of(entry.identity)
-                log.sink = open_sink_of(ground, entry, log.sink_mark)
-                ground.deliveries.has_news(entry.identity)
+                _resume_sink(ground, entry)
     queries.purge_again()
     ground.journal.flush()
 
@@ -60,6 +61,12 @@ def _resume_source(ground: Ground, key: InputId, entry: StreamEntry | RelationEn
     has_ended = ground.inputs.read_rows.get(key, 0) < 0
     if entry.source.name != "push" and not is_read_once and not has_ended:
         ground.inputs.resume(key, open_source_of(ground, entry))
+
+
+def _resume_sink(ground: Ground, entry: QueryEntry) -> None:
+    log = ground.deliveries.of(entry.identity)
+    log.sink = open_sink_of(ground, entry, log.sink_mark)
+    ground.deliveries.has_news(entry.identity)
 
 
 def check_files(queries: Queries) -> None:

@@ -207,6 +207,11 @@ def _set_delay(view: Controlled, name: str, value: str) -> None:
     view.execute(f"ALTER STREAM {quoted(name)} DELAY {length}")
 
 
+def _bad_rows(view: Controlled, name: str) -> int:
+    log = view.ground.deliveries.bad_rows(name)
+    return 0 if log is None else log.rows
+
+
 STREAM = Kind(
     "stream",
     "a growing sequence of tuples",
@@ -223,6 +228,7 @@ STREAM = Kind(
             "tuples that came too late",
             lambda e, s: e.ground.inputs.streams[StreamId(s)].late_count,
         ),
+        integer("bad_rows", "rows its source could not read, put aside", _bad_rows),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
     activity="arrived",

@@ -20,7 +20,7 @@ from millpond.arguments import as_session, as_text, as_ticks
 from millpond.catalog import Catalog, QueryEntry, warned
 from millpond.cql.text.parameters import with_parameters
 from millpond.cql.text.split import split_statements
-from millpond.delivery.deliveries import Deliveries, nothing_left_out
+from millpond.delivery.deliveries import Deliveries, no_bad_rows, nothing_left_out
 from millpond.delivery.latency import Latencies
 from millpond.delivery.results import Callback
 from millpond.durability.checkpoint import checkpoint
@@ -142,7 +142,12 @@ class Engine:
         ground.given = ground.settings
         ground.deliveries.use(store, journal)
         ground.inputs = Inputs(
-            self.catalog, store, journal, self._arrived, ground.deliveries.keeper
+            self.catalog,
+            store,
+            journal,
+            self._arrived,
+            ground.deliveries.keeper,
+            ground.deliveries,
         )
         self.arrivals = Arrivals(
             ground.inputs,
@@ -152,6 +157,7 @@ class Engine:
             self._wake,
             self._room.is_there,
         )
+        ground.deliveries.stop_reading = self.arrivals.stop
         self._keep_to_budget()
 
     def _recover(self) -> None:
@@ -368,6 +374,24 @@ class Engine:
         with self.lock:
             return self.inputs.late(as_text(stream, "a name"), last_rows)
 
+    def bad_rows(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """What the source of a stream with ON BAD ROW SKIP or INTO could not read: when it came,
+        its offset, the reason and the raw row.
+
+        All that is kept, or so many of the last rows.
+        """
+        log = self.deliveries.bad_rows(self.ground.stream_entry(stream).name)
+        if log is None:
+            return no_bad_rows()
+        if last_rows is None:
+            return self.results(log.entry.name)
+        return self.deliveries.last_results(log.entry.name, last_rows)
+
+    def bad_row_count(self, stream: str) -> int:
+        """How many rows of a stream's source could not be read and were put aside so far."""
+        log = self.deliveries.bad_rows(self.ground.stream_entry(stream).name)
+        return 0 if log is None else log.rows
+
     def _arrived(self, queue: Queue) -> None:
         runtime = self.queries.started
         if self._misses_executors(queue.last_page_rows):
@@ -494,13 +518,16 @@ class Engine:
         with self.lock:
             if self.ground.is_closed:
                 return False
-            if not self.queries.outputs:
-                self.journal.flush()
-                return has_news
-            if intake.promises and (has_news or is_idle):
+            has_queries = bool(self.queries.outputs)
+            if has_queries and intake.promises and (has_news or is_idle):
                 self.inputs.promise(self.settings)
                 self.arrivals.has_news = False
             self.journal.flush()
+            has_bad_rows = self.deliveries.has_more
+        if has_bad_rows:  # of results it is after each commit that they are handed on
+            self.deliveries.hand_on(self.queries.fail)
+        if not has_queries:
+            return has_news
         if self._loop is None:
             self._loop = SchedulingLoop(self.runtime, self._strategy())
         with uninterrupted:

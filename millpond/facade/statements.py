@@ -15,7 +15,6 @@ from millpond.catalog import (
     ViewEntry,
     kind_of,
 )
-from millpond.connectors import Source
 from millpond.cql.apply import altered, apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.functions_in_use import functions_called_by
@@ -45,7 +44,7 @@ from millpond.intake.inputs import Coming, is_read_at_once
 from millpond.intake.relation_changes import changed_rows
 from millpond.sharing.arrangement import Stopped, needs
 from millpond.sharing.arranging import Arranging
-from millpond.sharing.attachments import open_sink_of, open_source_of
+from millpond.sharing.attachments import bad_rows_entry, open_sink_of, open_source_of
 from millpond.sharing.beginnings import refuse_what_is_gone
 from millpond.sharing.planned import planned
 from millpond.sharing.policy_changes import succession
@@ -197,7 +196,7 @@ class Statements:
         try:
             match entry:
                 case StreamEntry() | RelationEntry():
-                    self._create_input(entry, open_source_of(ground, entry), change)
+                    self._create_input(entry, change)
                 case QueryEntry():
                     self._create_query(entry, change)
                 case ViewEntry():
@@ -210,31 +209,46 @@ class Statements:
     def _create_input(
         self,
         entry: StreamEntry | RelationEntry,
-        source: Source,
         change: Callable[[list[Transition]], None],
     ) -> None:
         inputs, decided = self._ground.inputs, list[Transition]()
+        source = open_source_of(self._ground, entry)
         if isinstance(entry, RelationEntry) and is_read_at_once(entry):
             decided = inputs.content_of(entry, source)
-        change(decided)
+        bad_rows = bad_rows_entry(entry) if isinstance(entry, StreamEntry) else None
+        if bad_rows is None:
+            change(decided)
+        else:
+            self._with_sink(bad_rows, lambda fed: change([*fed, *decided]))
         inputs.read_from(entry, source)
 
     def _create_query(self, entry: QueryEntry, change: Callable[[list[Transition]], None]) -> None:
-        queries, key = self._queries, entry.identity
+        queries = self._queries
         plans = planned(entry, queries.templates)
         if entry.begins is not None:
             refuse_what_is_gone(queries, entry, plans.optimised)
-        sink = open_sink_of(self._ground, entry)
-        try:
+
+        def create(fed: list[Transition]) -> None:
             arranging = Arranging(queries)
             arranging.create(entry, plans)
-            fed = [] if sink is None else [SinkFed(key, 0, sink.mark())]
             change([*fed, *arranging.decided()])
+
+        self._with_sink(entry, create)
+
+    def _with_sink(self, entry: QueryEntry, create: Callable[[list[Transition]], None]) -> None:
+        """Creates what has results, with its sink open; if that fails, the sink is let go."""
+        sink = open_sink_of(self._ground, entry)
+        try:
+            fed = list[Transition]()
+            if sink is not None:
+                fed.append(SinkFed(entry.identity, 0, sink.mark()))
+            create(fed)
         except BaseException:
             if sink is not None:
                 sink.close()
+                self._ground.claims.release(entry.name)
             raise
-        self._ground.deliveries.of(key).sink = sink
+        self._ground.deliveries.of(entry.identity).sink = sink
 
     def _altering(self, action: AlterQuery) -> list[Transition]:
         """How a query goes on that ALTER changes."""
@@ -258,7 +272,9 @@ class Statements:
     def _at_rest(self, action: Action) -> AbstractContextManager[None]:
         """Before anything is changed: whoever writes to a sink that is to be closed has done so."""
         if isinstance(action, Drop):
-            return self._ground.deliveries.at_rest(action.name)
+            bad_rows = self._ground.deliveries.bad_rows(action.name)
+            name = action.name if bad_rows is None else bad_rows.entry.name
+            return self._ground.deliveries.at_rest(name)
         return nullcontext()
 
     # -- what is in the log happens --------------------------------------------------------
@@ -292,6 +308,7 @@ class Statements:
         match entry:
             case StreamEntry():
                 ground.inputs.add_stream(entry)
+                self._queries.declare_bad_rows(entry)
             case RelationEntry():
                 ground.inputs.add_relation(entry)
             case QueryEntry():
@@ -319,6 +336,10 @@ class Statements:
         try:
             if isinstance(entry, QueryEntry):
                 self._queries.remove(entry.identity)
+            bad_rows = ground.deliveries.bad_rows(key)
+            if bad_rows is not None:
+                ground.claims.release(bad_rows.entry.name)
+                ground.deliveries.remove(bad_rows.entry.identity)
         finally:  # a sink may not come to its end well
             self._queries.forget_queues(ground.inputs.drop(InputId(key)))
             ground.claims.release(key)

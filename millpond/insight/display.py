@@ -278,7 +278,9 @@ def _detail(queries: Queries, entry: Any) -> str:
         case StreamEntry():
             intake = queries.ground.inputs.streams[entry.identity]
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
-            return come + _held(queries, entry.name)
+            log = queries.ground.deliveries.bad_rows(entry.name)
+            bad = "" if log is None else f", {log.rows} bad rows put aside"
+            return come + bad + _held(queries, entry.name)
         case RelationEntry():
             return str(entry.source) + _held(queries, entry.name)
     return ""

@@ -219,6 +219,10 @@ class Arrivals:
         for _ in range(self._threads):
             self._wanted.put(None)
 
+    def stop(self, error: Exception) -> None:
+        """Nothing more is taken until a run has raised an error."""
+        self.error = self.error or error
+
     def raise_error(self) -> None:
         """Raises what a source has raised."""
         error, self.error = self.error, None

@@ -4,9 +4,9 @@ Every change ends in ``arrived(queue)``, by which the engine tells its running o
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,9 @@ import pyarrow as pa
 from millpond.catalog import Catalog, RelationEntry, StreamEntry
 from millpond.connectors import Progress, Source, arrow_schema, to_arrow
 from millpond.connectors.admission import stream_page_schema
+from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.changes import WEIGHTS, listed_changes
-from millpond.connectors.sources import OpenPages, is_live
+from millpond.connectors.sources import OpenPages, Taken, as_page, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
 from millpond.identities import InputId, QueueId, RelationId
@@ -29,6 +30,7 @@ from millpond.intake.intake import (
 )
 from millpond.intake.reading import is_read, refuse_endless_content
 from millpond.intake.transitions import (
+    BadRowsCame,
     HeartbeatCame,
     KeysPushed,
     PageCame,
@@ -65,6 +67,16 @@ Coming = list[Transition]
 """What comes together, in order."""
 
 
+class Aside(Protocol):
+    """Keeps what could not be read, and hands it on."""
+
+    def add_bad_rows(self, stream: str, page: Page) -> None:
+        """Bad rows of a stream have come."""
+
+    def tidy_bad_rows(self, stream: str) -> None:
+        """Lets old ones go."""
+
+
 class Inputs:
     """The base queues and what fills them; names are in lower case."""
 
@@ -75,6 +87,7 @@ class Inputs:
         journal: Journal,
         arrived: Callable[[Queue], None],
         keeper: Keeper,
+        aside: Aside,
     ) -> None:
         self.queues: dict[str, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
@@ -86,9 +99,13 @@ class Inputs:
         self.catalog, self.store = catalog, store
         self._journal = journal
         self._tell = arrived
-        self._keeper = keeper
+        self._keeper, self._aside = keeper, aside
         self.read_rows: dict[InputId, int] = {}
         """How many rows of each source were taken; -1 at its end."""
+        self.bad_rows: dict[InputId, int] = {}
+        """How many rows of each source were put aside."""
+        self.source_positions: dict[InputId, Any] = {}
+        """Where each source goes on that knows it."""
         self.taken_before: dict[InputId, int] = {}
         """How many rows of each source earlier runs have taken, until a run has counted them."""
         self.held: set[InputId] = set()
@@ -125,8 +142,8 @@ class Inputs:
         refuse_endless_content(entry, source)
         trial, coming = self._new_relation(entry), Coming()
         try:
-            for page in source.pages():
-                change = self.change(trial, [(page, 1)], self.change_time(trial), coming)
+            for page in map(as_page, source.pages()):
+                change = self.change(trial, [(page.rows, 1)], self.change_time(trial), coming)
                 trial.has_changed(change.last_change, change.changed_rows, change.counts)
         except BaseException:
             give_up(coming)
@@ -136,7 +153,7 @@ class Inputs:
     def read_from(self, entry: StreamEntry | RelationEntry, source: Source) -> None:
         """An input has a source from now on, unless it has given all it has."""
         if entry.source.name != "push" and not is_read_at_once(entry):
-            self.sources[entry.identity] = (source, OpenPages(source.pages()))
+            self.sources[entry.identity] = (source, OpenPages.of(source, Taken()))
 
     def _relation_queue(self, entry: RelationEntry, epoch: int = 0) -> Queue:
         name = entry.identity.queue(epoch)
@@ -146,7 +163,8 @@ class Inputs:
         """Forgets a stream or relation, if there is one of this name; its queues."""
         self.sources.pop(key, None)
         self.held.discard(key)
-        self.read_rows.pop(key, None)
+        for known in (self.read_rows, self.bad_rows, self.source_positions):
+            known.pop(key, None)
         self.keys = {pair: None for pair in self.keys if pair[0] != key}
         if key in self.streams:
             late = self.streams[key].late_log
@@ -258,6 +276,8 @@ class Inputs:
                 case StreamCame(name):
                     self._keeper.tidy(self.streams[name].late_log, late=name)
                     self._tell(self.streams[name].queue)
+                case BadRowsCame(name):
+                    self._aside.tidy_bad_rows(name)
                 case RelationChanged(name):
                     for queue in self.relations[name].queues:
                         self._tell(queue)
@@ -308,6 +328,20 @@ class Inputs:
                     late,
                 )
             )
+
+    def put_aside(self, key: InputId, bad: Sequence[BadRow]) -> BadRowsCame:
+        """Rows of a stream's source that could not be read are about to be put aside."""
+        now = self.streams[key].now_ticks()
+        columns = [list(column) for column in zip(*(each.values for each in bad), strict=True)]
+        numbers = [np.full(len(bad), value, np.int64) for value in (now, 1)]
+        told = [pa.array(column, pa.string()) for column in columns]
+        names = ["_ts", "_w", *(f"c{position}" for position in range(len(told)))]
+        table = pa.table([*map(pa.array, numbers), *told], names=names)
+        return BadRowsCame(key, Page.of(self.store, table))
+
+    def has_put_aside(self, stream: InputId, page: Page) -> None:
+        """Bad rows of a stream's source are put aside."""
+        self._aside.add_bad_rows(stream, page)
 
     def push_changes(
         self, name: str, changes: Iterable[tuple[Any, str, Any]], coming: Coming
@@ -432,7 +466,7 @@ class Inputs:
             self.held.discard(name)
             with self.ahead(flushes=False) as coming:
                 if name in self.sources:  # read up to its limit
-                    coming.append(SourceRead(name, -1))
+                    coming.append(SourceRead(name, -1, self.bad_rows.get(name, 0)))
                 self.promise_to(self.queues_of(name), END, coming)
 
     def _ticks(self, time: Any, place: str) -> int:
@@ -485,7 +519,9 @@ class Inputs:
         taken = self.read_rows.get(key, 0)
         if taken >= 0:
             self.taken_before[key] = taken
-            self.sources[key] = (source, OpenPages.of(source, taken))
+            position = self.source_positions.get(key)
+            read = Taken(taken, self.bad_rows.get(key, 0), position)
+            self.sources[key] = (source, OpenPages.of(source, read))
 
 
 def _from_the_beginning(content: pa.Table) -> pa.Table:

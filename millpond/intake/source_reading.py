@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from millpond.connectors import Source
 from millpond.connectors.admission import Admission
-from millpond.connectors.sources import OpenPages
+from millpond.connectors.sources import OpenPages, SourcePage
 from millpond.errors import StateError
 from millpond.identities import InputId
 
@@ -26,11 +24,13 @@ class SourceReading:
     pages: OpenPages
     taken: int
     """So many rows were taken of the source."""
+    taken_bad: int
+    """So many bad rows were."""
     is_limited: bool
     """Whether not all of a page may be taken."""
     admission: Admission | None = None
     """How far the stream was when a page was read elsewhere, where its rows were admitted."""
-    page: pa.Table | None = None
+    page: SourcePage | None = None
     """The page; None at the source's end."""
     line: dict[str, Any] | None = None
     """What is known of a page that was read elsewhere."""
@@ -45,20 +45,20 @@ class SourceReading:
 
     def read(self) -> None:
         """Reads the page here."""
-        self.page = self.pages.behind(self.taken)
+        self.page = self.pages.behind(self.taken, self.taken_bad)
 
     @property
     def rows(self) -> int:
         """How many rows were read; none at the end."""
         if self.line is not None:
             return max(0, int(self.line["taken"]) - self.taken)
-        return 0 if self.page is None else self.page.num_rows
+        return 0 if self.page is None else self.page.rows.num_rows
 
     def cut(self, rows: int) -> SourceReading:
         """Cuts the first rows of the page off: a reading of those."""
         if self.page is None:
             raise StateError("internal: a page is cut that is not here")
-        first, self.page = self.page.slice(0, rows), self.page.slice(rows)
+        first, self.page = self.page.cut(rows)
         return replace(self, page=first)
 
     @property

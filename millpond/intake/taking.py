@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from millpond.connectors import Progress
 from millpond.connectors.admission import Admission
+from millpond.connectors.sources import SourcePage
 from millpond.identities import InputId
 from millpond.intake.inputs import Coming, Inputs, Report
 from millpond.intake.intake import END, StreamIntake
@@ -32,7 +33,11 @@ class Taking:
     def reading(self, name: InputId, is_limited: bool) -> SourceReading:
         """A page of a source, to be read without the lock."""
         return SourceReading(
-            name, *self._inputs.sources[name], self._inputs.read_rows.get(name, 0), is_limited
+            name,
+            *self._inputs.sources[name],
+            self._inputs.read_rows.get(name, 0),
+            self._inputs.bad_rows.get(name, 0),
+            is_limited,
         )
 
     def give_up(self, reading: SourceReading) -> None:
@@ -64,16 +69,26 @@ class Taking:
             return
         name, page = reading.name, reading.page
         self.report(name, report, reading.source.progress())
-        taken = -1 if page is None else self._inputs.read_rows.get(name, 0) + page.num_rows
         with self._inputs.ahead(flushes=False) as coming:
-            coming.append(SourceRead(name, taken))
-            self._read(name, page, coming)
+            coming.append(self._taken(name, page))
+            if page is None:
+                self._inputs.promise_to(self._inputs.queues_of(name), END, coming)
+                return
+            if page.bad:
+                coming.append(self._inputs.put_aside(name, page.bad))
+            self._read(name, page.rows, coming)
 
-    def _read(self, name: InputId, page: pa.Table | None, coming: Coming) -> None:
-        """A page of a source comes, or its end."""
+    def _taken(self, name: InputId, page: SourcePage | None) -> SourceRead:
+        """How much of a source is taken with a page; the position is in the log with its rows."""
+        bad = self._inputs.bad_rows.get(name, 0)
         if page is None:
-            self._inputs.promise_to(self._inputs.queues_of(name), END, coming)
-        elif name in self._inputs.streams:
+            return SourceRead(name, -1, bad)
+        rows = self._inputs.read_rows.get(name, 0) + page.rows.num_rows
+        return SourceRead(name, rows, bad + len(page.bad), page.position)
+
+    def _read(self, name: InputId, page: pa.Table, coming: Coming) -> None:
+        """The rows of a page of a source come."""
+        if name in self._inputs.streams:
             self._inputs.accept(name, self._inputs.streams[name], page, coming)
         else:
             times = np.asarray(page["ts"]).astype(np.int64)

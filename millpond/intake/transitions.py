@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 from millpond.connectors import Source
 from millpond.connectors.sources import OpenPages
@@ -27,11 +27,16 @@ class Filled(Protocol):
     relations: dict[InputId, RelationIntake]
     sources: dict[InputId, tuple[Source, OpenPages]]
     read_rows: dict[InputId, int]
+    bad_rows: dict[InputId, int]
+    source_positions: dict[InputId, Any]
     keys: dict[tuple[str, str], None]
     epochs: Epochs
 
     def add_copy(self, relation: InputId, epoch: int) -> Queue:
         """A queue of a relation for queries of a later epoch."""
+
+    def has_put_aside(self, stream: InputId, page: Page) -> None:
+        """Bad rows of a stream's source are put aside."""
 
 
 @dataclass(frozen=True)
@@ -104,16 +109,33 @@ class HeartbeatCame(Transition, kind="heartbeat", to="inputs"):
 
 @dataclass(frozen=True)
 class SourceRead(Transition, kind="source", to="inputs"):
-    """So many rows of a source were taken in all; -1: it has ended."""
+    """So many rows of a source were taken in all; -1: it has ended. And so many bad ones; some
+    sources say where they go on."""
 
     name: InputId
     rows: int
+    bad: int = 0
+    position: Any = None
 
     def apply(self, part: Filled) -> None:
         """Counts them."""
         part.read_rows[self.name] = self.rows
+        part.bad_rows[self.name] = self.bad
+        part.source_positions[self.name] = self.position
         if self.rows < 0:
             part.sources.pop(self.name, None)
+
+
+@dataclass(frozen=True)
+class BadRowsCame(Transition, kind="bad_rows", to="inputs"):
+    """Rows of a source could not be read and are put aside."""
+
+    name: InputId
+    page: Page
+
+    def apply(self, part: Filled) -> None:
+        """Puts them aside."""
+        part.has_put_aside(self.name, self.page)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ class Confinement:
         match statement.action:
             case Create(StreamEntry() | RelationEntry() as entry):
                 self._check_connector(entry.source)
+                if isinstance(entry, StreamEntry) and entry.dead_letters is not None:
+                    self._check_connector(entry.dead_letters)
             case Create(QueryEntry() as entry):
                 self._check_joins(entry)
                 if entry.sink is not None:

@@ -4,9 +4,21 @@ from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source, open_sink, open_source
+from millpond.connectors.bad_rows import BAD_ROW
 from millpond.connectors.sinks import NamedSink
+from millpond.cql.algebra import StreamScan
 from millpond.errors import StateError
+from millpond.identities import BAD_ROWS
 from millpond.sharing.ground import Ground
+
+
+def bad_rows_entry(entry: StreamEntry) -> QueryEntry | None:
+    """What stands for the bad rows of a stream's source among the queries, if they are put aside:
+    they are handed on as results are."""
+    if not entry.skips_bad_rows:
+        return None
+    name = f"{entry.name}{BAD_ROWS}"
+    return QueryEntry(name, StreamScan(name, BAD_ROW), sink=entry.dead_letters)
 
 
 def open_source_of(ground: Ground, entry: StreamEntry | RelationEntry) -> Source:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millpond.arguments import as_text
-from millpond.catalog import Catalog, QueryEntry
+from millpond.catalog import Catalog, QueryEntry, StreamEntry
 from millpond.connectors.claims import Claims
 from millpond.delivery.deliveries import Deliveries
 from millpond.errors import StateError
@@ -20,6 +20,7 @@ from millpond.intake.inputs import Inputs
 from millpond.interruption import WholeLock
 from millpond.settings import Settings
 from millpond.spark.lazy import LazySpark
+from millpond.spelling import suggestion
 from millpond.storage.journal import Journal
 from millpond.storage.kept_pages import PageLog
 from millpond.storage.statement_memory import StatementMemory
@@ -69,6 +70,14 @@ class Ground:
         entry = self.catalog.get(as_text(name, "a name"))
         if not isinstance(entry, QueryEntry):
             return self.deliveries.of(name).entry
+        return entry
+
+    def stream_entry(self, name: str) -> StreamEntry:
+        """The catalog entry of a stream."""
+        entry = self.catalog.get(as_text(name, "a name"))
+        if not isinstance(entry, StreamEntry):
+            known = (each.name for each in self.catalog.of_kind(StreamEntry))
+            raise StateError(f'no stream "{name}"{suggestion(name, known)}')
         return entry
 
     def page_log(self, query: str | None, late: str | None) -> PageLog:

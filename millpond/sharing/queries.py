@@ -14,7 +14,7 @@ from millpond.catalog import QueryEntry, StreamEntry
 from millpond.cql.algebra import StreamScan
 from millpond.cql.node import Node
 from millpond.delivery.group_results import GroupLog
-from millpond.delivery.results import ResultLog
+from millpond.delivery.results import BadRowLog, ResultLog
 from millpond.errors import StateError
 from millpond.failures import Failure, Failures
 from millpond.functions.user_function import UserFunction
@@ -27,6 +27,7 @@ from millpond.planning.physical import LinearOperator, OutputOperator
 from millpond.schema import BEGINNING, Type
 from millpond.settings import AUTO, Settings
 from millpond.sharing.arrangement import Begun, Failed, GraphKept, GroupFounded, Membership
+from millpond.sharing.attachments import bad_rows_entry
 from millpond.sharing.containments import LEAST_ROWS, Containments, Seen, is_seen_through
 from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Group, Groups
@@ -241,7 +242,14 @@ class Queries:
         """Whether results are kept from now on, of these queries and of others."""
         self.keeps_results = keeps
         for log in self.ground.deliveries:
-            log.is_kept = keeps
+            log.is_kept = keeps or isinstance(log, BadRowLog)
+
+    def declare_bad_rows(self, stream: StreamEntry) -> None:
+        """A stream is declared: what its source cannot read has a log, if it is put aside."""
+        entry = bad_rows_entry(stream)
+        if entry is not None:
+            tick = self.ground.catalog.tick_microseconds
+            self.ground.deliveries.add(BadRowLog(entry, tick, in_timestamps=True))
 
     def _add_aside(self, entry: QueryEntry) -> None:
         aside = left_aside(entry)

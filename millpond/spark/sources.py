@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from millpond.connectors import Source, open_source
 from millpond.connectors.admission import Admission
-from millpond.connectors.sources import OpenPages
+from millpond.connectors.sources import OpenPages, Taken
 from millpond.execution.answers import Answer
 from millpond.execution.work import NOTHING, AnswerAndOutput, Destination
 from millpond.settings import Settings
@@ -72,12 +72,12 @@ def _next_page(work: ReadPage) -> tuple[Source, pa.Table | None]:
     source, pages = _open.pop(key, (None, None))
     if source is None or pages is None or pages.rows > work.rows:
         source = open_source(work.admission.entry, work.settings, Path(work.directory))
-        pages = OpenPages.of(source, work.rows)
+        pages = OpenPages.of(source, Taken(work.rows))
     page = pages.behind(work.rows)
     _open[key] = source, pages
     while len(_open) > MOST_OPEN:
         del _open[next(iter(_open))]
-    return source, page
+    return source, None if page is None else page.rows
 
 
 def read_page(session: SparkSession, store: Store, reading: dict[str, Any]) -> Answer:

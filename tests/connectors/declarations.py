@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from millpond.catalog import Connector, RelationEntry, StreamEntry
 from millpond.connectors import Source, open_source
+from millpond.connectors.sources import as_page
 from millpond.schema import Field, Schema, Type
 from millpond.settings import Settings
 
@@ -40,7 +41,7 @@ def opened_changes(columns: str, connector: str, *arguments: Any, tick: str = "1
 
 def rows(source: Source) -> list[tuple[Any, ...]]:
     """All rows of a source."""
-    return [row for page in source.pages() for row in tuples(page)]
+    return [row for page in source.pages() for row in tuples(as_page(page).rows)]
 
 
 def tuples(table: pa.Table) -> list[tuple[Any, ...]]:

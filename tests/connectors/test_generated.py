@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.connectors.sources import OpenPages
+from millpond.connectors.sources import OpenPages, Taken
 from millpond.connectors.values import HOSTS, VOCABULARY
 from millpond.errors import InputError
 from millpond.workloads import Poisson
@@ -128,8 +128,8 @@ def test_at_the_pace_of_the_wall_no_row_comes_before_its_time() -> None:
 
 def test_rows_of_an_earlier_run_are_not_waited_for_again() -> None:
     source = opened("n BIGINT", "rate", 0.001, rows=3, pace="wall")
-    pages = OpenPages.of(source, 2)
+    pages = OpenPages.of(source, Taken(2))
     page = pages.behind(2)
     assert page is not None
-    assert page["n"].to_pylist() == [2]
+    assert page.rows["n"].to_pylist() == [2]
     assert pages.behind(3) is None

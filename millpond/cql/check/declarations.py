@@ -29,12 +29,20 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
     if syntax.delay is not None:
         has_time = syntax.timestamp_by is not None
         delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
+    policy, source = syntax.on_bad_row, connector(syntax.source, syntax.options)
+    if policy is not None and source.name == "push":
+        raise StatementError(
+            "ON BAD ROW is for what a source reads; whoever pushes a bad row gets the error",
+            policy.offset,
+        )
     return StreamEntry(
         syntax.name.text,
         schema,
         None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema),
         delay,
-        connector(syntax.source, syntax.options),
+        source,
+        skips_bad_rows=policy is not None and policy.skips,
+        dead_letters=None if policy is None or policy.sink is None else connector(policy.sink),
     )
 
 

@@ -12,6 +12,7 @@ from millpond.cql.text.syntax import (
     AlterQueryStatement,
     AlterStreamStatement,
     Assignment,
+    BadRowPolicy,
     ColumnDefinition,
     ConditionalStatement,
     CreateQueryStatement,
@@ -128,11 +129,9 @@ def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
     columns, key = _columns(cursor)
     if key or any(column.is_key for column in columns):
         raise StatementError("a stream has no PRIMARY KEY; CREATE RELATION has", name.offset)
-    parts: dict[str, Any] = {"timestamp_by": None, "delay": None, "source": None, "options": ()}
-    while (word := cursor.word()) in ("TIMESTAMP", "DELAY", "FROM", "WITH"):
-        part = {"TIMESTAMP": "timestamp_by", "DELAY": "delay", "FROM": "source"}.get(
-            word, "options"
-        )
+    parts: dict[str, Any] = dict.fromkeys(_STREAM_PARTS.values()) | {"options": ()}
+    while (word := cursor.word()) in _STREAM_PARTS:
+        part = _STREAM_PARTS[word]
         if parts[part]:
             raise cursor.refusal(f"{word} is given twice")
         cursor.expect(word)
@@ -140,7 +139,18 @@ def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
     return CreateStreamStatement(name, columns, **parts)
 
 
+_STREAM_PARTS = {
+    "TIMESTAMP": "timestamp_by",
+    "DELAY": "delay",
+    "FROM": "source",
+    "WITH": "options",
+    "ON": "on_bad_row",
+}
+
+
 def _stream_part(cursor: Cursor, word: str) -> Any:
+    if word == "ON":
+        return _bad_row_policy(cursor)
     if word == "TIMESTAMP":
         cursor.expect("BY")
         return cursor.name("the column that holds the time")
@@ -151,6 +161,15 @@ def _stream_part(cursor: Cursor, word: str) -> Any:
     return cursor.options()
 
 
+def _bad_row_policy(cursor: Cursor) -> BadRowPolicy:
+    """What comes behind ON in CREATE STREAM."""
+    offset = cursor.offset
+    cursor.expect("BAD", "ROW")
+    word = cursor.choice("STOP, SKIP or INTO", "STOP", "SKIP", "INTO")
+    sink = cursor.connector("a sink") if word == "INTO" else None
+    return BadRowPolicy(word != "STOP", sink, offset)
+
+
 def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
     columns, key = _columns(cursor)
     if cursor.word() in ("TIMESTAMP", "DELAY"):
@@ -159,6 +178,11 @@ def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
         )
     source = cursor.connector("a source") if cursor.accept("FROM") else None
     options = cursor.options() if cursor.accept("WITH") else ()
+    if cursor.word() == "ON":
+        raise cursor.refusal(
+            "ON BAD ROW is for streams: answers over a relation without some of its rows would be "
+            "wrong; read it as a stream, or mend the rows"
+        )
     return CreateRelationStatement(name, columns, key, source, options)
 
 

@@ -52,6 +52,15 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
+class BadRowPolicy:
+    """ON BAD ROW STOP, SKIP, or INTO a sink."""
+
+    skips: bool
+    sink: ConnectorCall | None
+    offset: int
+
+
+@dataclass(frozen=True)
 class CreateStreamStatement:
     """CREATE STREAM."""
 
@@ -61,6 +70,7 @@ class CreateStreamStatement:
     delay: Duration | None
     source: ConnectorCall | None
     options: tuple[Option, ...]
+    on_bad_row: BadRowPolicy | None = None
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ def names_of_inputs(inputs: Inputs) -> Iterator[str]:
     yield from strangers("inputs of sources", inputs.sources, known)
     yield from strangers("inputs that are held back", inputs.held, known)
     yield from strangers("inputs of which rows were read", inputs.read_rows, known)
+    yield from strangers("inputs of which rows were put aside", inputs.bad_rows, known)
+    yield from strangers("inputs of positions", inputs.source_positions, known)
     yield from strangers("inputs of keys", {name for name, _ in inputs.keys}, {*known, ""})
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from millpond.catalog import Catalog, QueryEntry
+from millpond.catalog import Catalog, QueryEntry, StreamEntry
 from millpond.delivery.deliveries import Deliveries
 from millpond.delivery.group_results import GroupLog
 from millpond.failures import Failures
-from millpond.identities import OperatorId, QueryId
+from millpond.identities import BAD_ROWS, OperatorId, QueryId
 from millpond.insight.validation.complaints import different, strangers
 from millpond.planning.graph import Graph
 from millpond.planning.physical import OutputOperator
@@ -60,7 +60,12 @@ def logs_of_queries(catalog: Catalog, deliveries: Deliveries, groups: Groups) ->
     """Each query and each group has a log of its own, and what is left out has one."""
     queries, logs = _queries(catalog), {log.entry.identity: log for log in deliveries}
     aside = {name for name in logs if name.is_aside}
-    wanted = {*queries, *(group.name for group in groups)}
+    bad_rows = {
+        QueryId(f"{stream.name}{BAD_ROWS}")
+        for stream in catalog.of_kind(StreamEntry)
+        if stream.skips_bad_rows
+    }
+    wanted = {*queries, *bad_rows, *(group.name for group in groups)}
     yield from different("queries with groups, and logs of results", wanted, logs.keys() - aside)
     for name, entry in queries.items():
         if name in logs and logs[name].entry != entry:

@@ -140,6 +140,12 @@ def late_tuples(name: Name, service: Serving) -> dict[str, Any]:
     return table_json(service.engine.late(service.stream(name).name, last_rows=1_000))
 
 
+@router.get("/streams/{name}/bad_rows")
+def bad_rows(name: Name, service: Serving) -> dict[str, Any]:
+    """The last rows that the stream's source could not read, where ON BAD ROW puts them aside."""
+    return table_json(service.engine.bad_rows(service.stream(name).name, last_rows=1_000))
+
+
 # -- relations -----------------------------------------------------------------------------
 
 
