@@ -59,4 +59,10 @@ def _stream_details(entry: StreamEntry) -> list[str]:
         else f"TIMESTAMP BY {entry.schema[entry.timestamp_column].name}"
     )
     delay = [f"DELAY {entry.delay_ticks} ticks"] if entry.delay_ticks else []
-    return [time, *delay, f"FROM {entry.source}"]
+    constraints = [
+        f"CONSTRAINT {each.name} ORDERED BY ({entry.schema[each.column].name}) WITHIN "
+        f"{each.within} {'rows' if each.is_of_rows else 'ticks'} ON VIOLATION "
+        f"{each.on_violation.upper()}"
+        for each in entry.constraints
+    ]
+    return [time, *delay, *constraints, f"FROM {entry.source}"]

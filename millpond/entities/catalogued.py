@@ -223,6 +223,11 @@ STREAM = Kind(
             "tuples that came too late",
             lambda e, s: e.ground.inputs.streams[StreamId(s)].late_count,
         ),
+        integer(
+            "violating",
+            "tuples that broke a constraint",
+            lambda e, s: e.ground.inputs.streams[StreamId(s)].violating_count,
+        ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
     activity="arrived",

@@ -144,6 +144,8 @@ class Engine:
         ground.inputs = Inputs(
             self.catalog, store, journal, self._arrived, ground.deliveries.keeper
         )
+        ground.inputs.stopping = self.queries.relying.stopped_by
+        ground.inputs.done = lambda each: self.queries.apply([each])
         self.arrivals = Arrivals(
             ground.inputs,
             self.graph,
@@ -367,6 +369,12 @@ class Engine:
         """
         with self.lock:
             return self.inputs.late(as_text(stream, "a name"), last_rows)
+
+    def violating(self, stream: str) -> pa.Table:
+        """The tuples of a stream that broke a constraint and are kept, as they came; the last
+        column, ``violates``, is the constraint's name."""
+        with self.lock:
+            return self.inputs.violating(as_text(stream, "a name"))
 
     def _arrived(self, queue: Queue) -> None:
         runtime = self.queries.started

@@ -14,6 +14,7 @@ from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry, warn
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId
+from millpond.insight.constraints import constraint_rows
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
@@ -278,7 +279,8 @@ def _detail(queries: Queries, entry: Any) -> str:
         case StreamEntry():
             intake = queries.ground.inputs.streams[entry.identity]
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
-            return come + _held(queries, entry.name)
+            broken = f", {intake.violating_count} violating" if intake.violating_count else ""
+            return come + broken + _held(queries, entry.name)
         case RelationEntry():
             return str(entry.source) + _held(queries, entry.name)
     return ""
@@ -291,6 +293,7 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "latency": _latency,
     "functions": _functions,
     "sharing": _sharing,
+    "constraints": constraint_rows,
     "warnings": _warnings,
 }
 """What SHOW answers by itself, not from the catalog."""

@@ -52,6 +52,17 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
+class ConstraintClause:
+    """[CONSTRAINT name] ORDERED BY (column) WITHIN length [ON VIOLATION policy]."""
+
+    name: Name | None
+    column: Name
+    within: Duration
+    on_violation: str
+    offset: int
+
+
+@dataclass(frozen=True)
 class CreateStreamStatement:
     """CREATE STREAM."""
 
@@ -61,6 +72,7 @@ class CreateStreamStatement:
     delay: Duration | None
     source: ConnectorCall | None
     options: tuple[Option, ...]
+    constraints: tuple[ConstraintClause, ...]
 
 
 @dataclass(frozen=True)
@@ -191,10 +203,12 @@ class AlterQueryStatement:
 
 @dataclass(frozen=True)
 class AlterStreamStatement:
-    """ALTER STREAM."""
+    """ALTER STREAM: another delay, or a constraint more or less."""
 
     name: Name
-    delay: Duration
+    delay: Duration | None = None
+    adds: ConstraintClause | None = None
+    drops: Name | None = None
 
 
 @dataclass(frozen=True)
