@@ -60,6 +60,22 @@ class Connector:
 
 
 @dataclass(frozen=True)
+class Constraint:
+    """What is promised of a stream: ORDERED BY a column, ``within`` so many rows or ticks.
+
+    A tuple comes at most that far behind one with a larger value. A tuple that breaks it is put
+    aside; ``on_violation`` says what becomes of the queries that rely on it: they ``stop``, or it
+    is only counted.
+    """
+
+    name: str
+    column: int
+    within: int
+    is_of_rows: bool
+    on_violation: str = "stop"
+
+
+@dataclass(frozen=True)
 class StreamEntry:
     """A declared stream. ``timestamp_column`` None means time of arrival."""
 
@@ -74,6 +90,11 @@ class StreamEntry:
     """Whether rows that its source cannot read are put aside; else the first one is an error."""
     dead_letters: Connector | None = None
     """The sink that gets them, if one does."""
+    constraints: tuple[Constraint, ...] = ()
+
+    def constraint(self, name: str) -> Constraint | None:
+        """The constraint of a name, if there is one."""
+        return next((c for c in self.constraints if c.name.lower() == name.lower()), None)
 
     @cached_property
     def identity(self) -> StreamId:

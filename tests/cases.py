@@ -22,11 +22,13 @@ class Stream:
     name: str
     schema: tuple[tuple[str, str], ...]
     delay: int = 0
+    constraints: tuple[str, ...] = ()
 
     def ddl(self):
         """The CREATE statement."""
         delay = f" DELAY {self.delay}" if self.delay else ""
         by = f" TIMESTAMP BY {self.schema[0][0]}{delay}"
+        by += "".join(f" {each}" for each in self.constraints)
         return f"CREATE STREAM {self.name} ({columns(self.schema)}){by} FROM push();"
 
 

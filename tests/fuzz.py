@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from millpond.errors import MillpondError
+from tests.adhering import adhering
 from tests.cases import Alter, Case, Drop, Run
 from tests.generator import seeded_case
 from tests.history import BEGINNING
@@ -29,6 +30,8 @@ from tests.matching import difference
 from tests.siblings import sharing_case
 
 LATE_EVERY = 5
+ADHERING_EVERY = 2
+"""Of so many cases one has constraints."""
 REFUSED = "the earliest possible is|reads no stream"
 """What is said of queries that cannot begin when they are to."""
 NOT_ALTERED = "operators have not come equally far"
@@ -236,6 +239,11 @@ def fuzz(engines, options, console):
 def drawn_case(seed, options):
     """The case of a seed; with ``--sharing`` its queries are of a few shapes, with ``--coming``
     they come again while data flows."""
+    case = _drawn(options, seed)
+    return adhering(case) if seed % ADHERING_EVERY == 0 else case
+
+
+def _drawn(options, seed):
     if options.coming:
         return late_case(seed, options.queries)
     if options.sharing:

@@ -31,13 +31,19 @@ def warn_of_silence(engine: Engine, has_answers: bool) -> None:
 
 
 def warn_of_late_tuples(engine: Engine) -> None:
-    """Says how many tuples came too late to count, if any."""
+    """Says how many tuples came too late to count, or broke a constraint, if any."""
     for intake in engine.inputs.streams.values():
         if intake.late_count:
             _say(
                 f"warning: stream {intake.entry.name}: {intake.late_count} of "
                 f"{intake.arrived + intake.late_count} tuples came too late and were left out; "
                 "DELAY in CREATE STREAM says how much disorder to wait for"
+            )
+        if intake.violating_count:
+            _say(
+                f"warning: stream {intake.entry.name}: {intake.violating_count} tuples broke a "
+                "constraint and were left out; SHOW CONSTRAINTS says which, and how far it would "
+                "have to go"
             )
 
 

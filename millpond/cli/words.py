@@ -2,7 +2,7 @@
 
 import pyarrow.compute as pc
 
-from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import Constraint, QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.connectors.python_values import moment
 from millpond.cql.apply import scanned
 from millpond.cql.statements import (
@@ -44,6 +44,10 @@ def words_for(action: Action, engine: Engine) -> str:
             state = "active" if entry.active else "inactive"
             policy = f", on error {entry.on_error}" if action.on_error else ""
             return f"query {entry.name} is {state}, weight {entry.weight:g}{policy}"
+        case AlterStream(adds=Constraint(name)):
+            return f"stream {action.name} has constraint {name}"
+        case AlterStream(drops=str() as name):
+            return f"stream {action.name} has constraint {name} no more"
         case AlterStream():
             delay = engine.entities().get("stream", action.name).get("delay")
             return f"stream {action.name} has delay {delay}"

@@ -6,6 +6,7 @@ where the tuples are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from millpond.schema import BEGINNING, Schema
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Breaks = Callable[[pa.Table, Ints], Bools]
+"""Which tuples break a constraint, of those that are not late, with their times."""
 
 
 def stream_page_schema(schema: Schema) -> pa.Schema:
@@ -39,8 +42,11 @@ class Admission:
     arrived: int
     heartbeat: int
 
-    def admit(self, table: pa.Table, now: int) -> Admitted:
-        """Gives tuples, in order of arrival, times and sequence numbers; ``now`` is in ticks."""
+    def admit(self, table: pa.Table, now: int, breaks: Breaks | None = None) -> Admitted:
+        """Gives tuples, in order of arrival, times and sequence numbers; ``now`` is in ticks.
+
+        Those that ``breaks`` says are no part of the stream, but their times are seen.
+        """
         times = self._times(table, now)
         late = self._lateness(times)
         aside = table.filter(pa.array(late)) if late.any() else None
@@ -49,8 +55,11 @@ class Admission:
         if len(times) == 0:
             return Admitted(None, aside, self.largest, self.arrived, self.heartbeat)
         largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
-        page, arrived = self._page(table, times), self.arrived + len(times)
-        return Admitted(page, aside, largest, arrived, self.promise(largest))
+        broken = np.zeros(len(times), np.bool_) if breaks is None else breaks(table, times)
+        if broken.any():
+            table, times = table.filter(pa.array(~broken)), times[~broken]
+        page = self._page(table, times) if len(times) else None
+        return Admitted(page, aside, largest, self.arrived + len(times), self.promise(largest))
 
     def promise(self, largest: int | None) -> int:
         """What is promised when this is the largest time so far."""

@@ -35,7 +35,7 @@ def apply(action: Action, catalog: Catalog) -> None:
     elif isinstance(action, AlterQuery):
         catalog.replace(altered(action, catalog))
     elif isinstance(action, AlterStream):
-        catalog.replace(_delayed(action, catalog))
+        catalog.replace(altered_stream(action, catalog))
     elif isinstance(action, SetOption) and action.key == "tick":
         set_tick(action.value, catalog)
 
@@ -99,8 +99,15 @@ def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
     )
 
 
-def _delayed(action: AlterStream, catalog: Catalog) -> StreamEntry:
+def altered_stream(action: AlterStream, catalog: Catalog) -> StreamEntry:
+    """The entry that ALTER STREAM makes of the one there is."""
     entry = catalog.get(action.name)
     if not isinstance(entry, StreamEntry):
         raise StateError(f'no stream "{action.name}"')
-    return replace(entry, delay_ticks=action.delay_ticks, has_other_delay=True)
+    if action.adds is not None:
+        return replace(entry, constraints=(*entry.constraints, action.adds))
+    if action.drops is not None:
+        dropped = entry.constraint(action.drops)
+        left = tuple(each for each in entry.constraints if each is not dropped)
+        return replace(entry, constraints=left)
+    return replace(entry, delay_ticks=action.delay_ticks or 0, has_other_delay=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import Constraint, QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.errors import CqlWarning, Position
@@ -79,10 +79,12 @@ class AlterQuery:
 
 @dataclass(frozen=True)
 class AlterStream:
-    """ALTER STREAM name DELAY length."""
+    """ALTER STREAM name DELAY length | ADD constraint | DROP CONSTRAINT constraint."""
 
     name: str
-    delay_ticks: int
+    delay_ticks: int | None = None
+    adds: Constraint | None = None
+    drops: str | None = None
 
 
 @dataclass(frozen=True)

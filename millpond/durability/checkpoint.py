@@ -109,8 +109,14 @@ def _inputs(queries: Queries) -> Iterator[Transition]:
     has_moved = inputs.epochs.has_moved
     for key, stream in inputs.streams.items():
         reached = stream.largest, stream.arrived, stream.late_count, stream.queue.heartbeat
-        yield StreamCame(key, *reached, moves=has_moved)
-        yield LateKept(key, tuple(stream.late_log.kept))
+        seen = {
+            name: (each.peaks, each.violations, each.measured)
+            for name, each in stream.orderings.items()
+        }
+        yield StreamCame(
+            key, *reached, moves=has_moved, violating_count=stream.violating_count, seen=seen
+        )
+        yield LateKept(key, tuple(stream.late_log.kept), tuple(stream.violating_log.kept))
     for key, relation in inputs.relations.items():
         yield RelationChanged(key, relation.last_change, relation.changed_rows, has_moved)
     for key, rows in inputs.read_rows.items():

@@ -229,6 +229,11 @@ STREAM = Kind(
             lambda e, s: e.ground.inputs.streams[StreamId(s)].late_count,
         ),
         integer("bad_rows", "rows its source could not read, put aside", _bad_rows),
+        integer(
+            "violating",
+            "tuples that broke a constraint",
+            lambda e, s: e.ground.inputs.streams[StreamId(s)].violating_count,
+        ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
     ),
     activity="arrived",

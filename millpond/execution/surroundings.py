@@ -1,9 +1,10 @@
 """What the running operators of an engine share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from millpond.planning.bounded import Freeing
 from millpond.storage.members import Members
 from millpond.storage.queues import Queue
 from millpond.storage.state_cache import StateCache
@@ -77,5 +78,7 @@ class Surroundings:
     """The queries of each shape, by the name of their group."""
     since: Mapping[str, int] = field(default_factory=dict)
     """Streams are read after these times: a query sees what comes after its registration."""
+    freeing: Callable[[str], Sequence[Freeing]] = lambda identity: ()
+    """Which rows of a join can be freed, as its inputs are bounded."""
     missed: Missed = field(default_factory=Missed)
     """What steps would have taken less on executors that are not there yet."""

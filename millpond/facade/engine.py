@@ -149,6 +149,8 @@ class Engine:
             ground.deliveries.keeper,
             ground.deliveries,
         )
+        ground.inputs.stopping = self.queries.relying.stopped_by
+        ground.inputs.done = lambda each: self.queries.apply([each])
         self.arrivals = Arrivals(
             ground.inputs,
             self.graph,
@@ -391,6 +393,11 @@ class Engine:
         """How many rows of a stream's source could not be read and were put aside so far."""
         log = self.deliveries.bad_rows(self.ground.stream_entry(stream).name)
         return 0 if log is None else log.rows
+    def violating(self, stream: str) -> pa.Table:
+        """The tuples of a stream that broke a constraint and are kept, as they came; the last
+        column, ``violates``, is the constraint's name."""
+        with self.lock:
+            return self.inputs.violating(as_text(stream, "a name"))
 
     def _arrived(self, queue: Queue) -> None:
         runtime = self.queries.started

@@ -190,10 +190,11 @@ class _Repairing(Engine):
                 whose = self.queries.groups.told([log.entry.name])
                 self._tell(f"{rows} rows of the results of {whose}", lost)
         for intake in self.inputs.streams.values():
-            for page in [each for each in intake.late_log.kept if damaged & set(each.names)]:
-                self._tell(f'late tuples of stream "{intake.entry.name}"', page.names)
-                intake.late_log.kept.remove(page)
-                intake.late_log.let_go(page)
+            for which, aside in (("late", intake.late_log), ("violating", intake.violating_log)):
+                for page in [each for each in aside.kept if damaged & set(each.names)]:
+                    self._tell(f'{which} tuples of stream "{intake.entry.name}"', page.names)
+                    aside.kept.remove(page)
+                    aside.let_go(page)
         for name, queue in list(self.inputs.queues.items()):
             self._lose_pages(name, damaged & _names(queue.all_pages))
             queue.lose(damaged)

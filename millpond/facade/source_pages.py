@@ -26,6 +26,8 @@ def _read_elsewhere(
         expect_spark()
     if intake is None or not is_large or not reading.can_be_elsewhere:
         return None
+    if intake.orderings:
+        return None  # one remembers what came before
     may_wait = most == 0 or settings.place_by == "rows"
     if not may_wait and not ground.lazy_spark.is_started:
         return None  # while Spark starts there is work for the driver

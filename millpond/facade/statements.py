@@ -51,6 +51,7 @@ from millpond.sharing.policy_changes import succession
 from millpond.sharing.queries import Queries
 from millpond.sharing.statement import Dropped, counted, said
 from millpond.sharing.window_changes import refuse_unknown, renewal
+from millpond.spelling import listed
 from millpond.storage.transitions import Transition
 
 
@@ -174,11 +175,24 @@ class Statements:
                 return self._altering(action)
             case AlterStream():
                 self._try(action)
+                self._refuse_dropping(action)
             case AlterPlan():
                 self._queries.refuse_placing(action.operator)
             case SetOption():
                 refuse_setting(self._queries, action)
         return []
+
+    def _refuse_dropping(self, action: AlterStream) -> None:
+        """Refuses to drop a constraint by which rows were freed that would be needed then."""
+        entry = self._ground.catalog.get(action.name)
+        if action.drops is None or not isinstance(entry, StreamEntry):
+            return
+        relying = self._queries.relying.queries(entry, [action.drops])
+        if relying:
+            raise StateError(
+                f"constraint {action.drops} of stream {entry.name} frees rows of {listed(relying)}"
+                ", which would be missing from then on; DROP these first"
+            )
 
     def _follow_up(self, action: Action) -> None:
         """What follows from a statement that is done, and may be decided later as well."""
@@ -295,7 +309,7 @@ class Statements:
                 queries.alter(changed)
             case AlterStream() as action:
                 apply(action, ground.catalog)
-                ground.inputs.use_delay(StreamId(action.name))
+                ground.inputs.use_entry(StreamId(action.name))
             case AlterPlan() as action:
                 queries.place_queue(action.operator, action.has_queue)
             case SetOption() as action:

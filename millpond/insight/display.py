@@ -14,6 +14,7 @@ from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry, warn
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId
+from millpond.insight.constraints import constraint_rows
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
@@ -281,6 +282,8 @@ def _detail(queries: Queries, entry: Any) -> str:
             log = queries.ground.deliveries.bad_rows(entry.name)
             bad = "" if log is None else f", {log.rows} bad rows put aside"
             return come + bad + _held(queries, entry.name)
+            broken = f", {intake.violating_count} violating" if intake.violating_count else ""
+            return come + broken + _held(queries, entry.name)
         case RelationEntry():
             return str(entry.source) + _held(queries, entry.name)
     return ""
@@ -293,6 +296,7 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "latency": _latency,
     "functions": _functions,
     "sharing": _sharing,
+    "constraints": constraint_rows,
     "warnings": _warnings,
 }
 """What SHOW answers by itself, not from the catalog."""

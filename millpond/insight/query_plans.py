@@ -8,6 +8,7 @@ from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.identities import OperatorId, RelationId
 from millpond.insight.analysis import analysed
+from millpond.insight.constraints import told_freeings
 from millpond.insight.estimates import Measured
 from millpond.planning.convergence import foreseen, settle
 from millpond.planning.optimise import optimise
@@ -38,6 +39,7 @@ def _plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     units = queries.runtime.groups() if queries.has_runtime else []
     cuts = queries.runtime.cutting.cuts if queries.has_runtime else Cuts(queries.graph)
     lines = [queries.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
+    lines += told_freeings(queries, queries.graph, wanted)
     lines += [each.told for each in queries.containments.told(entry.identity)]
     group = queries.groups.of(entry.name)
     if group is not None:
@@ -93,7 +95,7 @@ def _described(queries: Queries, arranging: Arranging, begun: Begun) -> str:
     added = begun.adds if founded is None else founded.adds
     trial.add(added)
     wanted = trial.upstream(begun.output)
-    lines = [trial.describe(wanted, running)]
+    lines = [trial.describe(wanted, running), *told_freeings(queries, trial, wanted)]
     new = [each.identity for each in added.operators if each.identity in wanted]
     if not new:
         return "\n".join(lines)

@@ -27,6 +27,7 @@ from millpond.intake.intake import (
     StreamIntake,
     refuse_ended,
     relation_page_schema,
+    violating_log_name,
 )
 from millpond.intake.reading import is_read, refuse_endless_content
 from millpond.intake.transitions import (
@@ -46,7 +47,7 @@ from millpond.planning.nodes import ONE_ROW
 from millpond.schema import BEGINNING, FOREVER
 from millpond.settings import Settings
 from millpond.storage.journal import Journal
-from millpond.storage.kept_pages import Keeper
+from millpond.storage.kept_pages import Keeper, PageLog
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue
 from millpond.storage.readers import Reader
@@ -65,6 +66,9 @@ Report = Callable[[str, Progress], None]
 
 Coming = list[Transition]
 """What comes together, in order."""
+
+Stopping = Callable[[StreamEntry, Sequence[str]], Iterable[Transition]]
+"""Says what follows when constraints of a stream are broken."""
 
 
 class Aside(Protocol):
@@ -110,6 +114,10 @@ class Inputs:
         """How many rows of each source earlier runs have taken, until a run has counted them."""
         self.held: set[InputId] = set()
         """The sources that are held back, as there is no room for what they have."""
+        self.stopping: Stopping = lambda entry, broken: ()
+        """What follows for queries when constraints of a stream are broken."""
+        self.done: Callable[[Transition], None] = lambda each: each.apply(self)
+        """Does what has come; some of it is about queries."""
         self.keys: dict[tuple[str, str], None] = {}
         """The last pushes that had a key: the name of the input and the key, oldest first."""
 
@@ -122,7 +130,7 @@ class Inputs:
         queue = Queue(key.queue, schema, self.store, is_stream=True)
         self.queues[queue.name] = queue
         intake = StreamIntake(entry, queue, self.catalog.tick_microseconds)
-        intake.late_log.books = self._keeper.books
+        intake.late_log.books = intake.violating_log.books = self._keeper.books
         self.streams[key] = intake
 
     def add_relation(self, entry: RelationEntry) -> None:
@@ -167,8 +175,8 @@ class Inputs:
             known.pop(key, None)
         self.keys = {pair: None for pair in self.keys if pair[0] != key}
         if key in self.streams:
-            late = self.streams[key].late_log
-            late.pass_pages(len(late.kept))
+            for log in (self.streams[key].late_log, self.streams[key].violating_log):
+                log.pass_pages(len(log.kept))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
         for queue in dropped:
@@ -185,10 +193,23 @@ class Inputs:
     def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
         """The tuples of a stream that came too late, as they came: the last, or all that are
         kept."""
-        if InputId(stream) not in self.streams:
-            raise StateError(f'no stream "{stream}"; known: {", ".join(sorted(self.streams))}')
-        intake = self.streams[InputId(stream)]
+        intake = self._stream(stream)
         return intake.late if last_rows is None else intake.last_late(last_rows)
+
+    def violating(self, stream: str) -> pa.Table:
+        """The tuples of a stream that broke a constraint and are kept, with its name."""
+        return self._stream(stream).violating
+
+    def aside_log(self, name: str) -> PageLog:
+        """The log of a stream's late tuples, or of those that broke a constraint."""
+        stream, _, is_violating = name.partition("#")
+        intake = self.streams[InputId(stream)]
+        return intake.violating_log if is_violating else intake.late_log
+
+    def _stream(self, name: str) -> StreamIntake:
+        if InputId(name) not in self.streams:
+            raise StateError(f'no stream "{name}"; known: {", ".join(sorted(self.streams))}')
+        return self.streams[InputId(name)]
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -266,7 +287,7 @@ class Inputs:
             give_up(coming)
             raise
         for each in coming:
-            each.apply(self)
+            self.done(each)
         self.tell(coming)
 
     def tell(self, come: Iterable[Transition]) -> None:
@@ -275,6 +296,9 @@ class Inputs:
             match each:
                 case StreamCame(name):
                     self._keeper.tidy(self.streams[name].late_log, late=name)
+                    self._keeper.tidy(
+                        self.streams[name].violating_log, late=violating_log_name(name)
+                    )
                     self._tell(self.streams[name].queue)
                 case BadRowsCame(name):
                     self._aside.tidy_bad_rows(name)
@@ -313,11 +337,16 @@ class Inputs:
 
     def accept(self, key: InputId, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
         """Tuples of a stream are about to come."""
-        admitted = intake.admit(table)
+        looking = intake.looking()
+        admitted = intake.admit(table, looking)
+        looked = None if looking is None else looking.found
         page, late = intake.page_of(admitted), intake.late_page_of(admitted)
+        violating = intake.violating_page_of(looked)
+        if looked is not None and looked.broken:
+            coming += self.stopping(intake.entry, looked.broken)
         if page is not None:
             coming.append(PageCame(intake.queue.name, page))
-        if page is not None or late is not None:
+        if page is not None or late is not None or violating is not None:
             coming.append(
                 StreamCame(
                     key,
@@ -326,6 +355,9 @@ class Inputs:
                     intake.late_count + (0 if late is None else late.rows),
                     max(intake.queue.heartbeat, admitted.heartbeat),
                     late,
+                    violating_count=intake.violating_count + (violating.rows if violating else 0),
+                    violating=violating,
+                    seen={} if looked is None else looked.seen,
                 )
             )
 
@@ -446,11 +478,12 @@ class Inputs:
         with self.ahead(flushes=False) as coming:
             self.promise_to(self.queues_of(name), ticks, coming)
 
-    def use_delay(self, key: InputId) -> None:
-        """The delay of a stream is another one; what was promised before stays promised."""
+    def use_entry(self, key: InputId) -> None:
+        """A stream has another delay or other constraints; what was promised stays promised."""
         entry = self.catalog.get(key)
         if isinstance(entry, StreamEntry):
             self.streams[key].entry = entry
+            self.streams[key].use_constraints()
 
     def keep_promise(self, key: InputId) -> None:
         """A stream has another delay: with a smaller one time may be over at once."""
@@ -511,7 +544,8 @@ class Inputs:
     def file_names(self) -> set[str]:
         """The files of all queues and of the late tuples."""
         pages = [page for queue in self.queues.values() for page in queue.all_pages]
-        pages += [page for intake in self.streams.values() for page in intake.late_log.kept]
+        for intake in self.streams.values():
+            pages += [*intake.late_log.kept, *intake.violating_log.kept]
         return {name for page in pages for name in page.names}
 
     def resume(self, key: InputId, source: Source) -> None:

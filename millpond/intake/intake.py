@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +14,13 @@ from millpond.connectors import arrow_schema
 from millpond.connectors.admission import Admission, Admitted
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError, StateError
+from millpond.intake.orderings import Ordering, Peak, Values, looked_at
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import integers
-from millpond.kernels.groups import Ints
+from millpond.kernels.columns import integers, integers_of, mask_of
+from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER, Schema
+from millpond.storage.bounds import Bounds
 from millpond.storage.kept_pages import PageLog
 from millpond.storage.pages import Page, concatenated
 from millpond.storage.promises import Promises
@@ -43,6 +45,73 @@ def relation_page_schema(schema: Schema) -> pa.Schema:
     return element_schema([f.type for f in arrow_schema(schema)])
 
 
+@dataclass(frozen=True)
+class Violations:
+    """What was seen when tuples were looked at: for each constraint what has risen, how many
+    violations there are by then, and how far a tuple came behind; and the tuples that broke one."""
+
+    seen: dict[str, tuple[tuple[Peak, ...], int, int]]
+    rows: pa.Table | None
+    broken: tuple[str, ...]
+    """The constraints that were broken."""
+
+
+class Looking:
+    """Looks at tuples by the constraints of their stream, while they are admitted."""
+
+    def __init__(self, orderings: list[Ordering], arrived: int) -> None:
+        self._orderings, self._arrived = orderings, arrived
+        self.found: Violations | None = None
+        """What was seen, once tuples were looked at."""
+
+    def broken(self, table: pa.Table, times: Ints) -> Bools:
+        """Which tuples break a constraint."""
+        values = [_values(table.column(each.constraint.column)) for each in self._orderings]
+        looked = looked_at(self._orderings, values, times, self._arrived)
+        counts = np.bincount(looked.broken[looked.broken >= 0], minlength=len(self._orderings))
+        names = [each.constraint.name for each in self._orderings]
+        self.found = Violations(
+            {
+                each.constraint.name: (risen, each.violations + int(count), measured)
+                for each, risen, count, measured in zip(
+                    self._orderings, looked.risen, counts, looked.measured, strict=True
+                )
+            },
+            _violating(table, looked.broken, names),
+            tuple(name for name, count in zip(names, counts, strict=True) if count),
+        )
+        return np.asarray(looked.broken >= 0)
+
+
+def _values(column: pa.ChunkedArray) -> Values:
+    numbers = column.cast(pa.int32()) if column.type == pa.date32() else column
+    return Values(integers_of(numbers)[:-1], mask_of(column)[:-1])
+
+
+def _violating(table: pa.Table, broken: Ints, names: list[str]) -> pa.Table | None:
+    at = np.flatnonzero(broken >= 0)
+    if not len(at):
+        return None
+    told = pa.array([names[number] for number in broken[at].tolist()], pa.string())
+    columns = [*table.take(pa.array(at)).columns, told]
+    schema = table.schema.append(pa.field(VIOLATES, pa.string()))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+VIOLATES = "violates"
+"""The column behind those of a tuple that broke a constraint: the constraint's name."""
+
+
+def violating_log_name(stream: str) -> str:
+    """What the log of a store calls the tuples of a stream that broke a constraint."""
+    return f"{stream}#{VIOLATES}"
+
+
+def violating_schema(schema: Schema) -> pa.Schema:
+    """The columns of tuples that broke a constraint."""
+    return arrow_schema(schema).append(pa.field(VIOLATES, pa.string()))
+
+
 @dataclass
 class StreamIntake:
     """One base stream: gives each tuple its time and sequence number, and keeps late ones aside."""
@@ -56,18 +125,72 @@ class StreamIntake:
     last_arrival_seconds: float = field(default_factory=time.monotonic)
     late_log: PageLog = field(default_factory=PageLog)
     """The last of the late tuples, as they came."""
+    orderings: dict[str, Ordering] = field(default_factory=dict)
+    """What is remembered of it for its constraints, by their names."""
+    violating_count: int = 0
+    violating_log: PageLog = field(default_factory=PageLog)
+    """The last of the tuples that broke a constraint, each with its name."""
     is_admitted_elsewhere: bool = False
     """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
 
     def __post_init__(self) -> None:
         if self.entry.timestamp_column is not None:
             self.queue.promises = Promises()
+        self.use_constraints()
 
-    def admit(self, table: pa.Table) -> Admitted:
+    def use_constraints(self) -> None:
+        """Its entry may have other constraints; of those that stay it is remembered what was."""
+        known, self.orderings = self.orderings, {}
+        self.queue.bounds.clear()
+        for each in self.entry.constraints:
+            before = known.get(each.name)
+            is_same = before is not None and before.constraint == each
+            self.orderings[each.name] = before if before and is_same else Ordering(each)
+        self._bound()
+
+    def looking(self) -> Looking | None:
+        """Who looks at tuples by its constraints, if it has any."""
+        return Looking(list(self.orderings.values()), self.arrived) if self.orderings else None
+
+    def admit(self, table: pa.Table, looking: Looking | None = None) -> Admitted:
         """What becomes of tuples that come now; nothing has happened yet."""
         if table.num_rows == 0:
             return Admitted(None, None, self.largest, self.arrived, self.queue.heartbeat)
-        return self.admission.admit(table, self.now_ticks())
+        breaks = None if looking is None else looking.broken
+        return self.admission.admit(table, self.now_ticks(), breaks)
+
+    def has_been_looked_at(self, seen: Mapping[str, Sequence[Any]]) -> None:
+        """Tuples have come that were looked at: what has risen, and what was seen of each
+        constraint."""
+        for name, (risen, violations, measured) in seen.items():
+            ordering = self.orderings[name]
+            least = self._least_place(ordering)
+            self.orderings[name] = ordering.following(risen, violations, measured, least)
+        self._bound()
+
+    def _least_place(self, ordering: Ordering) -> int:
+        """No tuple that is to come has a smaller place."""
+        return self.arrived if ordering.constraint.is_of_rows else self.queue.heartbeat + 1
+
+    def _bound(self) -> None:
+        """What tuples that are to come are not smaller than holds after the largest time so far."""
+        for ordering in self.orderings.values():
+            bound = ordering.bound(self._least_place(ordering))
+            if bound is not None and self.largest is not None:
+                history = self.queue.bounds.setdefault(ordering.constraint.column, Bounds())
+                history.note(self.largest, bound)
+
+    def violating_page_of(self, violations: Violations | None) -> Page | None:
+        """The page of those that broke a constraint."""
+        if violations is None or violations.rows is None:
+            return None
+        place = self._place_after(self.violating_count, violations.rows.num_rows)
+        return self._aside_page(violations.rows, place)
+
+    @property
+    def violating(self) -> pa.Table:
+        """The tuples that broke a constraint and are kept, each with the name of that."""
+        return concatenated(self.violating_log.kept, violating_schema(self.entry.schema))
 
     def page_of(self, admitted: Admitted) -> Page | None:
         """The page for the queue."""
@@ -77,21 +200,20 @@ class StreamIntake:
 
     def late_page_of(self, admitted: Admitted) -> Page | None:
         """The page of those that came too late."""
-        return None if admitted.late is None else self._late_page(admitted.late)
+        if admitted.late is None:
+            return None
+        return self._aside_page(admitted.late, self.late_place(admitted.late.num_rows))
 
-    def _late_page(self, table: pa.Table) -> Page:
-        return Page(
-            self.queue.store,
-            rows=table.num_rows,
-            bytes_=table.nbytes,
-            **self.late_place(table.num_rows),
-            table=table,
-        )
+    def _aside_page(self, table: pa.Table, place: dict[str, Any]) -> Page:
+        rows, size = table.num_rows, table.nbytes
+        return Page(self.queue.store, rows=rows, bytes_=size, **place, table=table)
 
     def late_place(self, rows: int) -> dict[str, Any]:
         """What stands for the times of so many more late tuples: how many came before."""
-        first, last = self.late_count, self.late_count + rows - 1
-        return {"first": first, "last": last, "last_end": None, "is_sorted": True}
+        return self._place_after(self.late_count, rows)
+
+    def _place_after(self, count: int, rows: int) -> dict[str, Any]:
+        return {"first": count, "last": count + rows - 1, "last_end": None, "is_sorted": True}
 
     @property
     def admission(self) -> Admission:

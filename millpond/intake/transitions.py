@@ -62,14 +62,22 @@ class StreamCame(Transition, kind="stream", to="inputs"):
     heartbeat: int
     late: Page | None = None
     moves: bool = True
+    violating_count: int = 0
+    violating: Page | None = None
+    """Tuples that broke a constraint."""
+    seen: dict[str, Any] = field(default_factory=dict)
+    """Of each constraint what has risen, the violations by then, and the farthest behind."""
 
     def apply(self, part: Filled) -> None:
         """Has the stream be this far."""
         intake = part.streams[self.name]
         if self.late is not None:
             intake.late_log.append(self.late)
-        intake.late_count = self.late_count
+        if self.violating is not None:
+            intake.violating_log.append(self.violating)
+        intake.late_count, intake.violating_count = self.late_count, self.violating_count
         intake.has_come(self.largest, self.arrived, self.heartbeat)
+        intake.has_been_looked_at(self.seen)
         part.epochs.has_moved |= self.moves
 
 
@@ -206,15 +214,18 @@ class EpochsKept(Transition, kind="epochs", to="inputs"):
 
 @dataclass(frozen=True)
 class LateKept(Transition, kind="late", to="inputs"):
-    """The tuples of a stream that came too late and are kept."""
+    """The tuples of a stream that came too late, or broke a constraint, and are kept."""
 
     name: InputId
     kept: tuple[Page, ...]
+    violating: tuple[Page, ...] = ()
 
     def apply(self, part: Filled) -> None:
         """Has them back."""
         for page in self.kept:
             part.streams[self.name].late_log.append(page)
+        for page in self.violating:
+            part.streams[self.name].violating_log.append(page)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,14 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any
 
-from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import (
+    Connector,
+    Constraint,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+)
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -52,7 +59,7 @@ EXPRESSIONS = (
     UserCall,
 )
 ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
-_OTHERS = (Addition, Connector, CqlWarning, InList, Placed, Position, Written)
+_OTHERS = (Addition, Connector, Constraint, CqlWarning, InList, Placed, Position, Written)
 
 
 def to_data(value: Any) -> Any:

@@ -14,7 +14,6 @@ from millpond.catalog import Catalog, QueryEntry, StreamEntry
 from millpond.connectors.claims import Claims
 from millpond.delivery.deliveries import Deliveries
 from millpond.errors import StateError
-from millpond.identities import StreamId
 from millpond.intake.budget import Budget
 from millpond.intake.inputs import Inputs
 from millpond.interruption import WholeLock
@@ -81,9 +80,9 @@ class Ground:
         return entry
 
     def page_log(self, query: str | None, late: str | None) -> PageLog:
-        """The log of what a query puts out, or of a stream's late tuples."""
+        """The log of what a query puts out, or of a stream's late or violating tuples."""
         if late is not None:
-            return self.inputs.streams[StreamId(late)].late_log
+            return self.inputs.aside_log(late)
         return self.deliveries.of(query or "")
 
     def check_open(self) -> None:

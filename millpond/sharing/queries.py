@@ -32,6 +32,7 @@ from millpond.sharing.containments import LEAST_ROWS, Containments, Seen, is_see
 from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Group, Groups
 from millpond.sharing.planned import QueryPlans, left_aside, planned
+from millpond.sharing.relying import Relying
 from millpond.sharing.shapes import Shapes
 from millpond.sharing.shared_joins import SharedJoins
 from millpond.sharing.shared_totals import SharedTotals
@@ -61,6 +62,8 @@ class Queries:
         self.failures = Failures()
         self.groups = Groups()
         """Queries of one shape that run as one."""
+        self.relying = Relying(ground, self.graph, self.groups)
+        """What constraints of streams free, and for whom."""
         self.containments = Containments(self.graph, self._seen)
         """Selections of queries that stand alone, of which one may imply another."""
         self.shared_joins = SharedJoins(self.graph, self._tally)
@@ -419,7 +422,13 @@ class Queries:
         )
         states = StateCache(state_bytes(ground.settings.budget_bytes))
         around = Surroundings(
-            ground.inputs.queues, ground.store, limits, states, spark, self.groups.members
+            ground.inputs.queues,
+            ground.store,
+            limits,
+            states,
+            spark,
+            self.groups.members,
+            freeing=self.relying.freeings,
         )
         executors = Executors(DriverExecutor(limits, spark), spark)
         runtime = EngineRuntime(self.graph, around, executors, self.listener, ground.lock)

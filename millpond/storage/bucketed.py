@@ -5,6 +5,7 @@ step is committed and the next version names them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from millpond.kernels.groups import Bools
 from millpond.kernels.hashing import buckets
-from millpond.storage.forms import Form, Keyed
+from millpond.storage.forms import Form, Frees, Indexed, Keyed
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
 from millpond.storage.store import Store
@@ -102,6 +103,11 @@ class BucketedState:
         some = {bucket: rows for bucket, rows in changes.items() if rows.num_rows}
         written = self._all(some, lambda bucket, rows: self._write(bucket, rows, until))
         return self.following(written, until)
+
+    def free(self, frees: Frees) -> None:
+        """Rows below these values are not written again when some are."""
+        if isinstance(self.form, Indexed) and self.form.frees != frees:
+            self.form = replace(self.form, frees=frees)
 
     def _all(
         self, parts: Mapping[int, pa.Table], write: Callable[[int, pa.Table], Delta]

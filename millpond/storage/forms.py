@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -165,8 +165,24 @@ class _OfRuns(Generic[Runs]):
         return state.bytes
 
 
+Frees: TypeAlias = tuple[tuple[str, int], ...]
+"""Columns with the least values that are still needed."""
+
+
+@dataclass(frozen=True)
 class Indexed(_OfRuns[RunIndex]):
-    """One side of a join: runs of elements."""
+    """One side of a join: runs of elements; those below one of ``frees`` are needed no more."""
+
+    frees: Frees = ()
+
+    def needed(self, rows: pa.Table) -> pa.Table:
+        """The rows that something can still meet."""
+        kept = np.ones(rows.num_rows, dtype=np.bool_)
+        for column, least in self.frees:
+            values = rows[column]
+            numbers = values.cast(pa.int32()) if values.type == pa.date32() else values
+            kept &= integers(numbers.cast(pa.int64())) >= least
+        return rows if kept.all() else rows.filter(pa.array(kept))
 
     def empty(self) -> RunIndex:
         return RunIndex(self.schema)

@@ -18,6 +18,7 @@ from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
+from millpond.storage.bounds import Bounds
 from millpond.storage.kept_pages import FEW_PAGES, MERGED_AT_ONCE, PARTS_KEPT, run_to_merge
 from millpond.storage.origins import mixed
 from millpond.storage.pages import Page, Span, concatenated
@@ -79,6 +80,8 @@ class Queue:
     """Rows that come in a second."""
     course: Course = field(default_factory=Course)
     """Rows that came, over the whole run."""
+    bounds: dict[int, Bounds] = field(default_factory=dict)
+    """Of some columns of a stream, what tuples that are to come are not smaller than."""
     promises: Promises | None = None
     """When its heartbeat came to which time, where somebody outside promises that."""
     _unread: list[Page] = field(default_factory=list)

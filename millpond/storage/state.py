@@ -31,6 +31,8 @@ class Delta:
     """The time from which on it says nothing any more."""
     crc: int | None = field(default=None, compare=False)
     """The checksum of the file, from who has just written it to a store that stays."""
+    freed: int = field(default=0, compare=False)
+    """How many rows were not written again, as nothing needs them any more."""
 
     @property
     def is_base(self) -> bool:
@@ -43,7 +45,7 @@ class Delta:
 
     def to_line(self) -> list[Any]:
         """The same with the checksum, for who is to note it."""
-        return [*self.to_json(), self.crc]
+        return [*self.to_json(), self.crc, self.freed]
 
     @staticmethod
     def from_json(data: Sequence[Any]) -> Delta:
@@ -57,6 +59,8 @@ class StateVersion:
 
     number: int
     buckets: tuple[tuple[Delta, ...], ...]
+    freed: int = 0
+    """How many rows were freed up to it, before their time."""
 
     @staticmethod
     def empty(buckets: int) -> StateVersion:
@@ -70,7 +74,8 @@ class StateVersion:
         """
         buckets = (_with(d, new.get(bucket)) for bucket, d in enumerate(self.buckets))
         kept = (tuple(delta for delta in d if delta.last_end > until) for d in buckets)
-        return StateVersion(self.number + 1, tuple(kept))
+        freed = self.freed + sum(delta.freed for delta in new.values())
+        return StateVersion(self.number + 1, tuple(kept), freed)
 
     def first_of_next(self, bucket: int, rows: int, live_rows: int) -> int:
         """From which version on the bucket's next delta, of so many rows, includes the changes.
@@ -91,6 +96,10 @@ class StateVersion:
         deltas = self.buckets[bucket]
         return sum(delta.rows for delta in deltas[: 1 if deltas and deltas[0].is_base else None])
 
+    def rows_written_whole(self, bucket: int) -> int:
+        """How many rows a bucket has of the time when all of it was last written."""
+        return sum(delta.rows for delta in self.buckets[bucket] if delta.is_base)
+
     @property
     def paths(self) -> frozenset[str]:
         """The files it needs."""
@@ -99,13 +108,14 @@ class StateVersion:
     def to_json(self) -> dict[str, Any]:
         """The version as plain data."""
         buckets = [[delta.to_json() for delta in deltas] for deltas in self.buckets]
-        return {"number": self.number, "buckets": buckets}
+        freed = {"freed": self.freed} if self.freed else {}
+        return {"number": self.number, "buckets": buckets} | freed
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> StateVersion:
         """The version that ``to_json`` gave."""
         buckets = (tuple(map(Delta.from_json, deltas)) for deltas in data["buckets"])
-        return StateVersion(data["number"], tuple(buckets))
+        return StateVersion(data["number"], tuple(buckets), data.get("freed", 0))
 
 
 def _with(deltas: tuple[Delta, ...], new: Delta | None) -> tuple[Delta, ...]:

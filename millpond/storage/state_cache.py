@@ -27,7 +27,7 @@ from millpond.storage.deltas import (
     write_parts,
     write_summed_parts,
 )
-from millpond.storage.forms import INDEX_BYTES, DeltaRows, Form, Keyed
+from millpond.storage.forms import INDEX_BYTES, DeltaRows, Form, Indexed, Keyed
 from millpond.storage.state import Delta, StateVersion
 
 State = TypeVar("State")
@@ -208,7 +208,12 @@ class StateCache:
         with self._lock:
             is_held = name in self._held
         state = self._state_at(name, form, version) if is_held else None
-        live = version.rows_of_base(name.bucket) if state is None else form.live_rows(state)
+        if isinstance(form, Indexed) and form.frees:
+            live = version.rows_written_whole(name.bucket)
+        elif state is None:
+            live = version.rows_of_base(name.bucket)
+        else:
+            live = form.live_rows(state)
         first = version.first_of_next(name.bucket, changes.num_rows, live)
         earlier = [d for d in version.buckets[name.bucket] if d.first >= first]
         if isinstance(form, Keyed) and form.keys and self._pieces(earlier) > 1:
@@ -221,11 +226,14 @@ class StateCache:
         else:
             parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
+        before = rows.num_rows
+        rows = form.needed(rows) if isinstance(form, Indexed) else rows
         size, crc = _written(Path(name.store) / path, rows.schema, (rows,), is_summed)
         count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
         self._wait(path, _Waiting(name, version.number, rows, changes, count))
         end = form.last_end(rows)
-        return Delta(path, rows.num_rows, size, first, version.number + 1, end, crc)
+        freed = before - rows.num_rows
+        return Delta(path, rows.num_rows, size, first, version.number + 1, end, crc, freed)
 
     def _pieces(self, deltas: Sequence[Delta]) -> int:
         """In how many pieces deltas are merged."""

@@ -12,7 +12,7 @@ from millpond.cli import main
 from tests.docs.check_docs import ROOT
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WITH_PYTHON = ["README.md", "docs/python_api.md", "docs/connectors.md"]
+WITH_PYTHON = ["README.md", "docs/python_api.md", "docs/connectors.md", "docs/constraints.md"]
 
 
 def blocks(name):

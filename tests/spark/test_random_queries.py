@@ -14,8 +14,9 @@ from dataclasses import replace
 import pytest
 
 from millpond import Engine
+from tests.adhering import adhering
 from tests.cases import Advance, Change, Push, Run
-from tests.fuzz import LATE_EVERY, check, drive
+from tests.fuzz import ADHERING_EVERY, LATE_EVERY, check, drive
 from tests.generator import QUICK, seeded_case
 from tests.matching import difference
 from tests.ways import Way
@@ -44,6 +45,8 @@ def test_spark_agrees_with_the_reference(spark, seed):
     case = seeded_case(seed, QUERIES, late=seed % LATE_EVERY == 0)
     if seed % MANY_RUNS_EVERY:
         case = case.with_schedule(with_one_run(case.schedule))
+    if seed % ADHERING_EVERY == 0:
+        case = adhering(case)
     way = Way.drawn(seed)
     assert_agrees(way.engines(spark), replace(case, strategy=QUICK[seed % 2]))
 

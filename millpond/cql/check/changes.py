@@ -5,8 +5,8 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry, kind_of
+from millpond.cql.check.columns import position_of
 from millpond.cql.check.constants import evaluate
-from millpond.cql.check.declarations import position_of
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, scope_of
 from millpond.cql.coercion import assign, with_article

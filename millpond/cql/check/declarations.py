@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry
+from millpond.cql.check.columns import position_of
+from millpond.cql.check.constraints import constraint_of
 from millpond.cql.coercion import named_type, with_article
 from millpond.cql.text.durations import ticks
 from millpond.cql.text.places import StatementError
@@ -17,7 +19,6 @@ from millpond.cql.text.syntax import (
     Option,
 )
 from millpond.schema import Field, Schema, Type
-from millpond.spelling import suggestion
 
 _TIMES = (Type.TIMESTAMP, Type.BIGINT, Type.INT)
 CHANGE_COLUMNS = ("ts", "op")
@@ -36,6 +37,7 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
             policy.offset,
         )
     return StreamEntry(
+    entry = StreamEntry(
         syntax.name.text,
         schema,
         None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema),
@@ -44,6 +46,10 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
         skips_bad_rows=policy is not None and policy.skips,
         dead_letters=None if policy is None or policy.sink is None else connector(policy.sink),
     )
+    for clause in syntax.constraints:
+        added = constraint_of(clause, entry, catalog.tick_microseconds)
+        entry = replace(entry, constraints=(*entry.constraints, added))
+    return entry
 
 
 def relation_entry(syntax: CreateRelationStatement) -> RelationEntry:
@@ -103,16 +109,6 @@ def _schema(columns: Sequence[ColumnDefinition]) -> Schema:
     return Schema(
         tuple(Field(c.name.text, named_type(c.type_name.text, c.type_name.offset)) for c in columns)
     )
-
-
-def position_of(name: Name, schema: Schema) -> int:
-    """The position of a named column."""
-    position = schema.position(name.text)
-    if position is None:
-        raise StatementError(
-            f'no column "{name.text}"{suggestion(name.text, schema.names)}', name.offset
-        )
-    return position
 
 
 def _time_column(name: Name, schema: Schema) -> int:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of, name_complaint
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
+from millpond.cql.check.constraints import constraint_named, constraint_of
 from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
 from millpond.cql.check.from_clause import renamed_columns
 from millpond.cql.check.queries import QueryAnalyser
@@ -46,7 +47,7 @@ from millpond.cql.text.syntax import (
     StatementSyntax,
     UpdateStatement,
 )
-from millpond.errors import CqlError, Position
+from millpond.errors import CqlError, MillpondError, Position
 from millpond.schema import BEGINNING, FOREVER, Type
 from millpond.settings import Settings
 from millpond.spelling import suggestion
@@ -66,6 +67,7 @@ SHOWN = (
     "statistics",
     "latency",
     "sharing",
+    "constraints",
     "warnings",
     "settings",
     "all",
@@ -239,6 +241,13 @@ def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream
             f'no stream "{syntax.name.text}"{suggestion(syntax.name.text, known)}',
             syntax.name.offset,
         )
+    if syntax.adds is not None:
+        added = constraint_of(syntax.adds, entry, catalog.tick_microseconds)
+        return AlterStream(entry.name, adds=added)
+    if syntax.drops is not None:
+        return AlterStream(entry.name, drops=constraint_named(syntax.drops, entry))
+    if syntax.delay is None:
+        raise MillpondError("internal: ALTER STREAM changes nothing")
     has_time = entry.timestamp_column is not None
     delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
     return AlterStream(entry.name, delay)

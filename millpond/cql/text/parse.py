@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from millpond.cql.text.constraints import CONSTRAINTS, constraint_clause
 from millpond.cql.text.cursor import Cursor
 from millpond.cql.text.from_clause import OUTRIGHT, TO_STREAM
 from millpond.cql.text.places import StatementError
@@ -15,6 +16,7 @@ from millpond.cql.text.syntax import (
     BadRowPolicy,
     ColumnDefinition,
     ConditionalStatement,
+    ConstraintClause,
     CreateQueryStatement,
     CreateRelationStatement,
     CreateStreamStatement,
@@ -132,11 +134,20 @@ def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
     parts: dict[str, Any] = dict.fromkeys(_STREAM_PARTS.values()) | {"options": ()}
     while (word := cursor.word()) in _STREAM_PARTS:
         part = _STREAM_PARTS[word]
+    parts: dict[str, Any] = {"timestamp_by": None, "delay": None, "source": None, "options": ()}
+    constraints: list[ConstraintClause] = []
+    while (word := cursor.word()) in ("TIMESTAMP", "DELAY", "FROM", "WITH", *CONSTRAINTS):
+        if word in CONSTRAINTS:
+            constraints.append(constraint_clause(cursor))
+            continue
+        part = {"TIMESTAMP": "timestamp_by", "DELAY": "delay", "FROM": "source"}.get(
+            word, "options"
+        )
         if parts[part]:
             raise cursor.refusal(f"{word} is given twice")
         cursor.expect(word)
         parts[part] = _stream_part(cursor, word)
-    return CreateStreamStatement(name, columns, **parts)
+    return CreateStreamStatement(name, columns, **parts, constraints=tuple(constraints))
 
 
 _STREAM_PARTS = {
@@ -336,9 +347,14 @@ def _alter_plan(cursor: Cursor) -> AlterPlanStatement:
 
 def _alter_stream(cursor: Cursor) -> AlterStreamStatement:
     name = cursor.name("the name of the stream")
+    if cursor.accept("ADD"):
+        return AlterStreamStatement(name, adds=constraint_clause(cursor))
+    if cursor.accept("DROP"):
+        cursor.expect("CONSTRAINT")
+        return AlterStreamStatement(name, drops=cursor.name("the name of a constraint"))
     cursor.accept("SET")
-    cursor.expect("DELAY")
-    return AlterStreamStatement(name, _stream_part(cursor, "DELAY"))
+    cursor.choice("DELAY, ADD or DROP", "DELAY")
+    return AlterStreamStatement(name, delay=_stream_part(cursor, "DELAY"))
 
 
 def _alter_query(cursor: Cursor) -> AlterQueryStatement:
@@ -375,7 +391,7 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SHARING, WARNINGS, SETTINGS, ALL or a name"
+        "LATENCY, SHARING, CONSTRAINTS, WARNINGS, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 

@@ -57,6 +57,13 @@ class BadRowPolicy:
 
     skips: bool
     sink: ConnectorCall | None
+class ConstraintClause:
+    """[CONSTRAINT name] ORDERED BY (column) WITHIN length [ON VIOLATION policy]."""
+
+    name: Name | None
+    column: Name
+    within: Duration
+    on_violation: str
     offset: int
 
 
@@ -71,6 +78,7 @@ class CreateStreamStatement:
     source: ConnectorCall | None
     options: tuple[Option, ...]
     on_bad_row: BadRowPolicy | None = None
+    constraints: tuple[ConstraintClause, ...]
 
 
 @dataclass(frozen=True)
@@ -201,10 +209,12 @@ class AlterQueryStatement:
 
 @dataclass(frozen=True)
 class AlterStreamStatement:
-    """ALTER STREAM."""
+    """ALTER STREAM: another delay, or a constraint more or less."""
 
     name: Name
-    delay: Duration
+    delay: Duration | None = None
+    adds: ConstraintClause | None = None
+    drops: Name | None = None
 
 
 @dataclass(frozen=True)

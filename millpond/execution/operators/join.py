@@ -15,21 +15,23 @@ from millpond.cql.expressions import Expression, Literal
 from millpond.execution.answers import Answer
 from millpond.execution.fragments import STARTED
 from millpond.execution.jobs import Job, Pairs, Rows
-from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.operators.running import OperatorStep, RunningOperator, arrow_types
 from millpond.execution.pair_output import PairOutput
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import AnswerAndOutput, Destination
+from millpond.identities import StreamId
 from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
+from millpond.planning.bounded import Freeing
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
 from millpond.planning.physical import JoinOperator
 from millpond.planning.predicates import all_columns, conjuncts
 from millpond.schema import Type
 from millpond.storage.bucketed import BucketedState, PairedState
-from millpond.storage.forms import Indexed
+from millpond.storage.forms import Frees, Indexed
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.worker_states import STATES
@@ -88,6 +90,7 @@ class RunningJoin(RunningOperator):
             width + len(operator.right.schema),
         )
         self._size = PairSize(arrow_types(operator.schema))
+        self._freeing: tuple[Freeing, ...] = ()
         self.state = PairedState(
             *(
                 BucketedState(
@@ -144,6 +147,31 @@ class RunningJoin(RunningOperator):
         """The sides of the equalities."""
         return tuple(self._kernel.keys)
 
+    def prepare(self, until: int) -> OperatorStep:
+        """Knows by which bounds rows can be freed in the step."""
+        self._freeing = tuple(self.around.freeing(self.identity))
+        return super().prepare(until)
+
+    def _frees(self, until: int) -> tuple[Frees, Frees]:
+        """The least keys that either side has still to do with, after a step."""
+        found: tuple[list[tuple[str, int]], list[tuple[str, int]]] = ([], [])
+        for each in self._freeing:
+            bounds = [self._bound(stream, column, until) for stream, column in each.sources]
+            known = [bound for bound in bounds if bound is not None]
+            if known and len(known) == len(bounds):
+                found[each.side].append((each.column, min(known)))
+        return tuple(found[0]), tuple(found[1])
+
+    def _bound(self, stream: StreamId, column: int, until: int) -> int | None:
+        queue = self.around.queues.get(stream.queue)
+        bounds = None if queue is None else queue.bounds.get(column)
+        return None if bounds is None else bounds.at(until)
+
+    @property
+    def freed_rows(self) -> int:
+        """How many rows were freed so far, as nothing could meet them any more."""
+        return sum(version.freed for version in self.state.versions)
+
     def run_here(self, step: Step, rows: Rows) -> Outcome:
         """All pairs of which at least one began in this step."""
         new = [
@@ -167,6 +195,8 @@ class RunningJoin(RunningOperator):
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
+        for state, frees in zip(states, self._frees(step.until), strict=True):
+            state.free(frees)
         versions = self.state.both(
             lambda: states[0].changed_in(parts[0], step.until),
             lambda: states[1].changed_in(parts[1], step.until),
@@ -190,6 +220,7 @@ class RunningJoin(RunningOperator):
             self.output_schema,
             step.until,
             self._size.limit(self.around.limits.step_bytes // self.buckets),
+            self._frees(step.until),
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]
@@ -262,12 +293,14 @@ class RunJoin:
     output_schema: pa.Schema
     until: int
     limit: PairLimit
+    frees: tuple[Frees, Frees] = ((), ())
+    """Which rows of either side nothing can meet any more."""
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its pairs, and the runs that are new in its state."""
         if rows.num_rows == 0:
             return {}, self.output_schema.empty_table()
-        forms = [Indexed(self.kernel.run_schema(side)) for side in (0, 1)]
+        forms = [Indexed(self.kernel.run_schema(side), self.frees[side]) for side in (0, 1)]
         names = [
             BucketName(self.destination.directory, f"{self.operator}.{side}", bucket)
             for side in SIDES

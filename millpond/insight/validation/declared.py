@@ -75,14 +75,16 @@ def copies_of_relations(relations: Mapping[str, RelationIntake], graph: Graph) -
 
 
 def late_tuples(streams: Mapping[str, StreamIntake]) -> Iterator[str]:
-    """The late tuples that are kept are among those that were counted."""
+    """The tuples that are kept aside are among those that were counted."""
     for name, intake in streams.items():
-        kept = intake.late_log.kept
-        rows = sum(page.rows for page in kept)
-        if rows > intake.late_count or any(page.last >= intake.late_count for page in kept):
-            yield f"stream {name} keeps {rows} late tuples and has counted {intake.late_count}"
-        if any(page.is_free for page in kept):
-            yield f"stream {name} keeps late tuples whose page is free"
+        late = "late", intake.late_count, intake.late_log.kept
+        violating = "violating", intake.violating_count, intake.violating_log.kept
+        for which, count, kept in (late, violating):
+            rows = sum(page.rows for page in kept)
+            if rows > count or any(page.last >= count for page in kept):
+                yield f"stream {name} keeps {rows} {which} tuples and has counted {count}"
+            if any(page.is_free for page in kept):
+                yield f"stream {name} keeps {which} tuples whose page is free"
 
 
 def epochs(inputs: Inputs, graph: Graph) -> Iterator[str]:

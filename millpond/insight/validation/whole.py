@@ -100,10 +100,13 @@ def _at_rest(queries: Queries, is_spilling: bool) -> Mapping[str, Any]:
 
 
 def _kept_pages(queries: Queries) -> set[Page]:
-    late = (
-        page for intake in queries.ground.inputs.streams.values() for page in intake.late_log.kept
+    aside = (
+        page
+        for intake in queries.ground.inputs.streams.values()
+        for log in (intake.late_log, intake.violating_log)
+        for page in log.kept
     )
-    return results.whole_pages(queries.ground.deliveries) | set(late)
+    return results.whole_pages(queries.ground.deliveries) | set(aside)
 
 
 def _pages(queries: Queries) -> set[Page]:
