@@ -61,11 +61,10 @@ def _stream_details(entry: StreamEntry) -> list[str]:
     delay = [f"DELAY {entry.delay_ticks} ticks"] if entry.delay_ticks else []
     letters = "SKIP" if entry.dead_letters is None else f"INTO {entry.dead_letters}"
     policy = [f"ON BAD ROW {letters}"] if entry.skips_bad_rows else []
-    return [time, *delay, f"FROM {entry.source}", *policy]
     constraints = [
         f"CONSTRAINT {each.name} ORDERED BY ({entry.schema[each.column].name}) WITHIN "
         f"{each.within} {'rows' if each.is_of_rows else 'ticks'} ON VIOLATION "
         f"{each.on_violation.upper()}"
         for each in entry.constraints
     ]
-    return [time, *delay, *constraints, f"FROM {entry.source}"]
+    return [time, *delay, *constraints, f"FROM {entry.source}", *policy]

@@ -393,6 +393,7 @@ class Engine:
         """How many rows of a stream's source could not be read and were put aside so far."""
         log = self.deliveries.bad_rows(self.ground.stream_entry(stream).name)
         return 0 if log is None else log.rows
+
     def violating(self, stream: str) -> pa.Table:
         """The tuples of a stream that broke a constraint and are kept, as they came; the last
         column, ``violates``, is the constraint's name."""

@@ -281,9 +281,8 @@ def _detail(queries: Queries, entry: Any) -> str:
             come = f"{entry.source}, {intake.arrived} tuples, {intake.late_count} late"
             log = queries.ground.deliveries.bad_rows(entry.name)
             bad = "" if log is None else f", {log.rows} bad rows put aside"
-            return come + bad + _held(queries, entry.name)
             broken = f", {intake.violating_count} violating" if intake.violating_count else ""
-            return come + broken + _held(queries, entry.name)
+            return come + bad + broken + _held(queries, entry.name)
         case RelationEntry():
             return str(entry.source) + _held(queries, entry.name)
     return ""

@@ -36,7 +36,6 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
             "ON BAD ROW is for what a source reads; whoever pushes a bad row gets the error",
             policy.offset,
         )
-    return StreamEntry(
     entry = StreamEntry(
         syntax.name.text,
         schema,

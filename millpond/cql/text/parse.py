@@ -132,17 +132,12 @@ def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
     if key or any(column.is_key for column in columns):
         raise StatementError("a stream has no PRIMARY KEY; CREATE RELATION has", name.offset)
     parts: dict[str, Any] = dict.fromkeys(_STREAM_PARTS.values()) | {"options": ()}
-    while (word := cursor.word()) in _STREAM_PARTS:
-        part = _STREAM_PARTS[word]
-    parts: dict[str, Any] = {"timestamp_by": None, "delay": None, "source": None, "options": ()}
     constraints: list[ConstraintClause] = []
-    while (word := cursor.word()) in ("TIMESTAMP", "DELAY", "FROM", "WITH", *CONSTRAINTS):
+    while (word := cursor.word()) in (*_STREAM_PARTS, *CONSTRAINTS):
         if word in CONSTRAINTS:
             constraints.append(constraint_clause(cursor))
             continue
-        part = {"TIMESTAMP": "timestamp_by", "DELAY": "delay", "FROM": "source"}.get(
-            word, "options"
-        )
+        part = _STREAM_PARTS[word]
         if parts[part]:
             raise cursor.refusal(f"{word} is given twice")
         cursor.expect(word)

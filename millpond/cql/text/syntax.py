@@ -57,6 +57,10 @@ class BadRowPolicy:
 
     skips: bool
     sink: ConnectorCall | None
+    offset: int
+
+
+@dataclass(frozen=True)
 class ConstraintClause:
     """[CONSTRAINT name] ORDERED BY (column) WITHIN length [ON VIOLATION policy]."""
 
@@ -78,7 +82,7 @@ class CreateStreamStatement:
     source: ConnectorCall | None
     options: tuple[Option, ...]
     on_bad_row: BadRowPolicy | None = None
-    constraints: tuple[ConstraintClause, ...]
+    constraints: tuple[ConstraintClause, ...] = ()
 
 
 @dataclass(frozen=True)
