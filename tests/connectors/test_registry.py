@@ -7,7 +7,16 @@ from tests.connectors.declarations import opened, rows, schema
 
 
 def test_the_built_in_connectors_are_there() -> None:
-    assert registry.names("source") == ["burst", "csv", "json", "kafka", "parquet", "push", "rate", "stdin"]
+    assert registry.names("source") == [
+        "burst",
+        "csv",
+        "json",
+        "kafka",
+        "parquet",
+        "push",
+        "rate",
+        "stdin",
+    ]
     assert registry.names("sink") == ["csv", "json", "kafka", "parquet"]
 
 
