@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from millpond.approximation.checks import Floats, check_risk, finite, require
 from millpond.approximation.intervals.approximate import Approximate, bounded, exactly
-from millpond.approximation.intervals.bernstein import mean_bounds
+from millpond.approximation.intervals.betting import mean_bounds
 from millpond.approximation.intervals.counts import count_of_hits
 from millpond.approximation.intervals.interval import UNBOUNDED, Interval
 from millpond.approximation.intervals.rest import Rest
@@ -91,16 +91,16 @@ def _total(values: Floats, rest: Rest, around: Interval, risk: float) -> Approxi
 
 
 def _confident(values: Floats, dropped: int, around: Interval, risk: float) -> Interval:
-    """The bounds by empirical Bernstein; none if the range is infinite."""
+    """The bounds by betting; none if the range is infinite."""
     population = len(values) + dropped
     if not math.isfinite(around.width):
         return UNBOUNDED
     if around.is_exact:
         return Interval(population * around.low, population * around.low)
     scaled = np.clip((values - around.low) / around.width, 0, 1)
-    centre, half = mean_bounds(scaled, population, risk)
+    low, high = map(float, mean_bounds(scaled, population, risk))
     room = population * 4 * _EPSILON * max(abs(around.low), abs(around.high))
-    ends = [population * (around.low + around.width * float(centre + end)) for end in (-half, half)]
+    ends = [population * (around.low + around.width * end) for end in (low, high)]
     return Interval(ends[0] - room, ends[1] + room)
 
 

@@ -20,7 +20,7 @@ from millpond.approximation.intervals import (
     total,
     total_of_hits,
 )
-from millpond.approximation.intervals.bernstein import mean_bounds
+from millpond.approximation.intervals.betting import mean_bounds
 
 RISKS = [1e-6, 0.01, 0.05, 0.3, 0.9]
 POPULATIONS = {
@@ -43,19 +43,26 @@ def drawings(population, drawn):
 
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_sum_and_mean_are_covered(name, size):
+def test_sums_are_covered(name, size):
     population = POPULATIONS[name][-size:]
     truth = fsum(population)
     for drawn in range(size + 1):
+        drawings_of_all = list(drawings(population, drawn))
         for risk in (0.05, 0.9):
-            found = [total(a, rest_of(b), risk) for a, b in drawings(population, drawn)]
+            found = [total(some, rest_of(others), risk) for some, others in drawings_of_all]
             assert all(truth in each.certain for each in found)
-            misses = sum(truth not in each.confident for each in found)
-            assert misses <= risk * len(found)
+            assert sum(truth not in each.confident for each in found) <= risk * len(found)
             assert all(each.is_exact for each in found) or drawn < size
-            means = [mean(a, rest_of(b), risk) for a, b in drawings(population, drawn)]
-            assert all(truth / size in each.certain for each in means)
-            assert sum(truth / size not in each.confident for each in means) <= risk * len(found)
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_means_are_covered(name):
+    population = POPULATIONS[name][-3:]
+    truth = fsum(population) / 3
+    for drawn in range(4):
+        found = [mean(some, rest_of(rest), 0.5) for some, rest in drawings(population, drawn)]
+        assert all(truth in each.certain for each in found)
+        assert sum(truth not in each.confident for each in found) <= 0.5 * len(found)
 
 
 def sequences(counts, drawn):
@@ -75,8 +82,8 @@ def check_sequences(counts, levels, drawn, risks):
     weights = np.array([weight for _, weight in found], dtype=object)
     truth = sum(c * Fraction(x) for c, x in zip(counts, levels, strict=True)) / sum(counts)
     for risk in risks:
-        centre, half = mean_bounds(values, sum(counts), risk)
-        is_missed = np.abs(centre - float(truth)) > half
+        low, high = mean_bounds(values, sum(counts), risk)
+        is_missed = (float(truth) < low - 1e-12) | (float(truth) > high + 1e-12)
         assert Fraction(int(weights[is_missed].sum()), int(weights.sum())) <= Fraction(risk)
 
 
@@ -113,25 +120,46 @@ def textbook(drawn, population, risk):
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 500))
-def test_the_width_is_that_of_the_textbook(drawn, dropped):
-    population = len(drawn) + dropped
+def test_the_bounds_are_no_wider_than_the_textbook(drawn, dropped):
+    """Beside empirical Bernstein bounds, cut where the certain ones are."""
+    population, known = len(drawn) + dropped, fsum(drawn)
     low, high = textbook(drawn, population, 0.05)
+    width = min(high * population, known + dropped) - max(low * population, known)
     found = total(np.array(drawn), Rest(dropped, 0, 1), 0.05).confident
-    assert found.width <= 1.0001 * (high - low) * population
-    assert found.low <= max(low, fsum(drawn) / population) * population + 1e-6
-    assert found.high >= min(high, (fsum(drawn) + dropped) / population) * population - 1e-6
+    assert found.width <= 1.0001 * width + 1e-6
 
 
-@pytest.mark.parametrize(("risk", "times"), [(0.05, 1.55), (1e-3, 1.3), (1e-6, 1.3)])
-def test_the_width_is_near_that_of_the_normal_distribution_for_large_samples(risk, times):
-    """1.39 times at a risk of 5 % is the least that this method reaches, 1.3 from 0.1 % on."""
-    random = np.random.default_rng(1)
-    values = random.uniform(size=200_000)
+def capital(drawn, mean, population, risk):
+    """What is won against a mean by who bets on more, one draw at a time."""
+    won, before, squares = 1.0, 0.0, 0.0
+    for t, x in enumerate(drawn, start=1):
+        variance = (0.25 + squares) / t
+        fair = (population * mean - before) / (population - t + 1)
+        stake = min(sqrt(2 * log(2 / risk) / (len(drawn) * variance)), 0.75 / fair)
+        won *= 1 + stake * (x - fair)
+        before += x
+        squares += (x - (0.5 + before) / (t + 1)) ** 2
+    return won
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=40), st.integers(1, 200))
+def test_the_lower_bound_is_where_capital_is_two_by_the_risk(drawn, dropped):
+    population = len(drawn) + dropped
+    low, _ = mean_bounds(np.array(drawn), population, 0.2)
+    least = fsum(drawn) / population
+    assert capital(drawn, float(low) + 1e-7, population, 0.2) <= 10.001
+    assert low <= least + 1e-9 or capital(drawn, float(low) - 1e-7, population, 0.2) >= 10
+
+
+@pytest.mark.parametrize(("risk", "times"), [(0.05, 1.45), (0.01, 1.3), (1e-3, 1.3), (1e-6, 1.3)])
+@pytest.mark.parametrize("drawn", [200, 2000, 10_000])
+def test_the_width_is_near_that_of_the_normal_distribution(drawn, risk, times):
+    """On even values: 1.39 times at 5 % is the least that this method tends to, 1.26 at 1 %."""
+    values = np.random.default_rng(1).uniform(size=20_000)
     z = NormalDist().inv_cdf(1 - risk / 2)
-    for drawn in (20_000, 100_000):
-        found = total(values[:drawn], rest_of(values[drawn:]), risk).confident
-        deviation = sqrt(pvariance(values.tolist()) / drawn * (1 - drawn / len(values)))
-        assert found.width <= times * 2 * z * deviation * len(values)
+    found = total(values[:drawn], rest_of(values[drawn:]), risk).confident
+    deviation = sqrt(pvariance(values.tolist()) / drawn * (1 - drawn / len(values)))
+    assert found.width <= times * 2 * z * deviation * len(values)
 
 
 def test_a_number_of_rows_wrong_by_three_percent_is_found():
@@ -167,7 +195,7 @@ def test_larger_populations_are_covered(name):
     is_hit = random.uniform(size=2000) < 0.3
     truths = fsum(values), fsum(values[is_hit]), fsum(values[is_hit]) / is_hit.sum()
     misses = np.zeros(3, dtype=int)
-    for _ in range(200):
+    for _ in range(100):
         drawn = random.permutation(2000)
         some, others = drawn[:100], drawn[100:]
         rest = rest_of(values[others])
@@ -178,7 +206,7 @@ def test_larger_populations_are_covered(name):
         )
         assert all(t in each.certain for t, each in zip(truths, found, strict=True))
         misses += [t not in each.confident for t, each in zip(truths, found, strict=True)]
-    assert misses.max() <= 10
+    assert misses.max() <= 5
 
 
 def test_mean_of_hits_by_exhaustion():
