@@ -9,6 +9,7 @@ import pytest
 from millpond import Engine
 from millpond.errors import CqlError, MillpondError
 from millpond.execution.operators.join import RunningJoin
+from millpond.execution.operators.keyed import RunningKeyed
 from millpond.intake.orderings import Ordering
 from millpond.storage.bounds import Bounds
 from millpond.storage.state import COMPACT_ROWS
@@ -24,6 +25,9 @@ QUERIES = {
     "sliding": "SELECT O.id FROM O [RANGE 8 SLIDE 4], F WHERE O.id = F.id",
     "itself": "SELECT A.id, B.v FROM O A, O B WHERE A.id = B.id",
     "missing": "SELECT O.id FROM O WHERE NOT EXISTS (SELECT * FROM F WHERE F.id = O.id)",
+    "groups": "SELECT id, count(*) AS n, sum(v) AS s, max(v) AS m FROM O GROUP BY id",
+    "groups_of_pairs": "SELECT O.id, count(*) AS n FROM O, F WHERE O.id = F.id GROUP BY O.id",
+    "once": "SELECT DISTINCT id FROM O WHERE v > 1",
     "other_key": "SELECT O.v, F.t FROM O, F WHERE O.v = F.v AND O.id = F.id + 1",
     "last_rows": "SELECT O.id, F.v FROM O [ROWS 3], F WHERE O.id = F.id",
 }
@@ -96,6 +100,7 @@ def test_in_time_and_with_more_room_too(expected, clause):
     assert answers(clause, 1) == expected
 
 
+@pytest.mark.slow
 def test_executors_strategies_and_queues_do_not_matter(expected, monkeypatch):
     monkeypatch.setattr("millpond.spark.executor.SparkExecutor", InProcess)
     WORKS.clear()
@@ -107,6 +112,7 @@ def test_executors_strategies_and_queues_do_not_matter(expected, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_restart_does_not_matter(expected, tmp_path):
     assert answers(ORDERED, 5, store=tmp_path / "store", restarts=True) == expected
 
@@ -210,6 +216,45 @@ def test_an_unbounded_join_keeps_no_more_than_it_says(driver_rows, monkeypatch):
         (shown,) = engine.execute("SHOW CONSTRAINTS")[0].slice(0, 1).to_pylist()
         assert shown["rows freed"] == freed
         assert shown["measured"] == "17 rows"
+
+
+@pytest.mark.parametrize("driver_rows", [10**9, 0])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("SELECT id, count(*) AS n, max(v) AS m FROM O GROUP BY id", "frees groups with id"),
+        ("SELECT DISTINCT id FROM O", "frees groups with id"),
+    ],
+)
+def test_groups_that_are_final_go(driver_rows, text, told, monkeypatch):
+    monkeypatch.setattr("millpond.spark.executor.SparkExecutor", InProcess)
+    pages, rows, within, found = 20, 2_000, 20, []
+    settings = {"driver_rows": driver_rows, "place_by": "rows"}
+    for clause in (f"ORDERED BY (id) WITHIN {within} ROWS", ""):
+        with Engine(settings) as engine:
+            engine.execute(declared(clause))
+            engine.execute(f"CREATE QUERY q AS {text}")
+            for page in range(pages):
+                numbers = range(page * rows, (page + 1) * rows)
+                engine.push("O", [(n, max(0, n - n * 7 % within), n) for n in numbers])
+                engine.run_until_idle()
+                if clause:
+                    assert groups(engine) <= 2 * (2 * rows + within) + COMPACT_ROWS * 2
+            found.append(engine.results("q").to_pylist())
+            if clause:
+                assert told in str(engine.explain("q"))
+                held = engine.runtime.states.bytes
+                (shown,) = engine.execute("SHOW CONSTRAINTS")[0].slice(0, 1).to_pylist()
+                assert shown["rows freed"] > 10_000
+            elif driver_rows:
+                assert engine.runtime.states.bytes > 2 * held
+    assert found[0] == found[1]
+
+
+def groups(engine):
+    """The rows that the only keyed operator keeps."""
+    (keyed,) = (r for r in engine.runtime.running.values() if isinstance(r, RunningKeyed))
+    return sum(d.rows for deltas in keyed.state.version.buckets for d in deltas)
 
 
 def test_explain_says_what_frees_which_rows():

@@ -128,6 +128,11 @@ class RemoteEngine:
         """The last tuples of a stream that came too late, as they came."""
         return _table(self._transport.ask("GET", f"/api/streams/{quote(stream, safe='')}/late"))
 
+    def violating(self, stream: str) -> pa.Table:
+        """The last tuples of a stream that broke a constraint, as they came, with its name."""
+        path = f"/api/streams/{quote(stream, safe='')}/violating"
+        return _table(self._transport.ask("GET", path))
+
     # -- results ---------------------------------------------------------------------------
 
     def results(self, query: str, form: str = "arrow") -> Any:

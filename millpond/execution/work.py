@@ -21,7 +21,7 @@ from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.storage.faults import writing
 from millpond.storage.files import PARQUET, write_rows
-from millpond.storage.forms import Form, Keyed, Ordered
+from millpond.storage.forms import Form, Frees, Keyed, Ordered
 from millpond.storage.pages import ends_of
 from millpond.storage.portions import Portion, Scan, TaskRows
 from millpond.storage.readers import Remains
@@ -186,13 +186,15 @@ class RunKernel:
     version: StateVersion
     after: int
     until: int
+    frees: Frees = ()
+    """Which groups are final."""
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its output, and what changes in its state."""
         if rows.num_rows == 0 and self.kernel.keys:
             return {}, self.kernel.output_schema.empty_table()
         kernel, version = self.kernel, self.version
-        form = Keyed(kernel.state_schema, tuple(kernel.keys))
+        form = Keyed(kernel.state_schema, tuple(kernel.keys), self.frees)
         name = BucketName(self.destination.directory, self.operator, bucket)
         known = STATES.rows_of(name, form, version, rows)
         output, changes = kernel.run(rows, known, self.after, self.until)

@@ -396,11 +396,11 @@ class Engine:
         log = self.deliveries.bad_rows(self.ground.stream_entry(stream).name)
         return 0 if log is None else log.rows
 
-    def violating(self, stream: str) -> pa.Table:
-        """The tuples of a stream that broke a constraint and are kept, as they came; the last
-        column, ``violates``, is the constraint's name."""
+    def violating(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """The tuples of a stream that broke a constraint, as they came: all that are kept, or so
+        many; the last column, ``violates``, is the constraint's name."""
         with self.lock:
-            return self.inputs.violating(as_text(stream, "a name"))
+            return self.inputs.violating(as_text(stream, "a name"), last_rows)
 
     def _arrived(self, queue: Queue) -> None:
         runtime = self.queries.started

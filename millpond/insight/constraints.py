@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from millpond.catalog import Constraint, StreamEntry
+from millpond.cql.expressions import Expression
 from millpond.identities import BY_NUMBER
 from millpond.planning.bounded import Freeing
 from millpond.planning.graph import Graph
 from millpond.planning.join_keys import join_keys
-from millpond.planning.physical import JoinOperator
+from millpond.planning.physical import AggregateOperator, JoinOperator, Operator
+from millpond.planning.predicates import all_columns
 from millpond.settings import format_duration
 from millpond.sharing.queries import Queries
 from millpond.storage.state import COMPACT_ROWS
@@ -48,23 +50,31 @@ def _freed_rows(queries: Queries, identity: str) -> int:
 
 
 def told_freeings(queries: Queries, graph: Graph, wanted: Iterable[str]) -> Iterator[str]:
-    """A line for each side of a join of which constraints free rows, with how many it keeps."""
+    """A line for each side of a join, and each group, that constraints free, and what is kept."""
     for identity in sorted(wanted, key=BY_NUMBER):
         for each in queries.relying.freeings(identity, graph):
             yield _told(queries, graph, identity, each)
 
 
 def _told(queries: Queries, graph: Graph, identity: str, freeing: Freeing) -> str:
-    operator = graph.operators[identity]
-    if not isinstance(operator, JoinOperator):
-        return ""
-    keys = join_keys(operator.condition, len(operator.left.schema))
-    key = (keys.left, keys.right)[freeing.side][freeing.key]
+    key, rows = _freed(graph.operators[identity], freeing)
     by = ", ".join(sorted(_named(queries, freeing)))
     return (
-        f"{identity}: {by} frees rows of its {SIDES[freeing.side]} side with {key} < bound; it "
-        f"keeps at most 2 x the rows with {key} >= bound + {COMPACT_ROWS:,} a bucket"
+        f"{identity}: {by} frees {rows} with {key} < bound; it keeps at most 2 x those with "
+        f"{key} >= bound + {COMPACT_ROWS:,} a bucket"
     )
+
+
+def _freed(operator: Operator, freeing: Freeing) -> tuple[Expression, str]:
+    """The key by which something is freed, and what that is."""
+    match operator:
+        case JoinOperator():
+            keys = join_keys(operator.condition, len(operator.left.schema))
+            key = (keys.left, keys.right)[freeing.side][freeing.key]
+            return key, f"rows of its {SIDES[freeing.side]} side"
+        case AggregateOperator():
+            return operator.keys[freeing.key], "groups"
+    return all_columns(operator.inputs[0])[freeing.key], "groups"
 
 
 def _named(queries: Queries, freeing: Freeing) -> Iterator[str]:

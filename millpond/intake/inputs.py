@@ -197,9 +197,10 @@ class Inputs:
         intake = self._stream(stream)
         return intake.late if last_rows is None else intake.last_late(last_rows)
 
-    def violating(self, stream: str) -> pa.Table:
-        """The tuples of a stream that broke a constraint and are kept, with its name."""
-        return self._stream(stream).violating
+    def violating(self, stream: str, last_rows: int | None = None) -> pa.Table:
+        """The tuples of a stream that broke a constraint, with its name: the last, or all that are
+        kept."""
+        return self._stream(stream).violating(last_rows)
 
     def aside_log(self, name: str) -> PageLog:
         """The log of a stream's late tuples, or of those that broke a constraint."""

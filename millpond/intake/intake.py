@@ -187,10 +187,13 @@ class StreamIntake:
         place = self._place_after(self.violating_count, violations.rows.num_rows)
         return self._aside_page(violations.rows, place)
 
-    @property
-    def violating(self) -> pa.Table:
-        """The tuples that broke a constraint and are kept, each with the name of that."""
-        return concatenated(self.violating_log.kept, violating_schema(self.entry.schema))
+    def violating(self, last_rows: int | None = None) -> pa.Table:
+        """The tuples that broke a constraint, each with the name of that: the last, or all that
+        are kept."""
+        schema = violating_schema(self.entry.schema)
+        if last_rows is None:
+            return concatenated(self.violating_log.kept, schema)
+        return _last_rows(self.violating_log.kept, schema, last_rows)
 
     def page_of(self, admitted: Admitted) -> Page | None:
         """The page for the queue."""
@@ -244,13 +247,17 @@ class StreamIntake:
 
     def last_late(self, rows: int) -> pa.Table:
         """The last late tuples; no page is read for it that has none of them."""
-        pages, wanted = self.late_log.kept, rows
-        first = len(pages)
-        while first and wanted > 0:
-            first -= 1
-            wanted -= pages[first].rows
-        table = concatenated(pages[first:], arrow_schema(self.entry.schema))
-        return table.slice(max(0, table.num_rows - rows))
+        return _last_rows(self.late_log.kept, arrow_schema(self.entry.schema), rows)
+
+
+def _last_rows(pages: Sequence[Page], schema: pa.Schema, rows: int) -> pa.Table:
+    """The last rows of some pages, of which no other is read."""
+    first, wanted = len(pages), rows
+    while first and wanted > 0:
+        first -= 1
+        wanted -= pages[first].rows
+    table = concatenated(pages[first:], schema)
+    return table.slice(max(0, table.num_rows - rows))
 
 
 @dataclass(frozen=True)

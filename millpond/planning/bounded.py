@@ -1,12 +1,13 @@
-"""Which rows of a join can be freed: those whose key the other side will not have any more.
+"""Which rows of a state can be freed: those whose key the input will not have any more.
 
 If the key of one side is a column of a stream, nothing of that side that begins later has a smaller
 key than the stream's bound allows. So the other side's rows with smaller keys meet nothing more.
 Selections and projections of a stream have its bound, and a join has for its key the smaller one of
-both sides: a pair is new only if one of its rows is.
+both sides: a pair is new only if one of its rows is. A group whose key the input will not have
+any more, and of which nothing ever ends, is final.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,8 +17,14 @@ from millpond.identities import StreamId
 from millpond.planning.branches import Branch, branches
 from millpond.planning.graph import Graph
 from millpond.planning.join_keys import join_keys
-from millpond.planning.physical import JoinOperator, LinearOperator, MatchOperator
-from millpond.planning.predicates import substitute
+from millpond.planning.physical import (
+    AggregateOperator,
+    CountOperator,
+    JoinOperator,
+    LinearOperator,
+    MatchOperator,
+)
+from millpond.planning.predicates import all_columns, substitute
 
 StreamColumn: TypeAlias = tuple[StreamId, int]
 Sources: TypeAlias = frozenset[StreamColumn]
@@ -25,12 +32,13 @@ Sources: TypeAlias = frozenset[StreamColumn]
 
 @dataclass(frozen=True)
 class Freeing:
-    """A side of a join whose rows go once a key is below the bounds of all ``sources``."""
+    """A side of a join, or groups, whose rows go once a key is below the bounds of all
+    ``sources``."""
 
     side: int
     key: int
     sources: Sources
-    """The columns of streams whose values the other side's key has."""
+    """The columns of streams whose values the key has in what is still to come."""
 
     @property
     def column(self) -> str:
@@ -39,17 +47,50 @@ class Freeing:
 
 
 def freeings(graph: Graph, identity: str) -> Iterator[Freeing]:
-    """By which columns of streams rows of a join can be freed, if these are bounded."""
-    operator = graph.operators[identity]
-    if not isinstance(operator, JoinOperator):
-        return
-    keys = join_keys(operator.condition, len(operator.left.schema))
-    sides = zip(graph.fragments_of(identity), (keys.left, keys.right), strict=True)
-    for side, (fragment, expressions) in enumerate(sides):
-        for key, expression in enumerate(expressions):
-            sources = sources_of(graph, fragment, expression)
-            if sources is not None:
-                yield Freeing(1 - side, key, sources)
+    """By which columns of streams rows of an operator can be freed, if these are bounded."""
+    operator, fragments = graph.operators[identity], graph.fragments_of(identity)
+    match operator:
+        case JoinOperator():
+            keys = join_keys(operator.condition, len(operator.left.schema))
+            yield from _known(graph, fragments[0], keys.left, 1)
+            yield from _known(graph, fragments[1], keys.right, 0)
+        case AggregateOperator() if is_simple(operator) and _lasts(graph, fragments[0]):
+            yield from _known(graph, fragments[0], operator.keys, 0)
+        case CountOperator(right=None) if _lasts(graph, fragments[0]):
+            yield from _known(graph, fragments[0], all_columns(fragments[0]), 0)
+
+
+def _known(
+    graph: Graph, fragment: Node, keys: Sequence[Expression], side: int
+) -> Iterator[Freeing]:
+    for key, expression in enumerate(keys):
+        sources = sources_of(graph, fragment, expression)
+        if sources is not None:
+            yield Freeing(side, key, sources)
+
+
+def is_simple(operator: AggregateOperator) -> bool:
+    """Whether an aggregate keeps one row a group and nothing else."""
+    kept = operator.is_append_only and not any(each.distinct for each in operator.aggregates)
+    return kept and all(each.function in _SIMPLE for each in operator.aggregates)
+
+
+_SIMPLE = ("count", "sum", "avg", "min", "max")
+
+
+def _lasts(graph: Graph, fragment: Node) -> bool:
+    """Whether nothing of a fragment ever ends."""
+    return all(_branch_lasts(graph, branch) for branch in branches(fragment))
+
+
+def _branch_lasts(graph: Graph, branch: Branch) -> bool:
+    queue = branch.leaf.queue
+    if branch.leaf.of_stream:
+        return branch.window is not None and branch.window.length is None
+    operator = graph.operators.get(queue)
+    if not isinstance(operator, LinearOperator | JoinOperator):
+        return False
+    return all(_lasts(graph, each) for each in graph.fragments_of(queue))
 
 
 def sources_of(graph: Graph, fragment: Node, expression: Expression) -> Sources | None:

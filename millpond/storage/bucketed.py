@@ -106,7 +106,7 @@ class BucketedState:
 
     def free(self, frees: Frees) -> None:
         """Rows below these values are not written again when some are."""
-        if isinstance(self.form, Indexed) and self.form.frees != frees:
+        if isinstance(self.form, Indexed | Keyed) and self.form.frees != frees:
             self.form = replace(self.form, frees=frees)
 
     def _all(

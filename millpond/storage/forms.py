@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import encode
@@ -26,6 +27,20 @@ INDEX_BYTES = 36
 
 DeltaRows = Callable[[], Iterable[pa.Table]]
 """Reads the rows of a delta, from the first to the last, as often as it is called."""
+
+
+Frees: TypeAlias = tuple[tuple[str, int], ...]
+"""Columns with the least values that are still needed."""
+
+
+def needed(rows: pa.Table, frees: Frees) -> pa.Table:
+    """The rows that are not below what is needed; nothing is known of a NULL."""
+    kept = np.ones(rows.num_rows, dtype=np.bool_)
+    for column, least in frees:
+        values = rows[column]
+        numbers = values.cast(pa.int32()) if values.type == pa.date32() else values
+        kept &= integers(pc.fill_null(numbers.cast(pa.int64()), least)) >= least
+    return rows if kept.all() else rows.filter(pa.array(kept))
 
 
 class Form(Protocol[State]):
@@ -67,10 +82,14 @@ class Form(Protocol[State]):
 
 @dataclass(frozen=True)
 class Keyed:
-    """One row a group, the latest counts; ``_n`` = 0 says that the group is gone."""
+    """One row a group, the latest counts; ``_n`` = 0 says that the group is gone.
+
+    Groups below one of ``frees`` are final: nothing reads or changes them any more.
+    """
 
     schema: pa.Schema
     keys: tuple[str, ...]
+    frees: Frees = ()
 
     def empty(self) -> GroupSynopsis:
         return GroupSynopsis(self.schema, list(self.keys))
@@ -165,24 +184,11 @@ class _OfRuns(Generic[Runs]):
         return state.bytes
 
 
-Frees: TypeAlias = tuple[tuple[str, int], ...]
-"""Columns with the least values that are still needed."""
-
-
 @dataclass(frozen=True)
 class Indexed(_OfRuns[RunIndex]):
     """One side of a join: runs of elements; those below one of ``frees`` are needed no more."""
 
     frees: Frees = ()
-
-    def needed(self, rows: pa.Table) -> pa.Table:
-        """The rows that something can still meet."""
-        kept = np.ones(rows.num_rows, dtype=np.bool_)
-        for column, least in self.frees:
-            values = rows[column]
-            numbers = values.cast(pa.int32()) if values.type == pa.date32() else values
-            kept &= integers(numbers.cast(pa.int64())) >= least
-        return rows if kept.all() else rows.filter(pa.array(kept))
 
     def empty(self) -> RunIndex:
         return RunIndex(self.schema)

@@ -27,7 +27,7 @@ from millpond.storage.deltas import (
     write_parts,
     write_summed_parts,
 )
-from millpond.storage.forms import INDEX_BYTES, DeltaRows, Form, Indexed, Keyed
+from millpond.storage.forms import INDEX_BYTES, DeltaRows, Form, Indexed, Keyed, needed
 from millpond.storage.state import Delta, StateVersion
 
 State = TypeVar("State")
@@ -46,6 +46,9 @@ MOST_PIECES = 1_000
 
 MOST_USES = 100_000
 """So many buckets are remembered that were used."""
+
+NOT_BEFORE = -1
+"""No version: what waits is not applied to a state, which is made anew of it."""
 
 NEVER = 2**62
 """The pause of a bucket that was not used before."""
@@ -208,7 +211,7 @@ class StateCache:
         with self._lock:
             is_held = name in self._held
         state = self._state_at(name, form, version) if is_held else None
-        if isinstance(form, Indexed) and form.frees:
+        if isinstance(form, Indexed | Keyed) and form.frees:
             live = version.rows_written_whole(name.bucket)
         elif state is None:
             live = version.rows_of_base(name.bucket)
@@ -226,13 +229,12 @@ class StateCache:
         else:
             parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
-        before = rows.num_rows
-        rows = form.needed(rows) if isinstance(form, Indexed) else rows
+        rows, freed = _freed(form, rows, first == 0)
         size, crc = _written(Path(name.store) / path, rows.schema, (rows,), is_summed)
         count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
-        self._wait(path, _Waiting(name, version.number, rows, changes, count))
+        before = NOT_BEFORE if freed and isinstance(form, Keyed) else version.number
+        self._wait(path, _Waiting(name, before, rows, changes, count))
         end = form.last_end(rows)
-        freed = before - rows.num_rows
         return Delta(path, rows.num_rows, size, first, version.number + 1, end, crc, freed)
 
     def _pieces(self, deltas: Sequence[Delta]) -> int:
@@ -253,19 +255,21 @@ class StateCache:
         """Writes what a step changes with earlier deltas, never having all of it in memory."""
         paths = (Path(name.store) / delta.path for delta in earlier)
         deltas: list[DeltaRows] = [partial(read_batches, each) for each in paths]
-        is_base, rows = len(earlier) == len(version.buckets[name.bucket]), 0
+        is_base, rows, freed = len(earlier) == len(version.buckets[name.bucket]), 0, 0
 
         def pieces() -> Iterator[pa.Table]:
-            nonlocal rows
+            nonlocal rows, freed
             all_deltas = [*deltas, lambda: (changes,)]
-            for piece in form.merged_in_pieces(all_deltas, is_base, self._pieces(earlier)):
-                rows += piece.num_rows
+            for merged in form.merged_in_pieces(all_deltas, is_base, self._pieces(earlier)):
+                piece, gone = _freed(form, merged, is_base)
+                rows, freed = rows + piece.num_rows, freed + gone
                 yield piece
 
         size, crc = _written(Path(name.store) / path, changes.schema, pieces(), is_summed)
-        self._wait(path, _Waiting(name, version.number, None, changes, changes.nbytes))
+        before = NOT_BEFORE if freed else version.number
+        self._wait(path, _Waiting(name, before, None, changes, changes.nbytes))
         first = 0 if is_base else earlier[0].first
-        return Delta(path, rows, size, first, version.number + 1, FOREVER, crc)
+        return Delta(path, rows, size, first, version.number + 1, FOREVER, crc, freed)
 
     def _wait(self, path: str, waiting: _Waiting) -> None:
         """Keeps rows that were written until a version names them, as far as there is room."""
@@ -351,6 +355,17 @@ class StateCache:
         self._held[name] = held
         gone = self._giving_way(name)
         self._drop((name,) if gone is None else gone)
+
+
+def _freed(form: Form[State], rows: pa.Table, is_base: bool) -> tuple[pa.Table, int]:
+    """The rows of a delta that something still needs, and how many others there were.
+
+    The row of a group takes the place of an earlier one: it goes where all are written.
+    """
+    if not isinstance(form, Indexed | Keyed) or not (is_base or isinstance(form, Indexed)):
+        return rows, 0
+    kept = needed(rows, form.frees)
+    return kept, rows.num_rows - kept.num_rows
 
 
 def _written(

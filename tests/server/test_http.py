@@ -304,6 +304,13 @@ def test_late_tuples_are_listed(server: Running) -> None:
     assert rows == [{"t": 5, "a": 2}]
 
 
+def test_violating_tuples_are_listed(server: Running) -> None:
+    server.service.engine.execute("ALTER STREAM S ADD ORDERED BY (a) WITHIN 0 ROWS")
+    server.push((10, 2), (11, 1))
+    rows = server.wait(lambda: server.http.get("/api/streams/S/violating").json()["rows"])
+    assert rows == [{"t": 11, "a": 1, "violates": "ordered_by_a"}]
+
+
 def test_plans_are_drawn(server: Running) -> None:
     server.push((1, 1), (2, 1))
     graph = server.wait(lambda: server.http.get("/api/plan").json())

@@ -15,16 +15,15 @@ from millpond.cql.expressions import Expression, Literal
 from millpond.execution.answers import Answer
 from millpond.execution.fragments import STARTED
 from millpond.execution.jobs import Job, Pairs, Rows
-from millpond.execution.operators.running import OperatorStep, RunningOperator, arrow_types
+from millpond.execution.operators.freeing import FreeingOperator
+from millpond.execution.operators.running import arrow_types
 from millpond.execution.pair_output import PairOutput
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import AnswerAndOutput, Destination
-from millpond.identities import StreamId
 from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
-from millpond.planning.bounded import Freeing
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
 from millpond.planning.physical import JoinOperator
@@ -70,7 +69,7 @@ class PairSize:
             self._bytes = max(size / pairs, self._bytes / LEARNT_GROWTH, LEAST_PAIR_BYTES)
 
 
-class RunningJoin(RunningOperator):
+class RunningJoin(FreeingOperator):
     """The inner join of two relations."""
 
     state: PairedState
@@ -90,7 +89,6 @@ class RunningJoin(RunningOperator):
             width + len(operator.right.schema),
         )
         self._size = PairSize(arrow_types(operator.schema))
-        self._freeing: tuple[Freeing, ...] = ()
         self.state = PairedState(
             *(
                 BucketedState(
@@ -147,26 +145,6 @@ class RunningJoin(RunningOperator):
         """The sides of the equalities."""
         return tuple(self._kernel.keys)
 
-    def prepare(self, until: int) -> OperatorStep:
-        """Knows by which bounds rows can be freed in the step."""
-        self._freeing = tuple(self.around.freeing(self.identity))
-        return super().prepare(until)
-
-    def _frees(self, until: int) -> tuple[Frees, Frees]:
-        """The least keys that either side has still to do with, after a step."""
-        found: tuple[list[tuple[str, int]], list[tuple[str, int]]] = ([], [])
-        for each in self._freeing:
-            bounds = [self._bound(stream, column, until) for stream, column in each.sources]
-            known = [bound for bound in bounds if bound is not None]
-            if known and len(known) == len(bounds):
-                found[each.side].append((each.column, min(known)))
-        return tuple(found[0]), tuple(found[1])
-
-    def _bound(self, stream: StreamId, column: int, until: int) -> int | None:
-        queue = self.around.queues.get(stream.queue)
-        bounds = None if queue is None else queue.bounds.get(column)
-        return None if bounds is None else bounds.at(until)
-
     @property
     def freed_rows(self) -> int:
         """How many rows were freed so far, as nothing could meet them any more."""
@@ -195,8 +173,8 @@ class RunningJoin(RunningOperator):
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
-        for state, frees in zip(states, self._frees(step.until), strict=True):
-            state.free(frees)
+        for side, state in enumerate(states):
+            state.free(self.frees(side, step.until))
         versions = self.state.both(
             lambda: states[0].changed_in(parts[0], step.until),
             lambda: states[1].changed_in(parts[1], step.until),
@@ -220,7 +198,7 @@ class RunningJoin(RunningOperator):
             self.output_schema,
             step.until,
             self._size.limit(self.around.limits.step_bytes // self.buckets),
-            self._frees(step.until),
+            (self.frees(0, step.until), self.frees(1, step.until)),
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]

@@ -89,7 +89,8 @@ class _GroupWork:
 
     def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         version, times = self.state.version, (step.after, step.until)
-        return RunKernel(destination, schema, self.kernel, self.identity, version, *times)
+        frees = self.state.form.frees if isinstance(self.state.form, Keyed) else ()
+        return RunKernel(destination, schema, self.kernel, self.identity, version, *times, frees)
 
     def following(self, answers: list[Answer], until: int) -> Any:
         return self.state.following(deltas_of(answers), until)

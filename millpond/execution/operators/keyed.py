@@ -9,8 +9,9 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Column, Literal
 from millpond.execution.fragments import ALIVE, ENDED, STARTED
 from millpond.execution.jobs import Job, Rows, evaluated
+from millpond.execution.operators.freeing import FreeingOperator
 from millpond.execution.operators.kernel_work import work_of
-from millpond.execution.operators.running import RunningOperator, arrow_types
+from millpond.execution.operators.running import arrow_types
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.kernels.aggregate import AggregateKernel, aggregate_kernel
@@ -31,9 +32,10 @@ from millpond.planning.physical import (
 )
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
+from millpond.storage.bucketed import BucketedState
 
 
-class RunningKeyed(RunningOperator):
+class RunningKeyed(FreeingOperator):
     """An operator whose work is a kernel over its keys."""
 
     kernel: Kernel | MemberKernel
@@ -83,8 +85,19 @@ class RunningKeyed(RunningOperator):
         self._work.state.take(self._work.in_driver(self.living_of(rows), step)[1])
         return True
 
+    @property
+    def freed_rows(self) -> int:
+        """How many groups were freed so far, as they were final."""
+        return self.state.version.freed if isinstance(self.state, BucketedState) else 0
+
+    def _free(self, step: Step) -> None:
+        """Groups that are final after a step go."""
+        if isinstance(self.state, BucketedState):
+            self.state.free(self.frees(0, step.until))
+
     def run_here(self, step: Step, rows: Rows) -> Outcome:
         """The kernel, on the rows that come to the driver."""
+        self._free(step)
         parts = [(each, self.modes) for each in step.readings]
         events = self.living_of(rows.gathered(self, parts, self.event_schema))
         outcome = self.in_driver(*self._work.in_driver(events, step))
@@ -93,6 +106,7 @@ class RunningKeyed(RunningOperator):
 
     def job(self, step: Step) -> Job:
         """The kernel, where the executors have the rows."""
+        self._free(step)
         keys = self.kernel.keys
         work = self._work.on_executors(self.destination_of(step), self.event_schema, step)
         return Job(

@@ -146,6 +146,12 @@ def bad_rows(name: Name, service: Serving) -> dict[str, Any]:
     return table_json(service.engine.bad_rows(service.stream(name).name, last_rows=1_000))
 
 
+@router.get("/streams/{name}/violating")
+def violating_tuples(name: Name, service: Serving) -> dict[str, Any]:
+    """The last tuples that broke a constraint, as they came, with its name."""
+    return table_json(service.engine.violating(service.stream(name).name, last_rows=1_000))
+
+
 # -- relations -----------------------------------------------------------------------------
 
 
