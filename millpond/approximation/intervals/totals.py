@@ -99,7 +99,7 @@ def _confident(values: Floats, dropped: int, around: Interval, risk: float) -> I
     if not around.is_exact:
         scaled = np.clip((values - around.low) / around.width, 0, 1)
         low, high = map(float, mean_bounds(scaled, population, risk))
-    room = population * 4 * _EPSILON * max(abs(around.low), abs(around.high))
+    room = population * 64 * _EPSILON * max(abs(around.low), abs(around.high))
     ends = [population * (around.low + around.width * end) for end in (low, high)]
     return Interval(ends[0] - room, ends[1] + room)
 
