@@ -64,7 +64,7 @@ def mean_of_hits(drawn: Floats, is_hit: Bools, rest: Rest, risk: float) -> Appro
     check_risk(risk)
     values, hits = _summable(drawn), np.asarray(is_hit, dtype=bool)
     require(bool(hits.any()), "the mean of hits, of which none was drawn: it has no bounds")
-    certain, known = _certain_mean(values[hits], rest), math.fsum(values[hits]) / hits.sum()
+    certain, known = _certain_mean(values[hits], rest), math.fsum(values[hits]) / int(hits.sum())
     around = _range(values, rest)
     if not math.isfinite(around.width):
         return Approximate(certain.nearest(known), certain, certain, 0)
@@ -95,11 +95,11 @@ def _confident(values: Floats, dropped: int, around: Interval, risk: float) -> I
     population = len(values) + dropped
     if not math.isfinite(around.width):
         return UNBOUNDED
-    if around.is_exact:
-        return Interval(population * around.low, population * around.low)
-    scaled = np.clip((values - around.low) / around.width, 0, 1)
-    low, high = map(float, mean_bounds(scaled, population, risk))
-    room = population * 4 * _EPSILON * max(abs(around.low), abs(around.high))
+    low = high = 0.0
+    if not around.is_exact:
+        scaled = np.clip((values - around.low) / around.width, 0, 1)
+        low, high = map(float, mean_bounds(scaled, population, risk))
+    room = population * 64 * _EPSILON * max(abs(around.low), abs(around.high))
     ends = [population * (around.low + around.width * end) for end in (low, high)]
     return Interval(ends[0] - room, ends[1] + room)
 

@@ -25,6 +25,7 @@ from millpond.approximation.intervals.betting import mean_bounds
 RISKS = [1e-6, 0.01, 0.05, 0.3, 0.9]
 POPULATIONS = {
     "constant": [7.0] * 7,
+    "constant tenths": [0.1] * 7,
     "sorted": [1.0, 2, 3, 4, 5, 6, 7],
     "spike": [0.0] * 6 + [1000.0],
     "two spikes": [-500.0, 1, 1, 1, 1, 1, 500],
