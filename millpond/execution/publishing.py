@@ -72,7 +72,7 @@ class Publishing:
                     there = self._operators.running.keys()
                     self._telling.changed |= step.unit.identities & there
 
-    def _commit_ready(self, identity: str) -> None:
+    def _commit_ready(self, identity: OperatorId) -> None:
         """Commits the finished steps of a unit, in order of time."""
         steps = self._under_way.steps.get(identity, deque())
         while steps and steps[0].is_finished:
@@ -181,7 +181,7 @@ class Publishing:
 
     # -- queues ----------------------------------------------------------------------------
 
-    def _touch(self, identity: str) -> None:
+    def _touch(self, identity: OperatorId) -> None:
         """An operator has moved on: its queues hold less, and others may have work."""
         operators = self._operators
         running = operators.running[identity]
@@ -217,9 +217,7 @@ class Publishing:
         Only what changed is looked at, inputs before their readers: those have higher numbers.
         """
         units = self._operators.units
-        waiting = list(
-            {OperatorId(units.of[each].identity).number for each in self._telling.changed}
-        )
+        waiting = list({units.of[each].identity.number for each in self._telling.changed})
         heapq.heapify(waiting)
         while waiting:
             unit = units.of[OperatorId.numbered(heapq.heappop(waiting))]
@@ -229,7 +227,7 @@ class Publishing:
                     if member.cursor < until:
                         self._skip(member, until)
                 for reader in self._operators.units_reading(unit):
-                    heapq.heappush(waiting, OperatorId(reader.identity).number)
+                    heapq.heappush(waiting, reader.identity.number)
 
     def _skip(self, running: RunningOperator, until: int) -> None:
         identity = running.identity
@@ -241,7 +239,7 @@ class Publishing:
 
     # -- after a restart -------------------------------------------------------------------
 
-    def replay(self, identity: str, until: int, page: Page | None, state: Any) -> None:
+    def replay(self, identity: OperatorId, until: int, page: Page | None, state: Any) -> None:
         """Publishes a step of an earlier run again, or a time in which nothing happened."""
         operators = self._operators
         running = operators.running[identity]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from millpond.identities import QueueId
 from millpond.storage.members import Members
 from millpond.storage.queues import Queue
 from millpond.storage.state_cache import StateCache
@@ -67,7 +68,7 @@ class Cluster(Protocol):
 class Surroundings:
     """The queues, the store, the executors, and the settings."""
 
-    queues: dict[str, Queue]
+    queues: dict[QueueId, Queue]
     store: Store
     limits: Limits
     states: StateCache
@@ -75,7 +76,7 @@ class Surroundings:
     cluster: Cluster
     groups: Mapping[str, Members] = field(default_factory=dict)
     """The queries of each shape, by the name of their group."""
-    since: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[QueueId, int] = field(default_factory=dict)
     """Streams are read after these times: a query sees what comes after its registration."""
     missed: Missed = field(default_factory=Missed)
     """What steps would have taken less on executors that are not there yet."""
