@@ -6,6 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, InputError, StateError
+from millpond.identities import OperatorId
 from millpond.storage.log import CommitLog
 from tests.crashing import Mortal, die, recovered, validate_open
 
@@ -403,7 +404,7 @@ def test_nothing_is_left_of_a_part_that_was_cut_off_and_fused_again(reopened):
     engine = reopened()
     engine.execute(TIMED + "CREATE QUERY a AS SELECT count(*) AS n FROM T [RANGE 3] WHERE k = 1")
     feed(engine, 1, 2)
-    part = next(iter(engine.runtime.cutting.cuts.named("op1")))
+    part = next(iter(engine.runtime.cutting.cuts.named(OperatorId("op1"))))
     engine.execute(f"ALTER PLAN QUEUE AFTER {part}")
     assert part in engine.graph.operators
     engine.execute(f"ALTER PLAN NO QUEUE AFTER {part}")

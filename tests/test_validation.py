@@ -9,11 +9,12 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import Declaration, ViewEntry
+from millpond.cql.algebra import Filter
 from millpond.cql.expressions import Literal
 from millpond.delivery.group_results import GroupLog, SliceOfPage
 from millpond.errors import InvariantError, Position
 from millpond.failures import Failure
-from millpond.identities import BY_NUMBER, QueryId
+from millpond.identities import BY_NUMBER, OperatorId, QueryId, QueueId
 from millpond.planning.physical import JoinOperator, MatchOperator, TotalsOperator
 from millpond.schema import FOREVER, Type
 from millpond.sharing import containments, queries
@@ -301,7 +302,7 @@ def other_entry(engine):
 
 
 def other_queue(engine):
-    engine.inputs.queues["stream:s"] = stream_copy(engine)
+    engine.inputs.queues[QueueId("stream:s")] = stream_copy(engine)
 
 
 def stream_copy(engine):
@@ -310,7 +311,7 @@ def stream_copy(engine):
 
 
 def other_queue_of_relation(engine):
-    engine.inputs.relations["r"].queues[0].name = "relation:q"
+    engine.inputs.relations["r"].queues[0].name = QueueId("relation:q")
 
 
 def copy_is_behind(engine):
@@ -477,7 +478,7 @@ def reads_others(engine):
 def not_implied(engine):
     uses = engine.queries.containments._uses
     (node,) = uses["contained"].chosen
-    uses["contained"].chosen[node] = Literal(False, Type.BOOLEAN)
+    uses["contained"].chosen[node] = Filter(node.input, Literal(False, Type.BOOLEAN))
 
 
 def no_selection_operator(engine):
@@ -508,7 +509,7 @@ def too_many_skeletons(engine):
 
 
 def reads_nothing(engine):
-    del engine.inputs.queues["stream:t"]
+    del engine.inputs.queues[QueueId("stream:t")]
 
 
 def reads_later(engine):
@@ -518,7 +519,7 @@ def reads_later(engine):
 
 
 def unknown_reader(engine):
-    engine.graph._readers["stream:s"].append(output(engine, "few"))
+    engine.graph._readers[QueueId("stream:s")].append(output(engine, "few"))
 
 
 def nobody_reads(engine):
@@ -530,19 +531,19 @@ def no_operator(engine):
 
 
 def fragments_of_nobody(engine):
-    engine.graph.fragments["op999"] = ()
+    engine.graph.fragments[OperatorId("op999")] = ()
 
 
 def settles(engine):
-    engine.graph.settled["op999"] = 1
+    engine.graph.settled[OperatorId("op999")] = 1
 
 
 def counts(engine):
-    engine.graph.counting["op999"] = 1
+    engine.graph.counting[OperatorId("op999")] = 1
 
 
 def made_of_nodes(engine):
-    engine.graph._nodes["op999"] = {}
+    engine.graph._nodes[OperatorId("op999")] = {}
 
 
 def other_form(engine):
@@ -557,15 +558,15 @@ def pairs(engine):
 
 def twins(engine):
     operator = engine.graph.operators[output(engine, "few")]
-    engine.graph._twins[operator].append("op999")
+    engine.graph._twins[operator].append(OperatorId("op999"))
 
 
 def nodes(engine):
-    engine.graph._made[next(iter(engine.graph._made))]["op999"] = None
+    engine.graph._made[next(iter(engine.graph._made))][OperatorId("op999")] = None
 
 
 def copied(engine):
-    engine.graph.copied["relation:r@99"] = 1
+    engine.graph.copied[QueueId("relation:r@99")] = 1
 
 
 def not_running(engine):
@@ -581,11 +582,11 @@ def in_no_unit(engine):
 
 
 def quick(engine):
-    engine.runtime.regrouping.quick.add("op999")
+    engine.runtime.regrouping.quick.add(OperatorId("op999"))
 
 
 def changed(engine):
-    engine.runtime.telling.changed.add("op999")
+    engine.runtime.telling.changed.add(OperatorId("op999"))
 
 
 def does_another_thing(engine):
@@ -593,7 +594,7 @@ def does_another_thing(engine):
 
 
 def reads_other_queues(engine):
-    running(engine, "few").inputs = ("stream:t",)
+    running(engine, "few").inputs = (QueueId("stream:t"),)
 
 
 def reads_a_queue_that_is_gone(engine):
@@ -669,7 +670,7 @@ def reads(engine, unit):
 
 
 def queue_of_nobody(engine):
-    engine.inputs.queues["op999"] = stream_copy(engine)
+    engine.inputs.queues[OperatorId("op999")] = stream_copy(engine)
 
 
 def fused_and_runs(engine):
@@ -677,13 +678,14 @@ def fused_and_runs(engine):
 
 
 def part_of_nobody(engine):
-    engine.runtime.cutting.cuts._nodes["op999_1"] = engine.catalog.entries["v"].plan
+    part = OperatorId("op999_1")
+    engine.runtime.cutting.cuts._nodes[part.owner] = {part: engine.catalog.entries["v"].plan}
 
 
 def owner_is_gone(engine):
     graph = engine.graph
-    graph.operators["op999_1"] = graph.operators[output(engine, "few")]
-    graph.epochs["op999_1"] = 0
+    graph.operators[OperatorId("op999_1")] = graph.operators[output(engine, "few")]
+    graph.epochs[OperatorId("op999_1")] = 0
 
 
 def results_are_behind(engine):
@@ -775,7 +777,7 @@ def backlog(engine):
 
 
 def backlog_of_nobody(engine):
-    engine.runtime.backlog._amounts["op999"] = Amount()
+    engine.runtime.backlog._amounts[OperatorId("op999")] = Amount()
 
 
 def backlog_of_queue(engine):

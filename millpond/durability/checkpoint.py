@@ -11,7 +11,7 @@ from millpond.catalog import Declaration, QueryEntry
 from millpond.cql.functions_in_use import functions_in_use
 from millpond.delivery.transitions import results_kept, sink_fed
 from millpond.durability.transitions import CutMade, OperatorKept, QueuesPlaced
-from millpond.identities import QueryId
+from millpond.identities import OperatorId, QueryId
 from millpond.intake.inputs import is_one_row
 from millpond.intake.transitions import (
     EpochsKept,
@@ -39,8 +39,8 @@ def checkpoint(queries: Queries) -> Iterator[Transition]:
     yield from _entries(queries)
     yield _epochs(queries)
     yield from _groups(queries)
-    known = graph.settled, graph.counting, graph.copied
-    yield GraphKept(graph.whole(), graph.next_number, *map(dict, known))
+    known = dict(graph.settled), dict(graph.counting), dict(graph.copied)
+    yield GraphKept(graph.whole(), graph.next_number, *known)
     yield from (begun for group in queries.groups for begun in _members(group))
     yield from _alone(queries)
     yield from _inputs(queries)
@@ -141,7 +141,7 @@ def _operators(queries: Queries) -> Iterator[OperatorKept]:
         yield OperatorKept(identity, running.cursor, state, dict(running.reads_since))
 
 
-def _by_hand(queries: Queries) -> dict[str, bool]:
+def _by_hand(queries: Queries) -> dict[OperatorId, bool]:
     """Where a user has put queues in, or taken them out, of what is still there."""
     said = queries.runtime.placement.by_hand
     is_part = queries.runtime.cutting.cuts.is_part

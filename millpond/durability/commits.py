@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millpond.delivery.group_results import GroupLog
@@ -17,7 +17,7 @@ from millpond.durability.transitions import (
     Stepped,
 )
 from millpond.failures import Failure
-from millpond.identities import QueryName
+from millpond.identities import OperatorId, QueryName, QueueId
 from millpond.kernels.aggregate import last_keys_in
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
@@ -55,7 +55,7 @@ class Commits:
         ready = -math.inf if page is None else ready_seconds(self._queries, query, page.first)
         self._ground.deliveries.publish(query, page, until, ready)
 
-    def to_commit(self, identity: str, step: OperatorStep) -> None:
+    def to_commit(self, identity: OperatorId, step: OperatorStep) -> None:
         """Reads whose the rows are that a step puts out, and which of them come."""
         page = step.published
         log = None if page is None else self._queries.log_of_output(identity)
@@ -64,7 +64,7 @@ class Commits:
         elif page is not None and log is not None and log.counts_coming:
             _ = page.table
 
-    def committed(self, identity: str, step: OperatorStep) -> None:
+    def committed(self, identity: OperatorId, step: OperatorStep) -> None:
         """A step is about to be published."""
         if step.outcome is not None and step.outcome.seconds > SLOW_SECONDS:
             label = self._queries.graph.operators[identity].label()
@@ -79,18 +79,18 @@ class Commits:
             tags = None if log is None else log.tags_in(page)
             journal.note(Stepped(identity, step.reached, page, kept, tags))
 
-    def skipped(self, identity: str, until: int) -> None:
+    def skipped(self, identity: OperatorId, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
         self._ground.inputs.epochs.moved()
         self._ground.journal.note(Stepped(identity, until))
 
-    def compacted(self, queue: str, change: Compaction) -> None:
+    def compacted(self, queue: QueueId, change: Compaction) -> None:
         """Pages of a queue are about to be replaced by one."""
         if self._ground.journal.is_durable:
             names = tuple(name for page in change.replaced for name in page.names)
             self._ground.journal.note(Compacted(queue, change.page, names, change.content_until))
 
-    def purged(self, identity: str, cursor: int, state: Any) -> None:
+    def purged(self, identity: OperatorId, cursor: int, state: Any) -> None:
         """An operator is about to forget what it keeps for queries that are gone."""
         self._ground.journal.note(OperatorKept(identity, cursor, state))
 
@@ -103,7 +103,7 @@ class Commits:
         self._ground.journal.note(Merged(merge.queue, merge.into, merge.at))
         self._queries.merged(merge)
 
-    def failed(self, identity: str, step: OperatorStep, error: Exception) -> None:
+    def failed(self, identity: OperatorId, step: OperatorStep, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self._queries.graph.operators[identity].label()
         served = self._queries.runtime.picture.queries(identity)
@@ -113,8 +113,8 @@ class Commits:
             word = "query" if len(own) == 1 else "queries"
             said = str(error).removeprefix(place)
             error = type(error)(f"{word} {some_of(own)}, {label}{said}")
-        served = self._queries.groups.expanded(served) if own is None else own
-        queries = dict.fromkeys(QueryName(query).asked_by for query in served)
+        failing = self._queries.groups.expanded(served) if own is None else own
+        queries = dict.fromkeys(QueryName(query).asked_by for query in failing)
         found = [
             Failure(query, label, str(error), step.after, step.until, step.offenders)
             for query in queries
@@ -122,7 +122,9 @@ class Commits:
         if found:  # else it was about rows of queries that are gone
             self._queries.fail(found, error)
 
-    def _own(self, identity: str, served: list[str], numbers: frozenset[int]) -> list[str] | None:
+    def _own(
+        self, identity: OperatorId, served: Sequence[str], numbers: frozenset[int]
+    ) -> list[str] | None:
         """Those of a group in whose own rows a step has failed; None if it was in those of all.
 
         Above a match the last key of every aggregate is the number of the query.

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millpond.errors import StateError
+from millpond.identities import OperatorId, QueueId
 from millpond.intake.transitions import Filled
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
@@ -47,7 +48,7 @@ def opened(queries: Queries, run: int, keeps: bool) -> Opened:
 class Stepped(Transition, kind="step", to="queries"):
     """An operator has done a step: it has come to a time, and has put out a page, or nothing."""
 
-    operator: str
+    operator: OperatorId
     until: int
     page: Page | None = None
     state: Any = None
@@ -71,7 +72,7 @@ class Stepped(Transition, kind="step", to="queries"):
 class CutMade(Transition, kind="cut", to="queries"):
     """A part of an operator is one itself, or a part again."""
 
-    part: str
+    part: OperatorId
     is_cut: bool
     at: int
 
@@ -84,8 +85,8 @@ class CutMade(Transition, kind="cut", to="queries"):
 class Merged(Transition, kind="merge", to="queries"):
     """Whoever has read one queue reads another one."""
 
-    queue: str
-    into: str
+    queue: QueueId
+    into: QueueId
     at: int
 
     def apply(self, part: Queries) -> None:
@@ -99,7 +100,7 @@ class Merged(Transition, kind="merge", to="queries"):
 class Compacted(Transition, kind="compact", to="inputs"):
     """Pages of a queue are replaced by one."""
 
-    queue: str
+    queue: QueueId
     page: Page | None
     replaced: tuple[str, ...]
     """The files of the pages."""
@@ -117,10 +118,10 @@ class Compacted(Transition, kind="compact", to="inputs"):
 class OperatorKept(Transition, kind="operator", to="queries"):
     """How far an operator is, and what it keeps."""
 
-    name: str
+    name: OperatorId
     cursor: int
     state: Any = None
-    since: dict[str, int] = field(default_factory=dict)
+    since: dict[QueueId, int] = field(default_factory=dict)
     """After which times it reads queues that others read before."""
 
     def apply(self, part: Queries) -> None:
@@ -136,7 +137,7 @@ class OperatorKept(Transition, kind="operator", to="queries"):
 class QueuesPlaced(Transition, kind="queues", to="queries"):
     """Where a user has put queues in, or taken them out."""
 
-    by_hand: dict[str, bool]
+    by_hand: dict[OperatorId, bool]
 
     def apply(self, part: Queries) -> None:
         """Puts them there."""

@@ -3,7 +3,7 @@
 import heapq
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ class Kind:
 
     name: str
     meaning: str
-    names: Callable[[Controlled], list[str]]
+    names: Callable[[Controlled], Sequence[str]]
     attributes: tuple[Attribute, ...]
     activity: str = ""
     """The attribute that tells how much one does, where there may be many."""

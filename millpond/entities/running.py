@@ -11,7 +11,7 @@ from millpond.entities.attributes import Read, integer, knob, number, text
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
-from millpond.identities import OperatorId
+from millpond.identities import OperatorId, QueueId
 
 if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 # -- operators -----------------------------------------------------------------------------
 
 
-def _operators(view: Controlled) -> list[str]:
+def _operators(view: Controlled) -> list[OperatorId]:
     return list(view.runtime.running) if view.has_runtime else []
 
 
 def _measured(read: Callable[[Statistics], Any]) -> Read:
-    return lambda view, name: read(view.runtime.statistics[name])
+    return lambda view, name: read(view.runtime.statistics[OperatorId(name)])
 
 
 def _running(view: Controlled, name: str) -> RunningOperator:
-    return view.runtime.running[name]
+    return view.runtime.running[OperatorId(name)]
 
 
 def _waiting(view: Controlled, name: str) -> int:
@@ -45,11 +45,11 @@ OPERATOR = Kind(
     "a part of the plan that reads queues and writes one",
     _operators,
     (
-        text("does", "what it does", lambda e, o: e.graph.operators[o].label()),
+        text("does", "what it does", lambda e, o: _running(e, o).operator.label()),
         text(
             "queries",
             "the queries it works for",
-            lambda e, o: ", ".join(e.runtime.picture.queries(o)),
+            lambda e, o: ", ".join(e.runtime.picture.queries(OperatorId(o))),
         ),
         text("reads", "its queues", lambda e, o: ", ".join(_running(e, o).inputs)),
         number("load", "how busy it is", _measured(lambda m: m.busy.per_second())),
@@ -99,15 +99,16 @@ def _queues(view: Controlled) -> list[str]:
 
 
 def _queue(view: Controlled, name: str) -> Queue:
-    return view.ground.inputs.queues[name]
+    return view.ground.inputs.queues[QueueId(name)]
 
 
 def _has_queue(view: Controlled, name: str) -> bool:
     """Whether tuples wait behind an operator before all its readers take them."""
-    if name not in view.graph.operators:
+    queue = QueueId(name)
+    if not isinstance(queue, OperatorId) or queue not in view.graph.operators:
         return True
-    unit = view.runtime.units.of.get(name)
-    readers = view.graph.readers(name)
+    unit = view.runtime.units.of.get(queue)
+    readers = view.graph.readers(queue)
     return unit is None or not readers or any(r not in unit.identities for r in readers)
 
 
@@ -117,9 +118,13 @@ def _place_queue(view: Controlled, name: str, value: bool) -> None:
     view.execute(f"ALTER PLAN {'' if value else 'NO '}QUEUE AFTER {name}")
 
 
+def _readers(view: Controlled, name: str) -> str:
+    return ", ".join(view.graph.readers(QueueId(name)))
+
+
 def _backlog(part: str) -> Read:
     def read(view: Controlled, name: str) -> int:
-        return int(getattr(view.runtime.backlog.of(name), part)) if view.has_runtime else 0
+        return int(getattr(view.runtime.backlog.of(QueueId(name)), part)) if view.has_runtime else 0
 
     return read
 
@@ -133,10 +138,10 @@ def _behind_seconds(view: Controlled, name: str) -> float:
 
     What waits for time, as another input of the reader is not that far, is not behind.
     """
-    if not view.has_runtime or not view.runtime.backlog.of(name).rows:
+    if not view.has_runtime or not view.runtime.backlog.of(QueueId(name)).rows:
         return 0.0
     queue, running = _queue(view, name), view.runtime.running
-    readers = [running[each] for each in view.graph.readers(name) if each in running]
+    readers = [running[each] for each in view.graph.readers(queue.name) if each in running]
     claimed = [r.claimed for r in readers if queue.waiting(r.claimed, r.horizon)]
     oldest = queue.oldest_arrival(min(claimed)) if claimed else math.inf
     return max(0.0, time.monotonic() - oldest) if oldest < math.inf else 0.0
@@ -154,7 +159,7 @@ QUEUE = Kind(
             _has_queue,
             _place_queue,
         ),
-        text("readers", "the operators that read it", lambda e, q: ", ".join(e.graph.readers(q))),
+        text("readers", "the operators that read it", _readers),
         integer("backlog_rows", "rows that wait", _backlog("rows"), "rows"),
         integer("backlog_bytes", "bytes that wait", _backlog("bytes"), "bytes"),
         number("behind_seconds", "for how long the oldest waits", _behind_seconds, "s"),
@@ -183,7 +188,7 @@ QUEUE = Kind(
 
 
 def _synopses(view: Controlled) -> list[str]:
-    return [name for name in _operators(view) if view.runtime.running[name].state is not None]
+    return [name for name in _operators(view) if _running(view, name).state is not None]
 
 
 def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
@@ -201,7 +206,7 @@ def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
 
 def _synopsis(place: int) -> Read:
     def read(view: Controlled, name: str) -> int:
-        state = view.runtime.running[name].state
+        state = _running(view, name).state
         return 0 if state is None else sum(each[place] for each in _deltas(state.present()))
 
     return read
@@ -212,7 +217,7 @@ SYNOPSIS = Kind(
     "what an operator remembers",
     _synopses,
     (
-        text("of", "whose it is", lambda e, s: e.graph.operators[s].label()),
+        text("of", "whose it is", lambda e, s: _running(e, s).operator.label()),
         integer("rows", "rows of state", _synopsis(0), "rows"),
         integer("memory", "bytes of state; exact, so it is as it is", _synopsis(1), "bytes"),
     ),
@@ -228,7 +233,7 @@ def _units(view: Controlled) -> list[str]:
 
 
 def _unit(view: Controlled, name: str) -> Unit:
-    return view.runtime.units.of[name]
+    return view.runtime.units.of[OperatorId(name)]
 
 
 UNIT = Kind(
@@ -259,13 +264,13 @@ UNIT = Kind(
 )
 
 
-def thread_parts(view: Controlled) -> list[list[str]]:
+def thread_parts(view: Controlled) -> list[list[OperatorId]]:
     """The operators of each thread of the present strategy; one thread if it has none."""
     strategy = view.strategy()
     configuration = getattr(strategy, "configuration", None)
     if configuration is None or not configuration.partitions:
         return [_operators(view)]
-    parts: list[list[str]] = [[] for _ in configuration.partitions]
+    parts: list[list[OperatorId]] = [[] for _ in configuration.partitions]
     running = set(_operators(view))
     for operator, place in configuration.partition_of.items():
         if OperatorId.numbered(operator) in running:
@@ -279,7 +284,7 @@ def _threads(view: Controlled) -> list[str]:
     return [f"thread{place}" for place in range(len(thread_parts(view)))]
 
 
-def _part(view: Controlled, name: str) -> list[str]:
+def _part(view: Controlled, name: str) -> list[OperatorId]:
     return dict(zip(_threads(view), thread_parts(view), strict=False)).get(name, [])
 
 

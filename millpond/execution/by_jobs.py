@@ -13,6 +13,7 @@ from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.rides import SharedJob, shared_job
 from millpond.execution.steps import Outcome
 from millpond.execution.surroundings import Limits
+from millpond.identities import OperatorId
 from millpond.storage.files import ARROW
 from millpond.storage.pages import Page
 from millpond.storage.portions import pieces
@@ -62,7 +63,7 @@ class JobExecutor(ABC):
         self,
         first: OperatorStep,
         others: Sequence[OperatorStep],
-        done: Mapping[str, OperatorStep],
+        done: Mapping[OperatorId, OperatorStep],
     ) -> SharedJob | None:
         """The steps that can be executed in the job of a first one."""
         return None if self.limits.asks_spark else shared_job(self, first, others, done)

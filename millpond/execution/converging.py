@@ -19,11 +19,13 @@ from millpond.execution.units import Unit
 from millpond.identities import BY_NUMBER, OperatorId, QueueId
 from millpond.kernels.columns import integers
 from millpond.planning.convergence import Merge, begins_empty, is_sampled
+from millpond.planning.graph import operators_in
 from millpond.planning.physical import RowsWindowOperator
 from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.bucketed import PairedState
 
 IsBusy = Callable[[Unit], bool]
+_Pair = tuple[OperatorId, OperatorId]
 
 
 class Converging:
@@ -33,29 +35,29 @@ class Converging:
         self._operators = operators
         self._graph = operators.graph
         self._queues = operators.queues
-        self._counted: dict[str, int] = {}
+        self._counted: dict[OperatorId, int] = {}
         """How many elements Rows windows had seen when what they read was that of others."""
-        self._aimed: dict[tuple[str, str], list[Unit]] = {}
+        self._aimed: dict[_Pair, list[Unit]] = {}
         """Pairs that could be one but for their times, with those that wait for others."""
 
-    def due(self, changed: Iterable[str], is_busy: IsBusy) -> Iterator[Merge]:
+    def due(self, changed: Iterable[OperatorId], is_busy: IsBusy) -> Iterator[Merge]:
         """What can be done now, concerning some operators of which something has changed; each is
         to be done before the next one is asked for."""
         self._let_go()
         if not self._graph.pairs and not self._graph.copied:
             return
-        near = dict.fromkeys(
+        near: dict[QueueId, None] = dict.fromkeys(
             each for name in changed for each in (name, *self._graph.queues_of(name))
         )
         for copy in [name for name in near if name in self._graph.copied]:
             yield from self._copy(copy, is_busy)
-        for first, later in dict.fromkeys((*self._aimed, *self._pairs(near))):
+        for first, later in dict.fromkeys((*self._aimed, *self._pairs(operators_in(near)))):
             if self._are_equal(first, later):
                 yield from self._merges(first, later, is_busy)
 
-    def _pairs(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    def _pairs(self, names: Iterable[OperatorId]) -> Iterator[_Pair]:
         """Pairs of operators that do the same: the first of them and each other one."""
-        seen: set[str] = set()
+        seen: set[OperatorId] = set()
         for name in names:
             if name in self._graph.operators and name not in seen:
                 twins = sorted(self._graph.twins(name), key=BY_NUMBER)
@@ -64,8 +66,8 @@ class Converging:
 
     # -- relations -------------------------------------------------------------------------
 
-    def _copy(self, copy: str, is_busy: IsBusy) -> Iterator[Merge]:
-        queue, settled = self._queues.get(QueueId(copy).original), self._graph.copied[copy]
+    def _copy(self, copy: QueueId, is_busy: IsBusy) -> Iterator[Merge]:
+        queue, settled = self._queues.get(copy.original), self._graph.copied[copy]
         readers = self._operators.readers(copy)
         if queue is None or not readers or not self._can_move(readers, copy):
             return
@@ -76,12 +78,12 @@ class Converging:
 
     # -- operators -------------------------------------------------------------------------
 
-    def _are_equal(self, first: str, later: str) -> bool:
+    def _are_equal(self, first: OperatorId, later: OperatorId) -> bool:
         operators = self._graph.operators
         are_there = first in operators and later in operators
         return are_there and operators[first] == operators[later]
 
-    def _merges(self, first: str, later: str, is_busy: IsBusy) -> Iterator[Merge]:
+    def _merges(self, first: OperatorId, later: OperatorId, is_busy: IsBusy) -> Iterator[Merge]:
         """What makes the one that came later one with the first, if it can be done now."""
         running, readers = self._operators.running, self._operators.readers(later)
         concerned = [running[first], running[later], *readers]
@@ -107,7 +109,7 @@ class Converging:
         elif not any(map(self._is_at_work(is_busy), concerned)):
             yield Merge(later, first, at)
 
-    def _settled(self, identity: str) -> int:
+    def _settled(self, identity: OperatorId) -> int:
         known = self._graph.settled.get(identity, FOREVER)
         if known < FOREVER or identity not in self._graph.counting:
             return known
@@ -128,11 +130,11 @@ class Converging:
 
     # -- who is concerned ------------------------------------------------------------------
 
-    def _can_move(self, concerned: list[RunningOperator], queue: str) -> bool:
+    def _can_move(self, concerned: list[RunningOperator], queue: QueueId) -> bool:
         """Whether nothing of them is cut off, and no name of a queue matters."""
         return not any(
             each.identity in self._graph.fragments
-            or OperatorId(each.identity).owner != each.identity
+            or each.identity.owner != each.identity
             or each.past
             or is_sampled(each.operator, queue)
             for each in concerned
@@ -146,13 +148,11 @@ class Converging:
     # -- coming to one time ----------------------------------------------------------------
 
     @property
-    def waiting(self) -> set[str]:
+    def waiting(self) -> set[OperatorId]:
         """The operators that wait for their twins, or their twins for them."""
         return {name for units in self._aimed.values() for u in units for name in u.identities}
 
-    def _aim(
-        self, pair: tuple[str, str], concerned: list[RunningOperator], at: int, is_busy: IsBusy
-    ) -> None:
+    def _aim(self, pair: _Pair, concerned: list[RunningOperator], at: int, is_busy: IsBusy) -> None:
         """Has those who are further wait for the others, while these are on their way and nothing
         but themselves can hold them up."""
         units = list({self._operators.units.of[each.identity] for each in concerned})

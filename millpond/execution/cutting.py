@@ -6,7 +6,7 @@ comes through the new queue. When the part is fused again it is the other way ro
 stays until nothing in it is needed. So no answer depends on when that happens.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.units import Unit
@@ -23,13 +23,13 @@ class Cutting:
         self.history: list[Cut] = []
         """What has led to what is read now, and to what is still read of before."""
         self._operators = operators
-        self._left: set[str] = set()
+        self._left: set[OperatorId] = set()
         """The queues of parts that were fused again."""
-        self._due: dict[str, bool] = {}
+        self._due: dict[OperatorId, bool] = {}
 
     # -- what is wanted --------------------------------------------------------------------
 
-    def want(self, by_hand: Mapping[str, bool]) -> None:
+    def want(self, by_hand: Mapping[OperatorId, bool]) -> None:
         """Says behind which parts queues are wanted, or are not."""
         apart = self.cuts.names
         self._due = {
@@ -38,27 +38,40 @@ class Cutting:
             if has_queue != (name in apart) and self.cuts.is_part(name)
         }
 
-    def due(self, is_busy: Callable[[Unit], bool]) -> Cut | None:
-        """What is wanted and can be done now: nobody concerned is at work."""
+    def due(self, is_busy: Callable[[Unit], bool]) -> Iterator[Cut]:
+        """What is wanted and can be done now: nobody concerned is at work.
+
+        Each is done before the next is asked for, and may make others of its operator possible.
+        """
+        by_owner: dict[OperatorId, dict[OperatorId, bool]] = {}
         for name, is_cut in self._due.items():
-            cut = self._possible(name, is_cut, is_busy)
-            if cut is not None:
-                return cut
-        return None
+            by_owner.setdefault(name.owner, {})[name] = is_cut
+        for wanted in by_owner.values():
+            while (cut := self._first_possible(wanted, is_busy)) is not None:
+                del wanted[cut.part]
+                yield cut
+
+    def _first_possible(
+        self, wanted: Mapping[OperatorId, bool], is_busy: Callable[[Unit], bool]
+    ) -> Cut | None:
+        cuts = (self._possible(name, is_cut, is_busy) for name, is_cut in wanted.items())
+        return next((cut for cut in cuts if cut is not None), None)
 
     def holds(self, unit: Unit) -> bool:
         """Whether a unit without a state is to begin nothing new, so that it comes to rest."""
         if not self._due or unit.keeps_state:
             return False
-        owners = {OperatorId(each).owner for each in unit.identities}
+        owners = {each.owner for each in unit.identities}
         return any(
-            OperatorId(name).owner in owners
+            name.owner in owners
             and not unit.identities.isdisjoint(self.cuts.rewiring(name, is_cut))
             and self._possible(name, is_cut, lambda unit: False) is not None
             for name, is_cut in self._due.items()
         )
 
-    def _possible(self, name: str, is_cut: bool, is_busy: Callable[[Unit], bool]) -> Cut | None:
+    def _possible(
+        self, name: OperatorId, is_cut: bool, is_busy: Callable[[Unit], bool]
+    ) -> Cut | None:
         running = self._operators.running
         rewiring = self.cuts.rewiring(name, is_cut)
         rewiring.pop(name, None)
@@ -90,16 +103,16 @@ class Cutting:
     def _start(self, cut: Cut) -> None:
         name, operators = cut.part, self._operators
         operator = LinearOperator(operators.graph.fragments_of(name)[0])
-        around = operators.running[OperatorId(name).owner].around
+        around = operators.running[name.owner].around
         operators.start(name, operator, around, cut.at)
         self._left.discard(name)
         operators.queues[name].advance(cut.at)
 
-    def _stop(self, name: str) -> None:
+    def _stop(self, name: OperatorId) -> None:
         self._operators.stop(name)
         self._left.add(name)
 
-    def let_go(self, operator: str) -> None:
+    def let_go(self, operator: OperatorId) -> None:
         """Forgets what an operator has read of queues that it reads no more, where it is over."""
         running = self._operators.running[operator]
         if running.past and running.let_go():
@@ -117,5 +130,5 @@ class Cutting:
             self._operators.close_queue(name)
         running = self._operators.running.values()
         known = (*self.cuts.names, *self._left, *(each.identity for each in running if each.past))
-        owners = {OperatorId(name).owner for name in known}
-        self.history = [cut for cut in self.history if OperatorId(cut.part).owner in owners]
+        owners = {name.owner for name in known}
+        self.history = [cut for cut in self.history if cut.part.owner in owners]

@@ -11,6 +11,7 @@ from millpond.execution.operators.running import OperatorStep
 from millpond.execution.pair_output import PairOutput
 from millpond.execution.steps import Outcome, Runner
 from millpond.execution.surroundings import Limits
+from millpond.identities import OperatorId
 
 MOST_OFFENDERS = 5
 """So many of the rows that make a step fail are shown."""
@@ -34,7 +35,7 @@ class DriverExecutor:
         self,
         first: OperatorStep,
         others: Sequence[OperatorStep],
-        done: Mapping[str, OperatorStep],
+        done: Mapping[OperatorId, OperatorStep],
     ) -> None:
         """None: a step costs no more alone than with others."""
 

@@ -16,6 +16,7 @@ from millpond.execution.jobs import Rows
 from millpond.execution.operators.running import OperatorStep
 from millpond.execution.steps import DRIVER, Outcome
 from millpond.execution.surroundings import Cluster
+from millpond.identities import OperatorId
 
 
 class Together(Protocol):
@@ -43,7 +44,7 @@ class Executor(Protocol):
         self,
         first: OperatorStep,
         others: Sequence[OperatorStep],
-        done: Mapping[str, OperatorStep],
+        done: Mapping[OperatorId, OperatorStep],
     ) -> Together | None:
         """The steps that are best executed with a first one; None if there are none.
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
 from millpond.execution.surroundings import Surroundings
+from millpond.identities import QueueId
 from millpond.kernels.branches import MARKS, ArrowBranch, can_evaluate
 from millpond.kernels.offenders import Offenders, can_find
 from millpond.planning.attempts import may_fail
@@ -105,7 +106,7 @@ class Fragment:
                 gone.append(index)
         return gone, new
 
-    def let_go(self) -> list[str]:
+    def let_go(self) -> list[QueueId]:
         """Forgets what is read up to a time and needed no more; the names of those queues."""
         over = []
         for branch, reader in self._past:
@@ -143,7 +144,7 @@ class Reading:
         """About how many rows are read."""
         return sum(total_rows(part) for mode in modes for part in self.spans.get(mode, ()))
 
-    def with_fresh(self, fresh: Mapping[str, Page], after: int, until: int) -> Reading:
+    def with_fresh(self, fresh: Mapping[QueueId, Page], after: int, until: int) -> Reading:
         """The reading with pages that are in no queue yet: what starts in them.
 
         Nothing of what starts in a step has ended or was alive when it began.
@@ -165,7 +166,7 @@ class Reading:
         }
         return Reading(self.branches, spans)
 
-    def fresh_portions(self, queue: str, after: int, until: int) -> list[Portion]:
+    def fresh_portions(self, queue: QueueId, after: int, until: int) -> list[Portion]:
         """What is made of rows that are to come into a queue, by whoever has them."""
         return [
             portion

@@ -11,9 +11,10 @@ from millpond.execution.regrouping import Regrouping
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import UnderWay
-from millpond.identities import OperatorId
+from millpond.identities import OperatorId, QueueId
 from millpond.kernels.living import Living
 from millpond.planning.convergence import Merge, settle_again
+from millpond.planning.graph import operators_in
 from millpond.planning.parts import Cut
 
 
@@ -38,13 +39,16 @@ class GraphChanges:
         self._telling = telling
         self._cutting = cutting
         self._regrouping = regrouping
-        self._purges: dict[str, tuple[Living, tuple[bool, ...]]] = {}
+        self._purges: dict[OperatorId, tuple[Living, tuple[bool, ...]]] = {}
         """The operators that are to free what they keep for queries that are gone."""
 
     # -- starting and stopping -------------------------------------------------------------
 
     def start(
-        self, identities: Iterable[str], since: Mapping[int, Mapping[str, int]], cursor: int
+        self,
+        identities: Iterable[OperatorId],
+        since: Mapping[int, Mapping[QueueId, int]],
+        cursor: int,
     ) -> None:
         """Starts operators that are new in the graph, those that others read first.
 
@@ -61,7 +65,7 @@ class GraphChanges:
         self._regrouping.graph_changed()
         self._under_way.wake()
 
-    def renew(self, identities: Iterable[str]) -> None:
+    def renew(self, identities: Iterable[OperatorId]) -> None:
         """Gives up the steps of operators that are under way: what they are to do has changed."""
         operators = self._operators
         for unit in {operators.units.of[each] for each in identities if each in operators.running}:
@@ -69,12 +73,12 @@ class GraphChanges:
             self._telling.changed |= unit.identities
         self._under_way.wake()
 
-    def stop(self, identities: list[str]) -> None:
+    def stop(self, identities: list[OperatorId]) -> None:
         """Stops operators and frees what they held; steps of theirs under way are for nothing.
 
         What others in the same units were about to do is there to be done again.
         """
-        operators, read = self._operators, set[str]()
+        operators, read = self._operators, set[QueueId]()
         for unit in {operators.units.of[identity] for identity in identities}:
             self._under_way.forget(unit)
         for identity in identities:
@@ -88,7 +92,7 @@ class GraphChanges:
         for name in read & operators.queues.keys():
             operators.queues[name].free()
             operators.backlog.count(operators.queues[name])
-        operators.units.to_change |= read & operators.running.keys()
+        operators.units.to_change |= operators.running.keys() & read
         self._regrouping.graph_changed()
 
     # -- parts -----------------------------------------------------------------------------
@@ -97,7 +101,7 @@ class GraphChanges:
         """Cuts parts off and fuses others again, as far as nobody concerned is at work."""
         if self._regrouping.is_due:
             self._cutting.want(self._regrouping.placement.by_hand)
-        while (cut := self._cutting.due(self._under_way.is_at_work)) is not None:
+        for cut in self._cutting.due(self._under_way.is_at_work):
             self._listener.cut(cut)
             self.cut(cut)
 
@@ -113,12 +117,12 @@ class GraphChanges:
         self._operators.count(read & self._operators.queues.keys())
         self._regrouping.graph_changed()
 
-    def _parts_around(self, part: str) -> set[str]:
+    def _parts_around(self, part: OperatorId) -> set[OperatorId]:
         """The operator that a part belongs to, with all parts of it that run."""
-        owner = OperatorId(part).owner
-        return {each for each in self._operators.running if OperatorId(each).owner == owner}
+        owner = part.owner
+        return {owner, *self._cutting.cuts.apart(owner)}
 
-    def _read_around(self, part: str) -> set[str]:
+    def _read_around(self, part: OperatorId) -> set[QueueId]:
         """The queues that these read."""
         running = self._operators.running
         return {queue for each in self._parts_around(part) for queue in running[each].inputs}
@@ -130,7 +134,7 @@ class GraphChanges:
         any wait for others."""
         waiting = self.converging.waiting & self._operators.running.keys()
         self._telling.changed |= waiting
-        gone: list[str] | None = None
+        gone: list[QueueId] | None = None
         while gone != []:  # those that read what has become one may be the same now
             gone = []
             changed = set(self._telling.changed)
@@ -145,7 +149,7 @@ class GraphChanges:
         """Has the readers of one queue read another one; the operator that wrote it goes."""
         self._stop_merged(self._merge(merge))
 
-    def _merge(self, merge: Merge) -> list[str]:
+    def _merge(self, merge: Merge) -> list[QueueId]:
         """The same without an end of whoever wrote it: what is to be stopped, a queue at least."""
         operators = self._operators
         readers = self._graph.redirect(merge.queue, merge.into)
@@ -154,17 +158,18 @@ class GraphChanges:
             operators.running[each].redefine(self._graph.operators[each])
             operators.units.take_apart(each)
             operators.count(operators.running[each].inputs)
-        self._telling.changed |= {merge.into} & operators.running.keys() | set(readers)
-        if merge.queue in self._graph.operators:
-            return self._graph.remove(merge.queue)
-        return [merge.queue]
+        self._telling.changed |= operators.running.keys() & {merge.into} | set(readers)
+        queue = merge.queue
+        if isinstance(queue, OperatorId) and queue in self._graph.operators:
+            return [*self._graph.remove(queue)]
+        return [queue]
 
-    def _stop_merged(self, names: list[str]) -> None:
-        self.stop([name for name in names if name in self._operators.running])
+    def _stop_merged(self, names: list[QueueId]) -> None:
+        self.stop([name for name in operators_in(names) if name in self._operators.running])
 
     # -- queries that are gone -------------------------------------------------------------
 
-    def purge(self, output: str, living: Living) -> None:
+    def purge(self, output: OperatorId, living: Living) -> None:
         """Has the operators of a group free what they keep for queries of it that are gone.
 
         Each does when it is not at work.

@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 from millpond.execution.operators.running import OperatorStep
+from millpond.identities import OperatorId, QueueId
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.storage.pages import Page
@@ -15,23 +16,23 @@ class Listener(Protocol):
     def put_out(self, query: str, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
 
-    def to_commit(self, identity: str, step: OperatorStep) -> None:
+    def to_commit(self, identity: OperatorId, step: OperatorStep) -> None:
         """A step could be published; what that needs is read before anything has happened."""
 
-    def committed(self, identity: str, step: OperatorStep) -> None:
+    def committed(self, identity: OperatorId, step: OperatorStep) -> None:
         """A step is about to be published."""
 
-    def skipped(self, identity: str, until: int) -> None:
+    def skipped(self, identity: OperatorId, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
 
-    def purged(self, identity: str, cursor: int, state: Any) -> None:
+    def purged(self, identity: OperatorId, cursor: int, state: Any) -> None:
         """An operator that has come to a time is about to forget what it keeps for queries that
         are gone."""
 
-    def compacted(self, queue: str, change: Compaction) -> None:
+    def compacted(self, queue: QueueId, change: Compaction) -> None:
         """Pages of a queue are about to be replaced by one."""
 
-    def failed(self, identity: str, step: OperatorStep, error: Exception) -> None:
+    def failed(self, identity: OperatorId, step: OperatorStep, error: Exception) -> None:
         """A step could not be done; ``error`` names the place and the thing."""
 
     def cut(self, cut: Cut) -> None:

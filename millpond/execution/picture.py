@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable
 from millpond.execution.running_operators import RunningOperators
 from millpond.execution.turns import Turns
 from millpond.execution.units import Unit
-from millpond.identities import BY_NUMBER, OperatorId, QueryName
+from millpond.identities import BY_NUMBER, OperatorId, QueryName, QueueId
 from millpond.planning.physical import LinearOperator, OutputOperator
 from millpond.scheduling.snapshot import (
     InputSnapshot,
@@ -39,9 +39,7 @@ class Picture:
     def plan(self, version: int) -> PlanSnapshot:
         """The virtual operators with their measured averages."""
         of = self._operators.units.of
-        units = {
-            OperatorId(each).number: OperatorId(unit.identity).number for each, unit in of.items()
-        }
+        units = {each.number: unit.identity.number for each, unit in of.items()}
         return fused_snapshot(self.elementary(version), units, version)
 
     def elementary(self, version: int = 0) -> PlanSnapshot:
@@ -51,26 +49,28 @@ class Picture:
             tuple(self._snapshot(each, served[each]) for each in self._operators.running), version
         )
 
-    def shape(self, identities: Iterable[str]) -> PlanSnapshot:
+    def shape(self, identities: Iterable[OperatorId]) -> PlanSnapshot:
         """Some operators that no other reads or is read by, as if nothing were known of them."""
         return PlanSnapshot(tuple(map(self._bare, identities)))
 
-    def _bare(self, identity: str) -> OperatorSnapshot:
+    def _bare(self, identity: OperatorId) -> OperatorSnapshot:
         sources = self._operators.running[identity].inputs
         return OperatorSnapshot(
-            OperatorId(identity).number,
+            identity.number,
             identity,
             tuple(InputSnapshot(self._producer(queue), 0.0, 1.0) for queue in sources),
             tuple(each.number for each in self._graph.readers(identity)),
         )
 
-    def _producer(self, queue: str) -> Producer:
-        return OperatorId(queue).number if queue in self._operators.running else queue
+    def _producer(self, queue: QueueId) -> Producer:
+        if isinstance(queue, OperatorId) and queue in self._operators.running:
+            return queue.number
+        return queue
 
-    def _served(self) -> dict[str, list[str]]:
+    def _served(self) -> dict[OperatorId, list[str]]:
         """For each operator the queries that depend on it; readers have higher numbers."""
-        served: dict[str, list[str]] = {}
-        for identity in sorted(map(OperatorId, self._graph.operators), key=BY_NUMBER, reverse=True):
+        served: dict[OperatorId, list[str]] = {}
+        for identity in sorted(self._graph.operators, key=BY_NUMBER, reverse=True):
             operator = self._graph.operators[identity]
             if isinstance(operator, OutputOperator):
                 served[identity] = [operator.query]
@@ -80,7 +80,7 @@ class Picture:
                 served[identity] = list(found)
         return served
 
-    def _snapshot(self, identity: str, queries: list[str]) -> OperatorSnapshot:
+    def _snapshot(self, identity: OperatorId, queries: list[str]) -> OperatorSnapshot:
         operator, queues = self._graph.operators[identity], self._operators.queues
         measured = self._operators.statistics[identity]
         inputs = tuple(
@@ -94,7 +94,7 @@ class Picture:
             for queue in self._operators.running[identity].inputs
         )
         return OperatorSnapshot(
-            OperatorId(identity).number,
+            identity.number,
             operator.label(),
             inputs,
             tuple(each.number for each in self._graph.readers(identity)),
@@ -104,7 +104,7 @@ class Picture:
             isinstance(operator, OutputOperator),
         )
 
-    def queries(self, identity: str) -> list[str]:
+    def queries(self, identity: OperatorId) -> list[QueryName]:
         """The queries that depend on an operator."""
         return self._graph.queries(identity)
 
@@ -120,7 +120,7 @@ class Picture:
         is_free = not (is_busy and unit.keeps_state) and not is_held and until > unit.claimed
         is_ready = is_free and unit.has_work(until)
         return OperatorState(
-            OperatorId(unit.identity).number,
+            unit.identity.number,
             float(sum(waiting.values())),
             sum(rows * statistics[each].input_bytes for each, rows in waiting.items()),
             unit.oldest_arrival - self.began,
@@ -128,7 +128,7 @@ class Picture:
             is_busy,
         )
 
-    def place_of(self, identity: str) -> str:
+    def place_of(self, identity: OperatorId) -> str:
         """What an error in an operator is called after: its queries, and what it does there.
 
         Selections and projections are a part of what reads them, wherever they are done.

@@ -9,6 +9,7 @@ from millpond.execution.under_way import UnderWay
 from millpond.execution.unit_steps import UnitStep
 from millpond.execution.units import Unit
 from millpond.identities import OperatorId
+from millpond.planning.graph import operators_in
 from millpond.scheduling.decisions import RunOperator
 
 WORK_BYTES = 96
@@ -71,6 +72,7 @@ class Preparing:
     def _row_bytes(self, member: RunningOperator, unit: Unit) -> float:
         """The size of the rows a member reads: what is in its queues, or others hand on to it."""
         statistics = self._operators.statistics
-        made = [statistics[each] for each in member.inputs if each in unit.identities]
+        inputs = operators_in(member.inputs)
+        made = [statistics[each] for each in inputs if each in unit.identities]
         sizes = [each.output_bytes for each in made if each.tally.rows_out]
         return member.row_bytes or (sum(sizes) / len(sizes) if sizes else 0.0)

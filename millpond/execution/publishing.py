@@ -5,6 +5,7 @@ What nobody has to do is published too: an operator whose inputs are quiet passe
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from millpond.cql.needed_functions import functions_in
@@ -72,7 +73,7 @@ class Publishing:
                     there = self._operators.running.keys()
                     self._telling.changed |= step.unit.identities & there
 
-    def _commit_ready(self, identity: str) -> None:
+    def _commit_ready(self, identity: OperatorId) -> None:
         """Commits the finished steps of a unit, in order of time."""
         steps = self._under_way.steps.get(identity, deque())
         while steps and steps[0].is_finished:
@@ -144,27 +145,61 @@ class Publishing:
             self._skip(running, step.reached)
             running.commit(step)
             return
-        queue = self._operators.queues[identity]
+        page = step.published
         self._listener.committed(identity, step)
-        self._put_out(running, step.published, step.reached)
-        queue.passed(outcome.rows - (step.published.rows if step.published is not None else 0))
-        running.commit(step)
-        queue.advance(step.reached)
-        if outcome.output is not None and outcome.output is not step.published:
+        self._tell_readers(running, page, step.reached)
+        self._operators.queues[identity].passed(outcome.rows - (0 if page is None else page.rows))
+        self._publish(running, step.reached, page, lambda: running.commit(step), compacts=True)
+        if outcome.output is not None and outcome.output is not page:
             outcome.output.free()
         measured = self._operators.statistics[identity]
         measured.record(step.rows, outcome)
         self._regrouping.notice_if_quick(identity, outcome)
         self.tally.record(step.rows, measured.input_bytes, outcome)
         self._telling.measured()
-        self._touch(identity)
 
-    def _put_out(self, running: RunningOperator, page: Page | None, until: int) -> None:
-        """Gives a page to whom it is for: the readers of a query, or of a queue."""
+    def _tell_readers(self, running: RunningOperator, page: Page | None, until: int) -> None:
+        """Gives what a query has put out to whoever reads its results."""
         if isinstance(running.operator, OutputOperator):
             self._listener.put_out(running.operator.query, page, until)
-        elif page is not None:
-            self._operators.queues[running.identity].add(page)
+
+    def _publish(
+        self,
+        running: RunningOperator,
+        until: int,
+        page: Page | None,
+        move_on: Callable[[], None],
+        compacts: bool,
+    ) -> None:
+        """Has others see that an operator came to a time, and the page that it has put out.
+
+        ``move_on`` has the operator itself be there, with its state. ``compacts``: fewer pages are
+        to hold what it has read; after a restart the log says where they were.
+        """
+        operators, identity = self._operators, running.identity
+        if page is not None and not isinstance(running.operator, OutputOperator):
+            operators.queues[identity].add(page)
+        move_on()
+        operators.queues[identity].advance(until)
+        read = dict.fromkeys((*running.inputs, *(queue.name for queue, _ in running.past)))
+        for queue in (operators.queues[name] for name in read):
+            if compacts:
+                self._compact(queue)
+            queue.free()
+        operators.count([*read, identity])
+        self._cutting.let_go(identity)
+        self._telling.changed |= {identity, *operators.graph.readers(identity)}
+
+    def replay(self, identity: OperatorId, until: int, page: Page | None, state: Any) -> None:
+        """Publishes a step of an earlier run again, or a time in which nothing happened."""
+        running = self._operators.running[identity]
+
+        def restore() -> None:
+            if state is not None and running.state is not None:
+                running.state.restore(state)
+            running.skip(until)
+
+        self._publish(running, until, page, restore, compacts=False)
 
     def _fail(self, step: OperatorStep) -> None:
         """Says that an operator could not do its step, and why."""
@@ -180,20 +215,6 @@ class Publishing:
             self._under_way.wake()
 
     # -- queues ----------------------------------------------------------------------------
-
-    def _touch(self, identity: str) -> None:
-        """An operator has moved on: its queues hold less, and others may have work."""
-        operators = self._operators
-        running = operators.running[identity]
-        past = {queue.name for queue, _ in running.past}
-        for name in (*running.inputs, *past):
-            queue = operators.queues[name]
-            self._compact(queue)
-            queue.free()
-        operators.count([*running.inputs, *past, identity])
-        if past:
-            self._cutting.let_go(identity)
-        self._telling.changed |= {identity, *operators.graph.readers(identity)}
 
     def _compact(self, queue: Queue) -> None:
         """Has fewer pages hold a queue's content; where the store fails that can wait."""
@@ -217,9 +238,7 @@ class Publishing:
         Only what changed is looked at, inputs before their readers: those have higher numbers.
         """
         units = self._operators.units
-        waiting = list(
-            {OperatorId(units.of[each].identity).number for each in self._telling.changed}
-        )
+        waiting = list({units.of[each].identity.number for each in self._telling.changed})
         heapq.heapify(waiting)
         while waiting:
             unit = units.of[OperatorId.numbered(heapq.heappop(waiting))]
@@ -229,30 +248,9 @@ class Publishing:
                     if member.cursor < until:
                         self._skip(member, until)
                 for reader in self._operators.units_reading(unit):
-                    heapq.heappush(waiting, OperatorId(reader.identity).number)
+                    heapq.heappush(waiting, reader.identity.number)
 
     def _skip(self, running: RunningOperator, until: int) -> None:
-        identity = running.identity
-        self._listener.skipped(identity, until)
-        running.skip(until)
-        self._put_out(running, None, until)
-        self._operators.queues[identity].advance(until)
-        self._touch(identity)
-
-    # -- after a restart -------------------------------------------------------------------
-
-    def replay(self, identity: str, until: int, page: Page | None, state: Any) -> None:
-        """Publishes a step of an earlier run again, or a time in which nothing happened."""
-        operators = self._operators
-        running = operators.running[identity]
-        if page is not None and not isinstance(running.operator, OutputOperator):
-            operators.queues[identity].add(page)
-        if state is not None and running.state is not None:
-            running.state.restore(state)
-        running.skip(until)
-        operators.queues[identity].advance(until)
-        for name in (*running.inputs, *(queue.name for queue, _ in running.past)):
-            operators.queues[name].free()
-        operators.count([*running.inputs, identity])
-        self._cutting.let_go(identity)
-        self._telling.changed |= {identity, *operators.graph.readers(identity)}
+        self._listener.skipped(running.identity, until)
+        self._tell_readers(running, None, until)
+        self._publish(running, until, None, lambda: running.skip(until), compacts=True)

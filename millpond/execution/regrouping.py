@@ -8,6 +8,7 @@ from millpond.execution.steps import EXECUTORS, Outcome
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import UnderWay
 from millpond.identities import OperatorId
+from millpond.planning.graph import operators_in
 from millpond.planning.placement import OpenUnits, QueuePlacement
 from millpond.scheduling.threads.virtual_operators import virtual_operators, without_cycles
 
@@ -26,7 +27,7 @@ class Regrouping:
         under_way: UnderWay,
         telling: Telling,
     ) -> None:
-        self.quick: set[str] = set()
+        self.quick: set[OperatorId] = set()
         """The operators that the executors were seen to do quickly: a job does several."""
         self._operators = operators
         self._picture = picture
@@ -63,7 +64,7 @@ class Regrouping:
         self._telling.version += 1
         self._is_done = False
 
-    def notice_if_quick(self, identity: str, outcome: Outcome) -> None:
+    def notice_if_quick(self, identity: OperatorId, outcome: Outcome) -> None:
         """An operator that the executors do quickly, but for the first time, may join others."""
         steps = self._operators.statistics[identity].tally.executor_steps
         is_far = outcome.place == EXECUTORS and steps > 1
@@ -85,7 +86,7 @@ class Regrouping:
             self._telling.version += 1
             self._telling.changed |= operators.running.keys()
 
-    def groups(self, among: Collection[str] | None = None) -> list[tuple[str, ...]]:
+    def groups(self, among: Collection[OperatorId] | None = None) -> list[tuple[OperatorId, ...]]:
         """The operators that are to be virtual operators, upstream first in each.
 
         Or those ``among`` some that no other reads or is read by, with the shapes beside them.
@@ -93,15 +94,13 @@ class Regrouping:
         graph = self._operators.graph
         plan = self._picture.shape(self._operators.running if among is None else among)
         edges = self._placement.queues(graph, among)
-        queues = frozenset(
-            (OperatorId(one).number, OperatorId(other).number) for one, other in edges
-        )
+        queues = frozenset((one.number, other.number) for one, other in edges)
         found = virtual_operators(plan, without_cycles(plan, queues)).values()
         named = [tuple(map(OperatorId.numbered, sorted(group))) for group in found]
         open_units = self._open_units_beside(among)
         return self._placement.beside(graph, named, open_units, self.quick.__contains__)
 
-    def _open_units_beside(self, among: Collection[str] | None) -> OpenUnits:
+    def _open_units_beside(self, among: Collection[OperatorId] | None) -> OpenUnits:
         """The units of shapes that those ``among`` some may be put to."""
         if among is None:
             return OpenUnits()
@@ -109,14 +108,15 @@ class Regrouping:
         self._open_units.is_there = lambda unit: wants(unit) and regrouped.isdisjoint(unit)
         return self._open_units
 
-    def _near(self, identities: Iterable[str]) -> set[str]:
+    def _near(self, identities: Iterable[OperatorId]) -> set[OperatorId]:
         """Operators with all that they read, that reads them and that is or is to be a unit with
         them, however far from them."""
         operators, found = self._operators, set(identities)
         waiting = list(found)
         while waiting:
             each = waiting.pop()
-            read = (name for name in operators.running[each].inputs if name in operators.running)
+            inputs = operators_in(operators.running[each].inputs)
+            read = (name for name in inputs if name in operators.running)
             readers = operators.graph.readers(each)
             near = {*readers, *read, *operators.units.near(each)} - found
             found |= near

@@ -23,6 +23,8 @@ from millpond.execution.jobs import MOST_READERS, Job, portions_of
 from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.steps import EXECUTORS, Outcome, is_due
 from millpond.execution.work import Ride, Rider
+from millpond.identities import OperatorId
+from millpond.planning.graph import operators_in
 from millpond.schema import Type
 from millpond.storage.portions import Portion, TaskRows
 from millpond.storage.readers import Remains
@@ -107,14 +109,14 @@ class SharedJob:
         steps = [self.first, *self.riders]
         made = {s.running.identity: o.rows for s, o in zip(steps, outcomes, strict=True)}
         for step in self.riders:
-            step.rows += sum(made.get(name, 0) for name in step.running.inputs)
+            step.rows += sum(made.get(name, 0) for name in operators_in(step.running.inputs))
 
 
 def shared_job(
     executor: HasTasks,
     first: OperatorStep,
     others: Sequence[OperatorStep],
-    done: Mapping[str, OperatorStep],
+    done: Mapping[OperatorId, OperatorStep],
 ) -> SharedJob | None:
     """The steps that can be executed in the job of a first one; None if there are none.
 

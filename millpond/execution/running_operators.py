@@ -7,6 +7,7 @@ from millpond.execution.operators.running import RunningOperator
 from millpond.execution.statistics import Statistics
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.units import Unit, Units
+from millpond.identities import OperatorId, QueueId
 from millpond.planning.graph import Graph
 from millpond.planning.physical import Operator
 from millpond.storage.backlog import Backlog
@@ -20,16 +21,16 @@ class RunningOperators:
         self.graph = graph
         self.around = around
         self.queues = around.queues
-        self.running: dict[str, RunningOperator] = {}
+        self.running: dict[OperatorId, RunningOperator] = {}
         self.units = Units(self.queues)
         """The virtual operators, of one operator or of several."""
-        self.statistics: dict[str, Statistics] = {}
+        self.statistics: dict[OperatorId, Statistics] = {}
         """What was measured of each operator."""
         self.backlog = Backlog()
         """What waits in the queues."""
 
     def start(
-        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: Operator, around: Surroundings, cursor: int
     ) -> RunningOperator:
         """Starts an operator, which stands alone at first; its queue may be there already."""
         running = self.running[identity] = start(identity, operator, around, cursor)
@@ -41,24 +42,24 @@ class RunningOperators:
             )
         return running
 
-    def stop(self, identity: str) -> None:
+    def stop(self, identity: OperatorId) -> None:
         """Ends an operator; its queue stays."""
         running = self.running.pop(identity)
         self.units.remove(identity)
         running.close()
         del self.statistics[identity]
 
-    def close_queue(self, name: str) -> None:
+    def close_queue(self, name: QueueId) -> None:
         """Frees a queue that nobody will read or write any more."""
         self.queues.pop(name).close()
         self.backlog.forget(name)
 
-    def count(self, queues: Iterable[str]) -> None:
+    def count(self, queues: Iterable[QueueId]) -> None:
         """Counts anew what waits in some queues."""
         for name in queues:
             self.backlog.count(self.queues[name])
 
-    def readers(self, queue: str) -> list[RunningOperator]:
+    def readers(self, queue: QueueId) -> list[RunningOperator]:
         """The operators that read a queue."""
         return [self.running[each] for each in self.graph.readers(queue)]
 

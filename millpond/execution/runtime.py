@@ -21,7 +21,7 @@ from millpond.execution.surroundings import Surroundings
 from millpond.execution.telling import Telling
 from millpond.execution.under_way import AT_ONCE, UnderWay
 from millpond.execution.unit_steps import UnitStep
-from millpond.identities import OperatorId
+from millpond.identities import OperatorId, QueueId
 from millpond.interruption import WholeLock
 from millpond.planning.graph import Graph
 from millpond.planning.placement import QueuePlacement
@@ -122,7 +122,7 @@ class EngineRuntime:
         self.picture.weights[query] = weight
         self.telling.version += 1
 
-    def retaining(self, queue: str) -> list[str]:
+    def retaining(self, queue: QueueId) -> list[str]:
         """The queries that read pages of a queue again after they have passed them."""
         found: dict[str, None] = {}
         for running in self.operators.readers(queue):
@@ -131,7 +131,7 @@ class EngineRuntime:
                 found |= dict.fromkeys(self.picture.queries(running.identity))
         return list(found)
 
-    def arrived(self, queue: str) -> None:
+    def arrived(self, queue: QueueId) -> None:
         """Notes that a base queue has new rows or a new heartbeat."""
         self.backlog.count(self.queues[queue])
         readers = set(self.operators.graph.readers(queue))
@@ -163,9 +163,7 @@ class EngineRuntime:
                 self._publishing.pass_heartbeats()
             changed = self.running.keys() if complete else telling.changed
             units = {self.units.of[each] for each in changed}
-            shown = sorted(
-                filter(telling.is_shown, units), key=lambda unit: OperatorId(unit.identity).number
-            )
+            shown = sorted(filter(telling.is_shown, units), key=lambda unit: unit.identity.number)
             held = set(filter(self._preparing.is_held, shown))
             states = self.picture.states(shown, self.under_way.steps, held)
             seen = {each for unit in shown for each in unit.identities}
@@ -187,7 +185,7 @@ class EngineRuntime:
         with self._lock:
             self.regrouping.placement = placement
 
-    def groups(self, among: Collection[str] | None = None) -> list[tuple[str, ...]]:
+    def groups(self, among: Collection[OperatorId] | None = None) -> list[tuple[OperatorId, ...]]:
         """The operators that are to be virtual operators, upstream first in each.
 
         Or those ``among`` some that no other reads or is read by, with the shapes beside them.

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from millpond.execution.fragments import ENDED, STARTED, Reading
+from millpond.identities import OperatorId, QueueId
+from millpond.planning.graph import operators_in
 from millpond.storage.origins import Origins
 from millpond.storage.pages import Page
 from millpond.storage.readers import Remains
@@ -25,11 +27,11 @@ class Runner(Protocol):
     """Whose step it is: an operator that runs."""
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> OperatorId:
         """What it is called."""
 
     @property
-    def inputs(self) -> Sequence[str]:
+    def inputs(self) -> Sequence[QueueId]:
         """The queues that it reads."""
 
 
@@ -73,14 +75,14 @@ class StepOf(Generic[Running]):
             return self.until
         return self.outcome.until
 
-    def behind(self, done: Mapping[str, StepOf[Running]], until: int) -> StepOf[Running]:
+    def behind(self, done: Mapping[OperatorId, StepOf[Running]], until: int) -> StepOf[Running]:
         """The step with what others have put out that nobody else has seen, and no further than
         they came."""
-        before = [done[name] for name in self.running.inputs if name in done]
+        before = [done[name] for name in operators_in(self.running.inputs) if name in done]
         until = min([self.until, until, *(step.reached for step in before)])
         if not before and until == self.until:
             return self
-        pages = {
+        pages: dict[QueueId, Page] = {
             step.running.identity: step.outcome.output
             for step in before
             if step.outcome is not None and step.outcome.output is not None

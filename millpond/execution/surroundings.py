@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from millpond.identities import OperatorId, QueueId
 from millpond.planning.bounded import Freeing
 from millpond.storage.members import Members
 from millpond.storage.queues import Queue
@@ -68,7 +69,7 @@ class Cluster(Protocol):
 class Surroundings:
     """The queues, the store, the executors, and the settings."""
 
-    queues: dict[str, Queue]
+    queues: dict[QueueId, Queue]
     store: Store
     limits: Limits
     states: StateCache
@@ -76,9 +77,9 @@ class Surroundings:
     cluster: Cluster
     groups: Mapping[str, Members] = field(default_factory=dict)
     """The queries of each shape, by the name of their group."""
-    since: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[QueueId, int] = field(default_factory=dict)
     """Streams are read after these times: a query sees what comes after its registration."""
-    freeing: Callable[[str], Sequence[Freeing]] = lambda identity: ()
+    freeing: Callable[[OperatorId], Sequence[Freeing]] = lambda identity: ()
     """Which rows of a join can be freed, as its inputs are bounded."""
     missed: Missed = field(default_factory=Missed)
     """What steps would have taken less on executors that are not there yet."""

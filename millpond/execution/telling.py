@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 
 from millpond.execution.units import Unit
+from millpond.identities import OperatorId
 
 STATISTICS_SECONDS, TELLING_SHARE = 1.0, 0.005
 """How often strategies are told the measured costs and selectivities: but seldom enough for them to
@@ -16,11 +17,11 @@ class Telling:
     def __init__(self) -> None:
         self.version = 0
         """Grows with every change of the graph, and now and then with what was measured."""
-        self.changed: set[str] = set()
+        self.changed: set[OperatorId] = set()
         """The operators whose queues, or whose work, have changed."""
-        self.held: set[str] = set()
+        self.held: set[OperatorId] = set()
         """Those that were shown while they were to begin nothing: what held them may be over."""
-        self._shown: set[str] = set()
+        self._shown: set[OperatorId] = set()
         self._shown_version = 0
         self._told = time.monotonic()
         self._since: float | None = None

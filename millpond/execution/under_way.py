@@ -11,6 +11,7 @@ from millpond.background import BackgroundThreads
 from millpond.execution.executor import Executors
 from millpond.execution.unit_steps import UnitStep
 from millpond.execution.units import Unit
+from millpond.identities import OperatorId
 from millpond.interruption import WholeLock
 
 MOST_PROCESSORS = 64
@@ -24,7 +25,7 @@ class UnderWay:
     """Steps from when they are prepared until they are committed or thrown away."""
 
     def __init__(self, executors: Executors, lock: WholeLock) -> None:
-        self.steps: dict[str, deque[UnitStep]] = {}
+        self.steps: dict[OperatorId, deque[UnitStep]] = {}
         """The steps of each unit, by its name."""
         self.orphans: list[UnitStep] = []
         """Steps nobody wants any more that are still executed."""

@@ -15,6 +15,8 @@ from millpond.execution.operators.running import OperatorStep
 from millpond.execution.statistics import Statistics
 from millpond.execution.steps import EXECUTORS, Outcome, is_due
 from millpond.execution.units import Unit
+from millpond.identities import OperatorId
+from millpond.planning.graph import operators_in
 from millpond.storage.origins import Origins, mixed
 from millpond.storage.pages import Page
 from millpond.storage.readers import Remains
@@ -40,7 +42,7 @@ class UnitStep:
     is_executed: bool = False
     is_over: bool = False
     """Whether it was committed or thrown away."""
-    _done: dict[str, OperatorStep] = field(default_factory=dict)
+    _done: dict[OperatorId, OperatorStep] = field(default_factory=dict)
     _is_apart: bool = False
     """Whether one that failed together with others is looked for."""
 
@@ -54,7 +56,7 @@ class UnitStep:
         """How long the unit's members have worked."""
         return sum(step.outcome.seconds for step in self.steps if step.outcome is not None)
 
-    def seconds_here(self, statistics: Mapping[str, Statistics]) -> float:
+    def seconds_here(self, statistics: Mapping[OperatorId, Statistics]) -> float:
         """How long it takes in the driver without Spark; infinity if that is not known."""
         seconds, made = 0.0, dict[str, float]()
         for step in self.steps:
@@ -163,7 +165,7 @@ class UnitStep:
         for reading in now.readings:
             for spans in reading.spans.get(STARTED, ()):
                 yield from ((span.origins, span.rows) for span in spans)
-        for name in now.running.inputs:
+        for name in operators_in(now.running.inputs):
             outcome = self._done[name].outcome if name in together else None
             if outcome is not None:
                 yield outcome.origins, outcome.rows

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from millpond.execution.batches import Experience
 from millpond.execution.costs import Line
 from millpond.execution.operators.running import OperatorStep, RunningOperator
+from millpond.identities import OperatorId, QueueId
+from millpond.planning.graph import operators_in
 from millpond.planning.physical import OutputOperator
 from millpond.schema import FOREVER
 from millpond.storage.queues import Queue
@@ -21,7 +23,7 @@ from millpond.storage.readers import Reader, Remains
 class Unit:
     """A virtual operator; its members come upstream first, and it is called after the first."""
 
-    def __init__(self, members: Sequence[RunningOperator], queues: Mapping[str, Queue]) -> None:
+    def __init__(self, members: Sequence[RunningOperator], queues: Mapping[QueueId, Queue]) -> None:
         self.members = tuple(members)
         self.identity = self.members[0].identity
         self.identities = frozenset(member.identity for member in members)
@@ -103,7 +105,7 @@ class Unit:
             return Remains.ALL
         return self._queues[member.identity].remains(self._readers(member.identity))
 
-    def _readers(self, identity: str) -> set[Reader]:
+    def _readers(self, identity: OperatorId) -> set[Reader]:
         return {
             reader
             for member in self.members
@@ -115,14 +117,14 @@ class Unit:
 class Units:
     """The units there are; operators change them when none of those concerned is at work."""
 
-    def __init__(self, queues: Mapping[str, Queue]) -> None:
-        self.of: dict[str, Unit] = {}
+    def __init__(self, queues: Mapping[QueueId, Queue]) -> None:
+        self.of: dict[OperatorId, Unit] = {}
         """The unit of each operator."""
         self._queues = queues
-        self.to_change: set[str] = set()
+        self.to_change: set[OperatorId] = set()
         """The operators of which it is to be found out with which others they are a unit."""
-        self._wanted: dict[str, tuple[RunningOperator, ...]] = {}
-        self._awaited: set[str] = set()
+        self._wanted: dict[OperatorId, tuple[RunningOperator, ...]] = {}
+        self._awaited: set[OperatorId] = set()
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(dict.fromkeys(self.of.values()))
@@ -132,7 +134,7 @@ class Units:
         self.to_change.add(running.identity)
         self._form((running,))
 
-    def remove(self, identity: str) -> None:
+    def remove(self, identity: OperatorId) -> None:
         """An operator goes; the others of its unit stand alone until they are wanted together."""
         left = [each for each in self.of[identity].members if each.identity != identity]
         near = self.near(identity) - {identity}
@@ -143,7 +145,7 @@ class Units:
         self.to_change.discard(identity)
         self._alone(left)
 
-    def take_apart(self, identity: str) -> None:
+    def take_apart(self, identity: OperatorId) -> None:
         """The members of a unit stand alone until they are wanted together."""
         self._alone(self.of[identity].members)
 
@@ -167,7 +169,7 @@ class Units:
         Neither those of before nor those that are wanted read each other in a circle, but some of
         these and some of those may: they wait for the others.
         """
-        concerned, found = list[set[str]](), set[str]()
+        concerned, found = list[set[OperatorId]](), set[OperatorId]()
         for identity in sorted(self._awaited):
             if identity not in found:
                 concerned.append(self._concerned(identity))
@@ -181,7 +183,7 @@ class Units:
             return True
         return any(list(map(self._formed, free)))
 
-    def _formed(self, identities: set[str], in_any_case: bool = False) -> bool:
+    def _formed(self, identities: set[OperatorId], in_any_case: bool = False) -> bool:
         """Forms the units that operators are to be, unless one would read what is behind it."""
         before = dict.fromkeys(self.of[each] for each in sorted(identities))
         for group in {self._wanted[each] for each in identities}:
@@ -209,18 +211,18 @@ class Units:
         """The units that a unit reads, by way of others too."""
         found, waiting = set[Unit](), [unit]
         while waiting:
-            read = (self.of.get(queue.name) for queue in waiting.pop().entries)
-            new = {each for each in read if each is not None} - found
+            read = operators_in(queue.name for queue in waiting.pop().entries)
+            new = {self.of[each] for each in read if each in self.of} - found
             found |= new
             waiting += new
         return found
 
-    def near(self, identity: str) -> set[str]:
+    def near(self, identity: OperatorId) -> set[OperatorId]:
         """The operators that are a unit with one, or are to be, and are there."""
         wanted = {each.identity for each in self._wanted.get(identity, ())}
         return (wanted & self.of.keys()) | self.of[identity].identities
 
-    def wants(self, members: tuple[str, ...]) -> bool:
+    def wants(self, members: tuple[OperatorId, ...]) -> bool:
         """Whether these operators are to be a unit, and no others with them."""
         wanted = self._wanted.get(members[0], ())
         return members == tuple(each.identity for each in wanted)
@@ -229,7 +231,7 @@ class Units:
         """Whether a unit is to change, and so begins nothing new."""
         return not self._awaited.isdisjoint(unit.identities)
 
-    def _concerned(self, identity: str) -> set[str]:
+    def _concerned(self, identity: OperatorId) -> set[OperatorId]:
         """The operators that share a unit with each other, now or as wanted."""
         found, waiting = {identity}, [identity]
         while waiting:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from millpond.errors import InputError, OutgrownError
 from millpond.execution.answers import Answer
+from millpond.identities import OperatorId
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.storage.faults import writing
@@ -182,7 +183,7 @@ class RunKernel:
     destination: Destination
     schema: pa.Schema
     kernel: Kernel
-    operator: str
+    operator: OperatorId
     version: StateVersion
     after: int
     until: int
@@ -212,7 +213,7 @@ class RunMemberKernel:
     destination: Destination
     schema: pa.Schema
     kernel: MemberKernel
-    operator: str
+    operator: OperatorId
     versions: tuple[StateVersion, StateVersion]
     after: int
     until: int

@@ -17,7 +17,7 @@ from millpond.errors import DamageError, StateError
 from millpond.facade.engine import Engine
 from millpond.failures import Failure
 from millpond.functions.user_function import UserFunction
-from millpond.identities import QueryName
+from millpond.identities import OperatorId, QueryName, QueueId
 from millpond.settings import Settings
 from millpond.storage.log import LogEnd, Record
 from millpond.storage.mark import LOG, NAME, Mark
@@ -206,12 +206,12 @@ class _Repairing(Engine):
             else:
                 self._fail([identity], lost, "state")
 
-    def _lose_pages(self, queue: str, lost: set[str]) -> None:
+    def _lose_pages(self, queue: QueueId, lost: set[str]) -> None:
         if lost:
             self._tell(f"rows of {queue}", lost)
             self._fail(self.graph.readers(queue), lost, "input")
 
-    def _fail(self, operators: Iterable[str], lost: set[str], what: str) -> None:
+    def _fail(self, operators: Iterable[OperatorId], lost: set[str], what: str) -> None:
         """Has the queries stand still that need some operators, if those have lost something."""
         served = [query for each in operators for query in self._served(each)] if lost else []
         if not served:
@@ -222,7 +222,7 @@ class _Repairing(Engine):
         names = ", ".join(failure.query for failure in failures)
         self._tell(f"the {what} of {names}, to stand still until ALTER QUERY … ACTIVE", lost)
 
-    def _served(self, operator: str) -> list[str]:
+    def _served(self, operator: OperatorId) -> list[str]:
         if operator not in self.graph.operators:
             return []
         queries = self.queries.groups.expanded(self.graph.queries(operator))

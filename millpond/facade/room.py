@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from millpond.errors import StateError
 from millpond.facade.operation import Operation
 from millpond.failures import Failure
-from millpond.identities import QueryName
+from millpond.identities import OperatorId, QueryName, QueueId
 from millpond.interruption import WholeLock
 from millpond.sharing.queries import Queries
 
@@ -101,14 +101,15 @@ class Room:
             needed = runtime.backlog.memory_bytes + runtime.state_bytes()
             ground.store.states_to_disk = needed > ground.budget.limit_bytes
 
-    def _fail(self, runtime: EngineRuntime, crowded: str) -> None:
+    def _fail(self, runtime: EngineRuntime, crowded: QueueId) -> None:
         """Fails the queries whose windows leave no room."""
         ground = self._ground
         if crowded not in runtime.queues:
             return
         retaining = self._queries.groups.expanded(runtime.retaining(crowded))
         queries = dict.fromkeys(QueryName(query).asked_by for query in retaining)
-        operator = self._queries.graph.operators.get(crowded)
+        operators = self._queries.graph.operators
+        operator = operators.get(crowded) if isinstance(crowded, OperatorId) else None
         error = StateError(
             f"{'query' if len(queries) == 1 else 'queries'} {', '.join(queries)}: what windows "
             f"retain of {operator.label() if operator else crowded.replace(':', ' ')} is more than "

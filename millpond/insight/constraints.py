@@ -5,7 +5,7 @@ from typing import Any
 
 from millpond.catalog import Constraint, StreamEntry
 from millpond.cql.expressions import Expression
-from millpond.identities import BY_NUMBER
+from millpond.identities import BY_NUMBER, OperatorId
 from millpond.planning.bounded import Freeing
 from millpond.planning.graph import Graph
 from millpond.planning.join_keys import join_keys
@@ -43,20 +43,20 @@ def _length(queries: Queries, constraint: Constraint, length: int) -> str:
     return format_duration(length * queries.ground.catalog.tick_microseconds) if length else "0"
 
 
-def _freed_rows(queries: Queries, identity: str) -> int:
+def _freed_rows(queries: Queries, identity: OperatorId) -> int:
     if not queries.has_runtime:
         return 0
     return int(getattr(queries.runtime.running[identity], "freed_rows", 0))
 
 
-def told_freeings(queries: Queries, graph: Graph, wanted: Iterable[str]) -> Iterator[str]:
+def told_freeings(queries: Queries, graph: Graph, wanted: Iterable[OperatorId]) -> Iterator[str]:
     """A line for each side of a join, and each group, that constraints free, and what is kept."""
     for identity in sorted(wanted, key=BY_NUMBER):
         for each in queries.relying.freeings(identity, graph):
             yield _told(queries, graph, identity, each)
 
 
-def _told(queries: Queries, graph: Graph, identity: str, freeing: Freeing) -> str:
+def _told(queries: Queries, graph: Graph, identity: OperatorId, freeing: Freeing) -> str:
     key, rows = _freed(graph.operators[identity], freeing)
     by = ", ".join(sorted(_named(queries, freeing)))
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry, warned
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
-from millpond.identities import BY_NUMBER, InputId
+from millpond.identities import BY_NUMBER, InputId, OperatorId
 from millpond.insight.constraints import constraint_rows
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
@@ -125,7 +125,8 @@ def _queues(queries: Queries) -> Iterator[dict[str, Any]]:
     runtime = queries.runtime
     group_of = {each: group for group in runtime.groups() for each in group}
     for name, queue in queries.ground.inputs.queues.items():
-        waiting, said = runtime.backlog.of(name), runtime.placement.by_hand.get(name)
+        waiting, by_hand = runtime.backlog.of(name), runtime.placement.by_hand
+        said = by_hand.get(name) if isinstance(name, OperatorId) else None
         for reader in queries.graph.readers(name):
             yield {
                 "after": name,
@@ -145,7 +146,11 @@ def _sharing(queries: Queries) -> Iterator[dict[str, Any]]:
     graph, groups = queries.graph, queries.groups
 
     def row(
-        shared: str, names: list[str], operators: Iterable[str], output: str, when: str = ""
+        shared: str,
+        names: Sequence[str],
+        operators: Iterable[str],
+        output: OperatorId,
+        when: str = "",
     ) -> dict[str, Any]:
         return {
             "shared": shared,
@@ -206,7 +211,7 @@ def _statistics(queries: Queries) -> Iterator[dict[str, Any]]:
         }
 
 
-def _arriving(queries: Queries, identity: str) -> float:
+def _arriving(queries: Queries, identity: OperatorId) -> float:
     """Rows a second that come into the queues that an operator reads."""
     runtime = queries.runtime
     return sum(runtime.queues[q].arrivals.per_second() for q in runtime.running[identity].inputs)

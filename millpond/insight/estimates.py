@@ -70,7 +70,7 @@ class Measured:
         seconds = _duration(step + row * self._tuples)
         return f"estimated cost: {seconds} more for a step of {self._tuples:,} tuples"
 
-    def _like(self, graph: Graph, identity: str) -> list[Statistics]:
+    def _like(self, graph: Graph, identity: OperatorId) -> list[Statistics]:
         """What is known of an operator, or of those of its kind."""
         if identity in self._known:
             return [self._known[identity]]

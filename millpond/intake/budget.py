@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 
 from millpond.errors import StoreError
+from millpond.identities import QueueId
 from millpond.settings import format_bytes
 from millpond.storage.allocators import Residue
 from millpond.storage.backlog import Backlog
@@ -97,10 +98,10 @@ class Budget:
     def keep(
         self,
         backlog: Backlog,
-        queues: Mapping[str, Queue],
+        queues: Mapping[QueueId, Queue],
         lock: AbstractContextManager[object],
         kept: KeptPages,
-    ) -> str | None:
+    ) -> QueueId | None:
         """Has pages leave memory that there is no room for; they are written without the lock.
 
         If that fails, the name of the queue whose windows alone leave no room for anything else.
@@ -125,10 +126,10 @@ class Budget:
             return backlog.most_retaining() if self.fault and is_crowded else None
 
     def _chosen(
-        self, backlog: Backlog, queues: Mapping[str, Queue], excess: int
-    ) -> dict[str, list[Page]]:
+        self, backlog: Backlog, queues: Mapping[QueueId, Queue], excess: int
+    ) -> dict[QueueId, list[Page]]:
         """The pages of so many bytes that are to leave memory, by queue."""
-        chosen: dict[str, list[Page]] = {}
+        chosen: dict[QueueId, list[Page]] = {}
         for name in backlog.largest():
             if excess <= 0:
                 break

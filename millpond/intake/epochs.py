@@ -6,7 +6,9 @@ no stream for them; a relation has for them, from the beginning on, what it had 
 
 from collections.abc import Callable
 
-Times = dict[str, int]
+from millpond.identities import QueueId
+
+Times = dict[QueueId, int]
 """After which times something is seen, by queues."""
 
 

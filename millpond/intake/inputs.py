@@ -55,9 +55,9 @@ from millpond.storage.store import Store
 from millpond.storage.transitions import Transition
 
 
-def is_one_row(queue: str) -> bool:
+def is_one_row(queue: QueueId) -> bool:
     """Whether a queue is of the relation of one row; those are made anew in every run."""
-    return QueueId(queue).relation == ONE_ROW.name
+    return queue.relation == ONE_ROW.name
 
 
 Report = Callable[[str, Progress], None]
@@ -93,7 +93,7 @@ class Inputs:
         keeper: Keeper,
         aside: Aside,
     ) -> None:
-        self.queues: dict[str, Queue] = {}
+        self.queues: dict[QueueId, Queue] = {}
         """All queues of the engine: those of inputs, and those that operators add."""
         self.streams: dict[InputId, StreamIntake] = {}
         self.relations: dict[InputId, RelationIntake] = {}
@@ -167,7 +167,7 @@ class Inputs:
         name = entry.identity.queue(epoch)
         return Queue(name, relation_page_schema(entry.schema), self.store, is_stream=False)
 
-    def drop(self, key: InputId) -> list[str]:
+    def drop(self, key: InputId) -> list[QueueId]:
         """Forgets a stream or relation, if there is one of this name; its queues."""
         if key in self.sources:
             close_source(self.sources.pop(key)[0])
@@ -218,13 +218,13 @@ class Inputs:
     def _heartbeats(self) -> Times:
         return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
 
-    def provide(self, queues: Iterable[str]) -> None:
+    def provide(self, queues: Iterable[QueueId]) -> None:
         """Has the relation of one row for operators that read it."""
         for name in queues:
             if is_one_row(name) and (name not in self.queues or not self.queues[name].rows):
                 self._add_one_row(name)  # those that have read it before need it no more
 
-    def _add_one_row(self, name: str) -> None:
+    def _add_one_row(self, name: QueueId) -> None:
         schema = relation_page_schema(ONE_ROW.schema)
         queue = self.queues[name] = Queue(name, schema, self.store, is_stream=False)
         row = {"_ts": [BEGINNING], "_te": [FOREVER], "_w": [1], "c0": [1]}
@@ -239,21 +239,21 @@ class Inputs:
         intake.queues.append(queue)
         return queue
 
-    def copied(self, name: str) -> RelationCopied:
+    def copied(self, name: QueueId) -> RelationCopied:
         """A queue of a relation in which what has happened so far holds from the beginning."""
-        intake = self.relations[QueueId(name).input]
+        intake = self.relations[name.input]
         promised, changes = intake.queue.heartbeat, intake.changes()
         past = _from_the_beginning(intake.content(promised))
         coming = changes.filter(pa.array(integers(changes["_ts"]) > promised))
         pages = (Page.of(self.store, table) for table in (past, coming) if table.num_rows)
         return RelationCopied(name, tuple(pages), promised)
 
-    def forget_epochs(self, in_use: set[int]) -> list[str]:
+    def forget_epochs(self, in_use: set[int]) -> list[QueueId]:
         """Closes the relations' queues of past epochs to which no operator belongs any more."""
         over = self.epochs.forget(in_use)
-        closed = []
+        closed: list[QueueId] = []
         for intake in self.relations.values() if over else ():
-            for queue in [q for q in intake.queues[1:] if QueueId(q.name).epoch in over]:
+            for queue in [q for q in intake.queues[1:] if q.name.epoch in over]:
                 intake.queues.remove(queue)
                 self.queues.pop(queue.name).close()
                 closed.append(queue.name)
@@ -264,10 +264,10 @@ class Inputs:
                 closed.append(name)
         return closed
 
-    def forget_copy(self, name: str) -> None:
+    def forget_copy(self, name: QueueId) -> None:
         """Nobody reads a relation's queue of a past epoch any more."""
         queue = self.queues.pop(name)
-        self.relations[QueueId(name).input].queues.remove(queue)
+        self.relations[name.input].queues.remove(queue)
         queue.close()
 
     # -- tuples and changes ----------------------------------------------------------------

@@ -14,11 +14,11 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import Source
 from millpond.cql.apply import scanned
 from millpond.errors import InputError
-from millpond.identities import InputId
+from millpond.identities import InputId, QueueId
 from millpond.planning.graph import Graph
 
 
-def is_read(graph: Graph, queues: Iterable[str]) -> bool:
+def is_read(graph: Graph, queues: Iterable[QueueId]) -> bool:
     """Whether an operator of a running query reads one of an input's queues."""
     return any(graph.readers(queue) for queue in queues)
 

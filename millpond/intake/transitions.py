@@ -43,7 +43,7 @@ class Filled(Protocol):
 class PageCame(Transition, kind="page", to="inputs"):
     """A queue of an input has a page more."""
 
-    queue: str
+    queue: QueueId
     page: Page
 
     def apply(self, part: Filled) -> None:
@@ -102,14 +102,14 @@ class RelationChanged(Transition, kind="relation", to="inputs"):
 class HeartbeatCame(Transition, kind="heartbeat", to="inputs"):
     """Nothing at or before a time will follow in a queue."""
 
-    queue: str
+    queue: QueueId
     time: int
     moves: bool = True
 
     def apply(self, part: Filled) -> None:
         """Advances the queue."""
         part.queues[self.queue].advance(self.time)
-        relation = part.relations.get(QueueId(self.queue).input)
+        relation = part.relations.get(self.queue.input)
         if relation is not None:
             relation.reader.cursor = relation.queue.heartbeat
         part.epochs.has_moved |= self.moves
@@ -178,13 +178,13 @@ class RelationCopied(Transition, kind="copy", to="inputs"):
     """A relation has a queue for an epoch, in which what has happened so far holds from the
     beginning."""
 
-    queue: str
+    queue: QueueId
     pages: tuple[Page, ...]
     heartbeat: int
 
     def apply(self, part: Filled) -> None:
         """Adds and fills the queue."""
-        copy = QueueId(self.queue)
+        copy = self.queue
         queue = part.add_copy(copy.input, copy.epoch)
         part.epochs.since.setdefault(copy.epoch, {})[queue.name] = self.heartbeat
         for page in self.pages:
@@ -232,7 +232,7 @@ class LateKept(Transition, kind="late", to="inputs"):
 class QueueKept(Transition, kind="queue", to="inputs"):
     """What a queue holds, with the time from which on each page counts."""
 
-    name: str
+    name: QueueId
     heartbeat: int
     freed_until: int
     placed: tuple[tuple[Page, int], ...]
@@ -245,6 +245,6 @@ class QueueKept(Transition, kind="queue", to="inputs"):
         queue.restore(
             self.heartbeat, self.freed_until, list(self.placed), self.base, self.base_time
         )
-        relation = part.relations.get(QueueId(self.name).input)
+        relation = part.relations.get(self.name.input)
         if relation is not None:
             relation.reader.cursor = relation.queue.heartbeat

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from millpond.cql.expressions import Column, Expression
 from millpond.cql.node import Node
-from millpond.identities import StreamId
+from millpond.identities import OperatorId, StreamId
 from millpond.planning.branches import Branch, branches
 from millpond.planning.graph import Graph
 from millpond.planning.join_keys import join_keys
@@ -46,7 +46,7 @@ class Freeing:
         return f"k{self.key}"
 
 
-def freeings(graph: Graph, identity: str) -> Iterator[Freeing]:
+def freeings(graph: Graph, identity: OperatorId) -> Iterator[Freeing]:
     """By which columns of streams rows of an operator can be freed, if these are bounded."""
     operator, fragments = graph.operators[identity], graph.fragments_of(identity)
     match operator:
@@ -87,6 +87,8 @@ def _branch_lasts(graph: Graph, branch: Branch) -> bool:
     queue = branch.leaf.queue
     if branch.leaf.of_stream:
         return branch.window is not None and branch.window.length is None
+    if not isinstance(queue, OperatorId):
+        return False
     operator = graph.operators.get(queue)
     if not isinstance(operator, LinearOperator | JoinOperator):
         return False
@@ -112,10 +114,12 @@ def _of_branch(graph: Graph, branch: Branch, expression: Expression) -> Sources 
         return None
     if queue.stream is not None:
         return frozenset([(queue.stream, position)])
-    return _of_output(graph, queue, position) if queue in graph.operators else None
+    if not isinstance(queue, OperatorId) or queue not in graph.operators:
+        return None
+    return _of_output(graph, queue, position)
 
 
-def _of_output(graph: Graph, identity: str, position: int) -> Sources | None:
+def _of_output(graph: Graph, identity: OperatorId, position: int) -> Sources | None:
     """The same of a column that an operator puts out."""
     operator = graph.operators[identity]
     match operator:
@@ -146,7 +150,9 @@ def _of_match(
     return sources_of(graph, fragment, fragment_column(fragment, read))
 
 
-def _of_pairs(graph: Graph, identity: str, operator: JoinOperator, position: int) -> Sources | None:
+def _of_pairs(
+    graph: Graph, identity: OperatorId, operator: JoinOperator, position: int
+) -> Sources | None:
     """A column of pairs that is a key of the join: either side may bring something new."""
     (post,) = branches(operator.post)
     wanted = _position(post.expressions[position])

@@ -32,8 +32,8 @@ ALWAYS = BEGINNING - 1
 class Merge:
     """Whoever reads a queue reads another one that has the same from a time on."""
 
-    queue: str
-    into: str
+    queue: QueueId
+    into: QueueId
     at: int
 
 
@@ -85,7 +85,7 @@ def _settled(fragment: Node, times: Mapping[QueueId, int]) -> int:
     return found[fragment]
 
 
-def is_sampled(operator: Operator, queue: str) -> bool:
+def is_sampled(operator: Operator, queue: QueueId) -> bool:
     """Whether tuples of a queue are drawn by its name."""
     samples = (n for fragment in operator.inputs for n in fragment.walk() if isinstance(n, Sample))
     leaves = (leaf for sample in samples for leaf in sample.walk() if isinstance(leaf, QueueRead))
@@ -95,7 +95,7 @@ def is_sampled(operator: Operator, queue: str) -> bool:
 # -- in a graph ------------------------------------------------------------------------------
 
 
-def settle(graph: Graph, identity: str, since: Mapping[str, int]) -> None:
+def settle(graph: Graph, identity: OperatorId, since: Mapping[QueueId, int]) -> None:
     """Finds when a new operator settles that sees its inputs after some times."""
     times: dict[QueueId, int] = {}
     for queue in graph.operators[identity].queues():
@@ -109,7 +109,7 @@ def settle(graph: Graph, identity: str, since: Mapping[str, int]) -> None:
     _settle(graph, identity, times)
 
 
-def settle_again(graph: Graph, identity: str, at: int) -> None:
+def settle_again(graph: Graph, identity: OperatorId, at: int) -> None:
     """The same of one of which it was not known, when what it reads has become that of others."""
     if graph.settled.get(identity, FOREVER) < FOREVER:
         return
@@ -122,7 +122,7 @@ def settle_again(graph: Graph, identity: str, at: int) -> None:
         _settle(graph, identity, times)
 
 
-def _settle(graph: Graph, identity: str, times: Mapping[QueueId, int]) -> None:
+def _settle(graph: Graph, identity: OperatorId, times: Mapping[QueueId, int]) -> None:
     operator = graph.operators[identity]
     graph.settled[identity] = settled(operator, times)
     if is_counted(operator) and graph.settled[identity] == FOREVER:
@@ -146,7 +146,7 @@ class Foreseen:
 def foreseen(trial: Graph) -> list[Foreseen]:
     """Which operators will become one, inputs first; the graph is changed as if all were."""
     for copy in list(trial.copied):
-        trial.redirect(copy, QueueId(copy).original)
+        trial.redirect(copy, copy.original)
     found: list[Foreseen] = []
     rows: dict[OperatorId, int] = {}
     """So many rows must come before something is known of those that read them."""

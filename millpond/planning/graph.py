@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from millpond.cql.node import Node, inputs_first, lines_of
-from millpond.identities import BY_NUMBER, PARTS, OperatorId, QueueId
+from millpond.identities import BY_NUMBER, PARTS, OperatorId, QueryName, QueueId
 from millpond.planning.physical import (
     JoinOperator,
     LinearOperator,
@@ -43,30 +43,30 @@ class Addition:
 class Graph:
     """All operators of all queries; equal operators started at the same time exist once."""
 
-    operators: dict[str, Operator] = field(default_factory=dict)
-    epochs: dict[str, int] = field(default_factory=dict)
+    operators: dict[OperatorId, Operator] = field(default_factory=dict)
+    epochs: dict[OperatorId, int] = field(default_factory=dict)
     """When each operator began: queries registered later see only what came later."""
     linear: str = "fused"
     """Which selections and projections of queries to come are operators of their own: none
     (fused), those next to functions of the user (functions), or all (apart)."""
     next_number: int = 1
     """The number of the next operator."""
-    fragments: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    fragments: dict[OperatorId, tuple[Node, ...]] = field(default_factory=dict)
     """What operators read of which parts are cut off: queues in place of these."""
-    settled: dict[str, int] = field(default_factory=dict)
+    settled: dict[OperatorId, int] = field(default_factory=dict)
     """From when on operators are as if they were there from the beginning, where that is known."""
-    counting: dict[str, int] = field(default_factory=dict)
+    counting: dict[OperatorId, int] = field(default_factory=dict)
     """The same of what Rows windows read that settle once they are full of what came since."""
-    copied: dict[str, int] = field(default_factory=dict)
+    copied: dict[QueueId, int] = field(default_factory=dict)
     """From when on the copies of relations that are read are like these."""
     pairs: int = 0
     """How many operators do what one that came before them does, with the same queues."""
     _ids: dict[tuple[Operator, int], OperatorId] = field(default_factory=dict)
-    _readers: dict[str, list[OperatorId]] = field(default_factory=dict)
+    _readers: dict[QueueId, list[OperatorId]] = field(default_factory=dict)
     _twins: dict[Operator, list[OperatorId]] = field(default_factory=dict)
     _made: dict[str, dict[OperatorId, None]] = field(default_factory=dict)
     """The operators that nodes of plans have become, by the digests of the nodes."""
-    _nodes: dict[str, dict[str, None]] = field(default_factory=dict)
+    _nodes: dict[OperatorId, dict[str, None]] = field(default_factory=dict)
     """The same the other way round."""
 
     def add(self, addition: Addition) -> None:
@@ -101,29 +101,29 @@ class Graph:
         self.pairs += bool(twins)
         twins.append(identity)
 
-    def remove(self, identity: str) -> list[str]:
+    def remove(self, identity: OperatorId) -> list[OperatorId]:
         """Removes an output operator and all that nobody else reads; the ids removed."""
-        removed, stack = list[str](), [identity]
+        removed, stack = list[OperatorId](), [identity]
         while stack:
             removed.append(stack.pop())
             queues = self._forget(removed[-1])
             stack += [q for q in operators_in(queues) if not self.readers(q)]
         return removed
 
-    def _forget(self, identity: str) -> tuple[QueueId, ...]:
+    def _forget(self, identity: OperatorId) -> tuple[QueueId, ...]:
         queues = self.queues_of(identity)
         for queue in queues:
-            self._readers[queue].remove(OperatorId(identity))
+            self._readers[queue].remove(identity)
         self.fragments.pop(identity, None)
         self.settled.pop(identity, None)
         self.counting.pop(identity, None)
         for digest in self._nodes.pop(identity, ()):
-            del self._made[digest][OperatorId(identity)]
+            del self._made[digest][identity]
             if not self._made[digest]:
                 del self._made[digest]
         key = self.operators.pop(identity), self.epochs.pop(identity)
         if self._ids.get(key) == identity:  # a part that was cut off has none
-            self._forget_form(OperatorId(identity), *key)
+            self._forget_form(identity, *key)
         for queue in queues:
             if not self.readers(queue):
                 self.copied.pop(queue, None)
@@ -147,7 +147,7 @@ class Graph:
         """The operators that equal nodes of plans have become, the first one first."""
         return sorted(self._made.get(node.digest, ()), key=BY_NUMBER)
 
-    def joins_in(self, identity: str) -> dict[str, int]:
+    def joins_in(self, identity: OperatorId) -> dict[str, int]:
         """The nodes that have become the joins an operator is or depends on, by their digests;
         their numbers."""
         joins = {each: self.operators[each] for each in self.upstream(identity)}
@@ -160,7 +160,7 @@ class Graph:
 
     # -- operators that become one -----------------------------------------------------------
 
-    def twins(self, identity: str) -> list[OperatorId]:
+    def twins(self, identity: OperatorId) -> list[OperatorId]:
         """The operators that do the same, whenever they began, with the same queues; itself too.
 
         A part that was cut off has none.
@@ -169,7 +169,7 @@ class Graph:
         found = self._twins.get(operator, [])
         return found if identity in found else []
 
-    def redirect(self, old: str, new: str) -> list[OperatorId]:
+    def redirect(self, old: QueueId, new: QueueId) -> list[OperatorId]:
         """Has those that read a queue read another one with the same content; who they are."""
         readers = list(self.readers(old))
         self.copied.pop(old, None)
@@ -185,11 +185,11 @@ class Graph:
 
     # -- parts of operators that are cut off -----------------------------------------------
 
-    def fragments_of(self, identity: str) -> tuple[Node, ...]:
+    def fragments_of(self, identity: OperatorId) -> tuple[Node, ...]:
         """What an operator reads."""
         return self.fragments.get(identity) or self.operators[identity].inputs
 
-    def queues_of(self, identity: str) -> tuple[QueueId, ...]:
+    def queues_of(self, identity: OperatorId) -> tuple[QueueId, ...]:
         """The names of the queues an operator reads, without repetition."""
         if identity not in self.fragments:
             return self.operators[identity].queues()
@@ -215,13 +215,13 @@ class Graph:
         """What was inserted, and nobody reads any more, is gone."""
         self._forget(identity)
 
-    def readers(self, queue: str) -> list[OperatorId]:
+    def readers(self, queue: QueueId) -> list[OperatorId]:
         """The operators that read a queue."""
         return self._readers.get(queue, [])
 
-    def queries(self, identity: str) -> list[str]:
+    def queries(self, identity: OperatorId) -> list[QueryName]:
         """The queries, or groups of them, that depend on an operator."""
-        found: dict[str, None] = {}
+        found: dict[QueryName, None] = {}
         seen, waiting = {identity}, [identity]
         while waiting:
             operator = self.operators[waiting[-1]]
@@ -232,15 +232,15 @@ class Graph:
             seen.update(readers)
         return list(found)
 
-    def serves(self, identity: str) -> int:
+    def serves(self, identity: OperatorId) -> int:
         """How many queries, or groups of them, depend on an operator."""
         return len(self.queries(identity))
 
     def describe(
         self,
-        wanted: AbstractSet[str] | None = None,
-        running: AbstractSet[str] | None = None,
-        parts: Callable[[str], Mapping[Node, str]] = lambda identity: {},
+        wanted: AbstractSet[OperatorId] | None = None,
+        running: AbstractSet[OperatorId] | None = None,
+        parts: Callable[[OperatorId], Mapping[Node, OperatorId]] = lambda identity: {},
     ) -> str:
         """The operators as text, sources first, with the names that parts of them have."""
         lines = []
@@ -262,7 +262,7 @@ class Graph:
         """The same once more, to try something out."""
         return replace(self, **{f.name: _copied(getattr(self, f.name)) for f in fields(self)})
 
-    def of_group(self, output: str) -> dict[OperatorId, tuple[bool, ...]]:
+    def of_group(self, output: OperatorId) -> dict[OperatorId, tuple[bool, ...]]:
         """The operators above the matches of a group that is put out there, and which of their
         inputs are rows of its queries."""
         found: dict[OperatorId, tuple[bool, ...]] = {}
@@ -279,9 +279,9 @@ class Graph:
                 found[identity] = inputs
         return found
 
-    def upstream(self, identity: str) -> set[OperatorId]:
+    def upstream(self, identity: OperatorId) -> set[OperatorId]:
         """The operator and all it depends on."""
-        found, stack = {OperatorId(identity)}, [OperatorId(identity)]
+        found, stack = {identity}, [identity]
         while stack:
             read = set(operators_in(self.queues_of(stack.pop()))) - found
             found |= read
@@ -297,7 +297,7 @@ def operators_in(queues: Iterable[QueueId]) -> list[OperatorId]:
 Reading = TypeVar("Reading", bound=Operator)
 
 
-def redirected(operator: Reading, old: str, new: str) -> Reading:
+def redirected(operator: Reading, old: QueueId, new: QueueId) -> Reading:
     """The same operator with one queue in place of another one."""
     changed: dict[str, Any] = {}
     for each in fields(operator):
@@ -309,11 +309,11 @@ def redirected(operator: Reading, old: str, new: str) -> Reading:
     return replace(operator, **changed)
 
 
-def _redirected(fragment: Node, old: str, new: str) -> Node:
+def _redirected(fragment: Node, old: QueueId, new: QueueId) -> Node:
     made: dict[Node, Node] = {}
     for node in inputs_first(fragment):
         if isinstance(node, QueueRead) and node.queue == old:
-            made[node] = replace(node, queue=QueueId(new))
+            made[node] = replace(node, queue=new)
         else:
             made[node] = node.with_inputs(tuple(made[each] for each in node.inputs))
     return made[fragment]

@@ -4,13 +4,13 @@ Each has a name from the start, ``op7_1`` in ``op7``, and is fused into what rea
 is an operator of its own, as long as somebody wants a queue there; where it was its queue is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from millpond.cql.algebra import Filter, Project, Sample
 from millpond.cql.node import Node, inputs_first
 from millpond.errors import MillpondError
-from millpond.identities import OperatorId, QueueId
+from millpond.identities import OperatorId
 from millpond.planning.graph import Graph
 from millpond.planning.physical import LinearOperator, Operator, QueueRead, SnapshotsOperator
 
@@ -69,11 +69,15 @@ def _wired(fragment: Node, reads: Mapping[Node, QueueRead], is_own: bool) -> Nod
     return new[fragment]
 
 
+Rewiring = dict[OperatorId, tuple[Node, ...]]
+"""Operators that read other fragments now, and which."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """A part was cut off, or fused again, when those that read it had come to a time."""
 
-    part: str
+    part: OperatorId
     is_cut: bool
     at: int
 
@@ -83,43 +87,45 @@ class Cuts:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._nodes: dict[str, Node] = {}
-        """The parts that are cut off, each with what it does."""
+        self._nodes: dict[OperatorId, dict[OperatorId, Node]] = {}
+        """By operator the parts that are cut off it, each with what it does."""
 
     @property
-    def names(self) -> set[str]:
+    def names(self) -> set[OperatorId]:
         """The parts that are cut off now."""
-        return self._nodes.keys() & self._graph.operators.keys()
+        apart = {name for nodes in self._nodes.values() for name in nodes}
+        return apart & self._graph.operators.keys()
 
-    def is_part(self, name: str) -> bool:
+    def apart(self, owner: OperatorId) -> Iterable[OperatorId]:
+        """The parts that are cut off one operator."""
+        return self._nodes.get(owner, {}).keys()
+
+    def is_part(self, name: OperatorId) -> bool:
         """Whether there is such a part, cut off or not."""
         return self._node(name) is not None
 
-    def named(self, operator: str) -> dict[str, Node]:
+    def named(self, identity: OperatorId) -> dict[OperatorId, Node]:
         """The parts of an operator by their names."""
-        identity = OperatorId(operator)
         if identity.owner != identity or identity not in self._graph.operators:
             return {}
         found = enumerate(parts_of(self._graph.operators[identity]), 1)
         return {identity.part(number): node for number, node in found}
 
-    def names_in(self, identity: str) -> dict[Node, str]:
+    def names_in(self, identity: OperatorId) -> dict[Node, OperatorId]:
         """The parts of an operator, or of one that is cut off itself, as they stand in its
         fragments, with their names."""
-        owner = OperatorId(identity).owner
-        apart = {self._nodes[each]: _read(each, self._nodes[each]) for each in self.names}
+        owner = identity.owner
+        apart = _reads(self._nodes.get(owner, {}))
         return {_wired(node, apart, is_own=True): name for name, node in self.named(owner).items()}
 
-    def rewiring(self, name: str, is_cut: bool) -> dict[str, tuple[Node, ...]]:
+    def rewiring(self, name: OperatorId, is_cut: bool) -> Rewiring:
         """Who would read other fragments if a part were cut off, or were not, and which."""
-        nodes, node, owner = dict(self._nodes), self._node(name), OperatorId(name).owner
-        nodes.pop(name, None)
+        owner, node = name.owner, self._node(name)
+        nodes = {each: n for each, n in self._nodes.get(owner, {}).items() if each != name}
         if is_cut and node is not None:
             nodes[name] = node
-        mine = [each for each in nodes if OperatorId(each).owner == owner]
-        reads = {nodes[each]: _read(each, nodes[each]) for each in mine}
-        found = {}
-        for each in (owner, *mine):
+        reads, found = _reads(nodes), {}
+        for each in (owner, *nodes):
             operator = self._graph.operators.get(each) or LinearOperator(nodes[each])
             found[each] = wired(operator, reads)
         return {
@@ -128,37 +134,47 @@ class Cuts:
             if each == name or fragments != self._graph.fragments_of(each)
         }
 
-    def cut(self, name: str) -> dict[str, tuple[Node, ...]]:
+    def cut(self, name: OperatorId) -> Rewiring:
         """Makes a part an operator, which is read where it was; who reads other fragments now."""
-        node, owner = self._node(name), OperatorId(name).owner
+        node, owner = self._node(name), name.owner
         if node is None:
             raise MillpondError(f"internal: there is no part {name}")
         rewiring = self.rewiring(name, is_cut=True)
-        self._nodes[name] = node
-        self._graph.insert(OperatorId(name), LinearOperator(node), self._graph.epochs[owner])
+        self._nodes.setdefault(owner, {})[name] = node
+        self._graph.insert(name, LinearOperator(node), self._graph.epochs[owner])
         self._rewire(rewiring)
         return rewiring
 
-    def fuse(self, name: str) -> dict[str, tuple[Node, ...]]:
+    def fuse(self, name: OperatorId) -> Rewiring:
         """Makes it a part again; who reads other fragments now."""
         rewiring = self.rewiring(name, is_cut=False)
         self._rewire(rewiring)
-        del self._nodes[name]
-        self._graph.take_out(OperatorId(name))
+        del self._nodes[name.owner][name]
+        self._graph.take_out(name)
         return rewiring
 
     def forget(self) -> None:
         """Operators have gone, with their parts."""
-        self._nodes = {name: self._nodes[name] for name in self.names}
+        there = self._graph.operators
+        for owner, nodes in list(self._nodes.items()):
+            self._nodes[owner] = {name: node for name, node in nodes.items() if name in there}
+            if not self._nodes[owner]:
+                del self._nodes[owner]
 
-    def _node(self, name: str) -> Node | None:
-        return self._nodes.get(name) or self.named(OperatorId(name).owner).get(name)
+    def _node(self, name: OperatorId) -> Node | None:
+        owner = name.owner
+        return self._nodes.get(owner, {}).get(name) or self.named(owner).get(name)
 
-    def _rewire(self, rewiring: Mapping[str, tuple[Node, ...]]) -> None:
+    def _rewire(self, rewiring: Rewiring) -> None:
         for each, fragments in rewiring.items():
-            self._graph.rewire(OperatorId(each), fragments)
+            self._graph.rewire(each, fragments)
 
 
-def _read(name: str, node: Node) -> QueueRead:
+def _reads(nodes: Mapping[OperatorId, Node]) -> dict[Node, QueueRead]:
+    """The parts that are cut off, each with how its queue is read."""
+    return {node: _read(name, node) for name, node in nodes.items()}
+
+
+def _read(name: OperatorId, node: Node) -> QueueRead:
     part = LinearOperator(node)
-    return QueueRead(QueueId(name), part.schema, part.is_stream, part.is_base)
+    return QueueRead(name, part.schema, part.is_stream, part.is_base)

@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from millpond.identities import OperatorId, QueueId
 from millpond.planning.graph import Graph
 from millpond.planning.keys import stays_divided
 from millpond.planning.physical import LinearOperator, MatchOperator, OutputOperator
 
-Edge = tuple[str, str]
+Edge = tuple[OperatorId, OperatorId]
 """An operator and one that reads it."""
 
-Members = tuple[str, ...]
+Members = tuple[OperatorId, ...]
 """The operators of a virtual operator, upstream first."""
 
 MOST_SHAPES = 32
@@ -36,10 +37,10 @@ class OpenUnits:
     def __init__(self) -> None:
         self.is_there: Callable[[Members], bool] = lambda members: True
         """Whether a virtual operator is to be as it was put together."""
-        self._open: dict[frozenset[str], list[tuple[Members, int]]] = {}
+        self._open: dict[frozenset[QueueId], list[tuple[Members, int]]] = {}
         """Each with its number of shapes."""
 
-    def put_together(self, inputs: frozenset[str], shapes: Iterable[Members]) -> list[Members]:
+    def put_together(self, inputs: frozenset[QueueId], shapes: Iterable[Members]) -> list[Members]:
         """Virtual operators of some shapes with the same inputs and of those still open."""
         if inputs not in self._open:
             self._forget()
@@ -74,7 +75,7 @@ class QueuePlacement:
 
     chosen: Mapping[Edge, bool] = field(default_factory=dict)
     """The edges on which a strategy wants one, or wants none."""
-    by_hand: Mapping[str, bool] = field(default_factory=dict)
+    by_hand: Mapping[OperatorId, bool] = field(default_factory=dict)
     """The operators behind which a user wants queues, or wants none."""
 
     def choose(self, graph: Graph, queues: Collection[Edge]) -> QueuePlacement:
@@ -85,15 +86,17 @@ class QueuePlacement:
         """The same for another strategy, which has chosen nothing yet."""
         return replace(self, chosen={})
 
-    def say(self, operator: str, has_queue: bool) -> QueuePlacement:
+    def say(self, operator: OperatorId, has_queue: bool) -> QueuePlacement:
         """The same after a user has spoken about what is behind an operator."""
         return replace(self, by_hand={**self.by_hand, operator: has_queue})
 
-    def queues(self, graph: Graph, producers: Iterable[str] | None = None) -> frozenset[Edge]:
+    def queues(
+        self, graph: Graph, producers: Iterable[OperatorId] | None = None
+    ) -> frozenset[Edge]:
         """The edges of a graph that have a queue, or those behind some operators of it."""
         return frozenset(edge for edge in edges(graph, producers) if self._has_queue(graph, edge))
 
-    def differing(self, other: QueuePlacement) -> set[str]:
+    def differing(self, other: QueuePlacement) -> set[OperatorId]:
         """The operators behind which another placement may want something else."""
         apart = {name for name, _ in self.by_hand.items() ^ other.by_hand.items()}
         return apart | {edge[0] for edge, _ in self.chosen.items() ^ other.chosen.items()}
@@ -103,7 +106,7 @@ class QueuePlacement:
         graph: Graph,
         groups: Iterable[Members],
         open_units: OpenUnits,
-        is_quick: Callable[[str], bool] = lambda operator: False,
+        is_quick: Callable[[OperatorId], bool] = lambda operator: False,
     ) -> list[Members]:
         """Some virtual operators, those of shapes with the same inputs put together.
 
@@ -112,7 +115,7 @@ class QueuePlacement:
         has chosen which operators wait for one another.
         """
         found: list[Members] = []
-        by_inputs: dict[frozenset[str], list[Members]] = {}
+        by_inputs: dict[frozenset[QueueId], list[Members]] = {}
         for group in groups:
             is_one = isinstance(graph.operators[group[0]], MatchOperator) or is_quick(group[0])
             inputs = None if self.chosen or not is_one else _inputs_of(graph, group)
@@ -142,13 +145,13 @@ def _are_one(graph: Graph, edge: Edge) -> bool:
     return not others and (isinstance(reader, OutputOperator) or stays_divided(producer, reader))
 
 
-def _inputs_of(graph: Graph, group: Members) -> frozenset[str] | None:
+def _inputs_of(graph: Graph, group: Members) -> frozenset[QueueId] | None:
     """The streams and relations that a virtual operator reads; None if it reads other operators."""
     queues = {queue for each in group for queue in graph.queues_of(each)} - set(group)
     return None if queues & graph.operators.keys() else frozenset(queues)
 
 
-def edges(graph: Graph, producers: Iterable[str] | None = None) -> frozenset[Edge]:
+def edges(graph: Graph, producers: Iterable[OperatorId] | None = None) -> frozenset[Edge]:
     """All edges from operator to operator, or those behind some of them."""
     behind = graph.operators if producers is None else producers
     return frozenset(

@@ -9,7 +9,7 @@ from typing import Any
 from millpond.connectors.json_text import json_value
 from millpond.connectors.python_values import python_values
 from millpond.facade.engine import Engine
-from millpond.identities import QueueId
+from millpond.identities import OperatorId, QueueId
 from millpond.server.faults import not_found
 from millpond.storage.pages import concatenated
 from millpond.storage.readers import Reader
@@ -24,17 +24,18 @@ class Watcher:
     def __init__(self, engine: Engine, queue: str) -> None:
         self._engine = engine
         with engine.held():
-            if queue not in engine.inputs.queues:
+            found = engine.inputs.queues.get(QueueId(queue))
+            if found is None:
                 raise not_found(f'no queue "{queue[:100]}"')
-            self._queue = engine.inputs.queues[queue]
+            self._queue = found
             self._reader = self._queue.subscribe(Reader(self._queue.heartbeat, works=False))
-            self._names = self._columns(queue)
+            self._names = self._columns(found.name)
 
-    def _columns(self, queue: str) -> list[str]:
-        operator = self._engine.graph.operators.get(queue)
-        if operator is not None:
-            return list(operator.schema.names)
-        entry = self._engine.catalog.get(QueueId(queue).input)
+    def _columns(self, queue: QueueId) -> list[str]:
+        operators = self._engine.graph.operators
+        if isinstance(queue, OperatorId) and queue in operators:
+            return list(operators[queue].schema.names)
+        entry = self._engine.catalog.get(queue.input)
         return list(getattr(entry, "schema").names) if entry is not None else []  # noqa: B009
 
     def passed(self) -> dict[str, Any]:

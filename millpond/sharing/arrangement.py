@@ -14,7 +14,7 @@ from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.failures import Failure
 from millpond.functions.user_function import UserFunction
-from millpond.identities import GroupId, OperatorId, QueryId
+from millpond.identities import GroupId, OperatorId, QueryId, QueueId
 from millpond.planning.graph import Addition
 from millpond.planning.nodes import Constant
 from millpond.planning.plan_data import Functions
@@ -55,7 +55,7 @@ class Membership(NamedTuple):
     group: GroupId
     number: int
     constants: tuple[Constant, ...]
-    since: dict[str, int]
+    since: dict[QueueId, int]
     """After which times it sees the streams, by their queues, if the group is a late one."""
 
 
@@ -183,9 +183,9 @@ class GraphKept(Transition, kind="graph", to="queries"):
 
     whole: Addition
     next_number: int
-    settled: dict[str, int]
-    counting: dict[str, int]
-    copied: dict[str, int]
+    settled: dict[OperatorId, int]
+    counting: dict[OperatorId, int]
+    copied: dict[QueueId, int]
 
     def apply(self, part: Arranged) -> None:
         """Has them back."""

@@ -8,7 +8,7 @@ tell: they began at the same time and have put out nothing.
 from dataclasses import replace
 
 from millpond.catalog import QueryEntry
-from millpond.identities import GroupId, OperatorId, QueryId, QueryName, StreamId
+from millpond.identities import GroupId, OperatorId, QueryId, QueryName, QueueId, StreamId
 from millpond.intake.epochs import Times
 from millpond.intake.inputs import is_one_row
 from millpond.intake.transitions import EpochBegan
@@ -44,7 +44,7 @@ class Arranging:
         """The next numbers in groups that queries come to."""
         self._outputs: dict[GroupId, OperatorId] = {}
         """The operators that put out groups that are founded."""
-        self._copies: dict[str, None] = {}
+        self._copies: dict[QueueId, None] = {}
         """The copies of relations that are to be made."""
         self._epochs: list[EpochBegan] = []
         self.begun: dict[QueryId, Begun | GroupFounded] = {}
@@ -68,7 +68,7 @@ class Arranging:
         """A query is new: it runs from now on, unless it is not active."""
         if entry.active and entry.begins is not None:
             streams = self._ground.inputs.streams
-            since: dict[str, int] = {StreamId(name).queue: entry.begins - 1 for name in streams}
+            since: dict[QueueId, int] = {StreamId(name).queue: entry.begins - 1 for name in streams}
             self._alone(self._sketch(plans, Shapes(None, self._epoch_after(since)), is_anew=True))
         elif entry.active:
             self._begin(plans, self._epoch_now())
@@ -144,7 +144,7 @@ class Arranging:
             self._epochs.append(EpochBegan(epochs.next, epochs.since_of(epochs.next), True))
         return epochs.next
 
-    def _epoch_after(self, since: dict[str, int]) -> int:
+    def _epoch_after(self, since: dict[QueueId, int]) -> int:
         """An epoch of its own for a query that reads streams, by their queues, after times."""
         number = self._ground.inputs.epochs.last + 1
         self._epochs.append(EpochBegan(number, since, False))
@@ -233,7 +233,7 @@ class Arranging:
         self._numbers[name] = number + 1
         since = self._ground.inputs.epochs.since_of(shapes.epoch)
         queues = (StreamId(each).queue for each in lifted.streams if name.is_late)
-        seen: dict[str, int] = {queue: since.get(queue, BEGINNING - 1) for queue in queues}
+        seen: dict[QueueId, int] = {queue: since.get(queue, BEGINNING - 1) for queue in queues}
         member = Membership(name, number, lifted.constants, seen)
         key = plans.entry.identity
         self.begun[key] = Begun(key, shapes.epoch, output, member=member, plans=plans)

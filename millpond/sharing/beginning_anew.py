@@ -14,7 +14,7 @@ import pyarrow as pa
 from millpond.catalog import QueryEntry
 from millpond.cql.apply import scanned
 from millpond.delivery.results import ResultLog
-from millpond.identities import InputId
+from millpond.identities import InputId, QueueId
 from millpond.intake.intake import END
 from millpond.kernels.columns import integers
 from millpond.kernels.results import summed
@@ -29,7 +29,7 @@ class Succession(NamedTuple):
     plans: QueryPlans
     has_others: bool = False
     """Whether other operators work for it from now on."""
-    since: dict[str, int] | None = None
+    since: dict[QueueId, int] | None = None
     """The times of its streams, by their queues, after which they do; None: from where it began."""
 
 
@@ -39,7 +39,7 @@ class Renewal(NamedTuple):
     plans: QueryPlans
     epoch: int | None
     """Where it has answered nothing yet: when it began. It does so again."""
-    since: dict[str, int]
+    since: dict[QueueId, int]
     """The times of its streams, by their queues, after which it sees them."""
     answered: int
     """Up to this time it has answered."""

@@ -8,6 +8,7 @@ a query begins stays; the log says what it was.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -85,7 +86,7 @@ class _Use:
     """The selections of a query's plan, what reads them, and what was chosen."""
 
     readers: Mapping[Filter, tuple[Node, ...]]
-    chosen: Mapping[Filter, Expression]
+    chosen: Mapping[Filter, Filter]
 
 
 class Containments:
@@ -102,7 +103,7 @@ class Containments:
         self._uses: dict[QueryId, _Use] = {}
         self._holders: dict[Node, dict[frozenset[int], dict[Filter, dict[QueryId, None]]]] = {}
         """By what is selected from and the columns that are looked at, who has which selections."""
-        self._read: dict[Node, dict[QueryId, dict[Filter, Expression | None]]] = {}
+        self._read: dict[Node, dict[QueryId, dict[Filter, Filter | None]]] = {}
         """What those have chosen whose plans have a reader of selections, for each of these."""
 
     # -- what is chosen --------------------------------------------------------------------
@@ -136,11 +137,8 @@ class Containments:
             for choices in self._read.get(reader, {}).values():
                 if node not in choices:
                     continue
-                weaker = choices[node]
-                if weaker is None:
-                    return None
-                by = Filter(node.input, weaker)
-                return Finding(node, by, True, self._seen(by), True)
+                by = choices[node]
+                return None if by is None else Finding(node, by, True, self._seen(by), True)
         implied = (
             each for each in self._candidates(node) if implies(node.predicate, each.predicate)
         )
@@ -174,7 +172,7 @@ class Containments:
         operator = _operator(by)
         if operator is not None:
             return self._graph.has(operator)
-        return any(by.predicate in self._uses[each].chosen.values() for each in self._queries(by))
+        return any(by in self._uses[each].chosen.values() for each in self._queries(by))
 
     def _queries(self, by: Filter) -> dict[QueryId, None]:
         """The queries that have a selection, or read it."""
@@ -196,7 +194,8 @@ class Containments:
         """A query stands alone from now on."""
         read = chosen.get(SELECTIONS, {})
         readers = selections(plans.optimised)
-        known = {node: read[node.digest] for node in readers if node.digest in read}
+        reading = (node for node in readers if node.digest in read)
+        known = {node: Filter(node.input, read[node.digest]) for node in reading}
         use = self._uses[query] = _Use(readers, known)
         for node in _held(use):
             of_input = self._holders.setdefault(node.input, {})
@@ -226,15 +225,13 @@ class Containments:
         """The findings that a running query reads, for EXPLAIN."""
         use = self._uses.get(query)
         chosen = {} if use is None else use.chosen
-        return [
-            Finding(node, by := Filter(node.input, weaker), True, self._seen(by), True)
-            for node, weaker in chosen.items()
-        ]
+        return [Finding(node, by, True, self._seen(by), True) for node, by in chosen.items()]
 
     def chosen(self, query: QueryId) -> dict[str, Expression]:
         """What was chosen for a query."""
         use = self._uses.get(query)
-        return {} if use is None else {node.digest: by for node, by in use.chosen.items()}
+        chosen = {} if use is None else use.chosen
+        return {node.digest: by.predicate for node, by in chosen.items()}
 
 
 def contained(sketch: Sketch) -> Sketch:
@@ -265,9 +262,10 @@ def _columns(node: Filter) -> frozenset[int]:
 
 def _held(use: _Use) -> set[Filter]:
     """The selections of a query, and those that it reads."""
-    return {*use.readers, *(Filter(node.input, by) for node, by in use.chosen.items())}
+    return {*use.readers, *use.chosen.values()}
 
 
+@lru_cache(1024)
 def _operator(by: Filter) -> LinearOperator | None:
     """What a selection from a stream of the catalog is as an operator."""
     if not isinstance(by.input, StreamScan):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from millpond.catalog import QueryEntry
 from millpond.cql.node import Node
 from millpond.delivery.group_results import GroupLog, GroupSlice
-from millpond.identities import GroupId, OperatorId, QueryId, StreamId
+from millpond.identities import GroupId, OperatorId, QueryId, QueueId, StreamId
 from millpond.kernels.living import Living
 from millpond.sharing.arrangement import GroupFounded, Membership
 from millpond.sharing.shapes import Shapes
@@ -45,7 +45,7 @@ class Group:
     """The streams that the queries of a late group see after times of their own."""
     queries: dict[int, str] = field(default_factory=dict)
     """The names of the queries, by their numbers."""
-    since: dict[int, dict[str, int]] = field(default_factory=dict)
+    since: dict[int, dict[QueueId, int]] = field(default_factory=dict)
     """After which times those of a late group see their streams."""
     weights: dict[int, float] = field(default_factory=dict)
     weight: float = 0.0
@@ -234,7 +234,7 @@ class Groups:
         group = self._groups.get(name)
         return name if group is None else some_of(group.queries.values())
 
-    def since_of(self, query: str) -> dict[str, int]:
+    def since_of(self, query: str) -> dict[QueueId, int]:
         """After which times a query of a late group sees its streams, by their queues."""
         found = self._of.get(QueryId(query))
         return {} if found is None else found[0].since.get(found[1], {})

@@ -64,7 +64,7 @@ def _forgets(node: Node, passes: bool) -> bool:
 
 def read_until(
     queries: Queries, entry: QueryEntry, epoch: int
-) -> tuple[dict[str, int] | None, int]:
+) -> tuple[dict[QueueId, int] | None, int]:
     """How far a query has read its streams, by their queues, and to which time it has answered.
 
     None if its operators have not come equally far.
@@ -86,12 +86,12 @@ def uneven(queries: Queries, entry: QueryEntry, answered: int) -> str:
     """Why a query has read more than it has answered: which streams it waits for."""
     queues = queries.ground.inputs.queues
     behind = [name for name in sorted(_streams(entry)) if queues[name].heartbeat <= answered]
-    names = ", ".join(QueueId(name).stream or name for name in behind)
+    names = ", ".join(name.stream or name for name in behind)
     waits = f", as nothing more has come of {names}" if names else ""
     return f"its operators have not come equally far{waits}; wait until they have"
 
 
-def _streams(entry: QueryEntry) -> set[str]:
+def _streams(entry: QueryEntry) -> set[QueueId]:
     """The queues of the streams that a query reads."""
     nodes = entry.plan.walk_into_subqueries()
     return {StreamId(node.name).queue for node in nodes if isinstance(node, StreamScan)}
@@ -106,5 +106,5 @@ def _refusal(entry: QueryEntry, reason: str) -> StateError:
     )
 
 
-def _reads_stream(queues: Iterable[str]) -> bool:
-    return any(QueueId(name).stream is not None for name in queues)
+def _reads_stream(queues: Iterable[QueueId]) -> bool:
+    return any(name.stream is not None for name in queues)

@@ -289,7 +289,7 @@ class Queries:
                     return Seen(tally.rows_out / tally.rows_taken, tally.rows_in / tally.steps)
         return None
 
-    def _tally(self, identity: str) -> Tally | None:
+    def _tally(self, identity: OperatorId) -> Tally | None:
         """What was measured of an operator."""
         if self.started is None or identity not in self.started.statistics:
             return None
@@ -357,7 +357,7 @@ class Queries:
 
     def merged(self, merge: Merge) -> None:
         """Lets a copy of a relation go when its readers read another queue."""
-        if QueueId(merge.queue).is_copy:
+        if merge.queue.is_copy:
             self.ground.inputs.forget_copy(merge.queue)
             self.forget_queues([merge.queue])
 
@@ -378,7 +378,7 @@ class Queries:
                 group.left = 0
                 self.started.purge(group.output, group.living)
 
-    def forget_queues(self, names: Iterable[str]) -> None:
+    def forget_queues(self, names: Iterable[QueueId]) -> None:
         """Queues of inputs are gone."""
         if self.started is not None:
             for name in names:
@@ -436,7 +436,7 @@ class Queries:
         ground.store.worker_state_bytes = state_bytes(ground.settings.budget_bytes, limits.buckets)
         return runtime
 
-    def _start_operators(self, runtime: EngineRuntime, identities: Iterable[str]) -> None:
+    def _start_operators(self, runtime: EngineRuntime, identities: Iterable[OperatorId]) -> None:
         runtime.start(identities, self.ground.inputs.epochs.since, BEGINNING - 1)
 
     def _part(self, name: str) -> object:
@@ -482,7 +482,7 @@ class Queries:
         output = self.outputs.get(QueryId(query))
         return None if output is None else self.graph.epochs[output]
 
-    def log_of_output(self, identity: str) -> ResultLog | None:
+    def log_of_output(self, identity: OperatorId) -> ResultLog | None:
         """The log of what an operator puts out, if that is what it does."""
         operator = self.graph.operators[identity]
         if not isinstance(operator, OutputOperator):

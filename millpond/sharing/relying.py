@@ -6,7 +6,7 @@ from dataclasses import asdict
 from millpond.catalog import Constraint, StreamEntry
 from millpond.errors import StateError
 from millpond.failures import Failure
-from millpond.identities import QueryName
+from millpond.identities import OperatorId, QueryName
 from millpond.planning.bounded import Freeing, StreamColumn, freeings
 from millpond.planning.graph import Graph
 from millpond.sharing.arrangement import Failed
@@ -21,7 +21,7 @@ class Relying:
     def __init__(self, ground: Ground, graph: Graph, groups: Groups) -> None:
         self._ground, self._graph, self._groups = ground, graph, groups
 
-    def freeings(self, identity: str, graph: Graph | None = None) -> list[Freeing]:
+    def freeings(self, identity: OperatorId, graph: Graph | None = None) -> list[Freeing]:
         """What is freed of a join by the constraints there are; it may be of another graph."""
         bounded = set(self._bounded())
         if not bounded:
@@ -35,7 +35,7 @@ class Relying:
             for each in entry.constraints:
                 yield entry.identity, each.column
 
-    def operators(self, stream: StreamEntry, constraint: Constraint) -> list[str]:
+    def operators(self, stream: StreamEntry, constraint: Constraint) -> list[OperatorId]:
         """The joins of which a constraint frees rows."""
         column = stream.identity, constraint.column
         return [

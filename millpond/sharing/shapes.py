@@ -6,7 +6,7 @@ from functools import cached_property
 from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
-from millpond.identities import GroupId, RelationId, StreamId
+from millpond.identities import GroupId, QueueId, RelationId, StreamId
 from millpond.intake.inputs import Inputs
 from millpond.kernels.expressions import can_lower
 from millpond.planning.shapes import Lifted, lift, outline
@@ -50,7 +50,7 @@ class Shapes:
             return lift(self.plans.optimised, can_lower, is_late=True)
         return known.late
 
-    @property
+    @cached_property
     def whole(self) -> tuple[Node | None, int]:
         """What runs once however many queries have it, where queries stand alone.
 
@@ -117,7 +117,7 @@ def shapes_of(plans: QueryPlans, epoch: int, inputs: Inputs) -> Shapes:
     return Shapes(plans, epoch, epoch > 0 and _has_relations_behind(plan, since, inputs))
 
 
-def _has_relations_behind(plan: Node, since: dict[str, int], inputs: Inputs) -> bool:
+def _has_relations_behind(plan: Node, since: dict[QueueId, int], inputs: Inputs) -> bool:
     """Whether a plan begins to read its streams behind all that has happened to its relations.
 
     Then rows that were there before are the same to it as rows that were there from the beginning.

@@ -12,7 +12,7 @@ from itertools import islice
 from millpond.catalog import Catalog, StreamEntry
 from millpond.connectors.python_values import moment
 from millpond.delivery.latency import in_unit
-from millpond.identities import OperatorId, QueryName, QueueId
+from millpond.identities import OperatorId, QueryName
 from millpond.intake.inputs import Inputs
 from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
@@ -70,7 +70,7 @@ def heartbeat_text(catalog: Catalog, queue: Queue) -> str:
         return ""
     if queue.heartbeat >= END:
         return "the end"
-    entry = catalog.get(QueueId(queue.name).input)
+    entry = catalog.get(queue.name.input)
     column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
     if isinstance(entry, StreamEntry) and column and entry.schema[column].type != Type.TIMESTAMP:
         return str(queue.heartbeat)
@@ -86,7 +86,7 @@ def _wait_of(queries: Queries, output: OperatorId) -> Wait | None:
     seconds = time.monotonic() - oldest
     if seconds < LEAST_SECONDS:
         return None
-    catalog, identity = queries.ground.catalog, QueueId(slowest.name)
+    catalog, identity = queries.ground.catalog, slowest.name
     entry = catalog.get(identity.input)
     name = identity if entry is None else entry.name
     return Wait(name, seconds, heartbeat_text(catalog, slowest))
@@ -105,7 +105,7 @@ def _inputs(queries: Queries, output: OperatorId) -> Iterator[Queue]:
 
 def _reached(inputs: Inputs, queue: Queue, ticks: int) -> float:
     """When an input had promised to be past a time."""
-    intake = inputs.streams.get(QueueId(queue.name).input)
+    intake = inputs.streams.get(queue.name.input)
     if intake is not None and intake.entry.timestamp_column is None:  # its time is the wall clock's
         past = (intake.now_ticks() - ticks) * intake.tick_microseconds / 1e6
         return time.monotonic() - past

@@ -8,6 +8,7 @@ pages are walked but those that a reader has read in part.
 import time
 from typing import NamedTuple
 
+from millpond.identities import QueueId
 from millpond.storage.queues import Queue
 
 
@@ -27,7 +28,7 @@ class Backlog:
         self.memory_bytes = 0
         """What the queues hold in memory: what waits, and what windows retain."""
         self.peak_bytes = 0
-        self._amounts: dict[str, Amount] = {}
+        self._amounts: dict[QueueId, Amount] = {}
         self._began = self._changed = time.monotonic()
         self._byte_seconds = 0.0
 
@@ -42,7 +43,7 @@ class Backlog:
         self._pass()
         return self._byte_seconds
 
-    def of(self, queue: str) -> Amount:
+    def of(self, queue: QueueId) -> Amount:
         """What waits in one queue."""
         return self._amounts.get(queue, Amount())
 
@@ -50,12 +51,12 @@ class Backlog:
         """A queue has changed: what waits there now."""
         self._set(queue.name, Amount(*queue.backlog(), queue.bytes - queue.spilled_bytes))
 
-    def forget(self, queue: str) -> None:
+    def forget(self, queue: QueueId) -> None:
         """A queue is gone."""
         self._set(queue, Amount())
         self._amounts.pop(queue, None)
 
-    def _set(self, queue: str, now: Amount) -> None:
+    def _set(self, queue: QueueId, now: Amount) -> None:
         self._pass()
         before = self.of(queue)
         self._amounts[queue] = now
@@ -64,12 +65,12 @@ class Backlog:
         self.memory_bytes += now.memory_bytes - before.memory_bytes
         self.peak_bytes = max(self.peak_bytes, self.bytes)
 
-    def most_retaining(self) -> str:
+    def most_retaining(self) -> QueueId:
         """The queue of which windows retain the most in memory."""
         amounts = self._amounts
         return max(amounts, key=lambda name: amounts[name].memory_bytes - amounts[name].bytes)
 
-    def largest(self) -> list[str]:
+    def largest(self) -> list[QueueId]:
         """The queues, those first that hold the most in memory."""
         return sorted(self._amounts, key=lambda name: -self._amounts[name].memory_bytes)
 

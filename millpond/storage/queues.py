@@ -14,6 +14,7 @@ from itertools import accumulate, chain, islice
 import numpy as np
 import pyarrow as pa
 
+from millpond.identities import QueueId
 from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
@@ -53,7 +54,7 @@ class Compaction:
 class Queue:
     """An append-only list of pages and the promise (heartbeat) that nothing earlier will follow."""
 
-    name: str
+    name: QueueId
     schema: pa.Schema
     store: Store
     is_stream: bool

@@ -8,21 +8,24 @@ from typing import Any, cast
 
 from millpond.execution.operators.running import RunningOperator
 from millpond.execution.units import Unit, Units
+from millpond.identities import OperatorId, QueueId
 
 
 @dataclass(eq=False)
 class Member:
     """What units look at of an operator: its name, and the queues it reads."""
 
-    identity: str
+    name: str
     reads: tuple[str, ...] = ()
+    identity: OperatorId = field(init=False)
     subscriptions: list[tuple[Any, None]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.subscriptions = [(SimpleNamespace(name=name), None) for name in self.reads]
+        self.identity = OperatorId(self.name)
+        self.subscriptions = [(SimpleNamespace(name=QueueId(name)), None) for name in self.reads]
 
 
-def started(*members: Member) -> tuple[Units, dict[str, RunningOperator]]:
+def started(*members: Member) -> tuple[Units, dict[OperatorId, RunningOperator]]:
     units = Units({})
     running = {each.identity: cast("RunningOperator", each) for each in members}
     for each in running.values():

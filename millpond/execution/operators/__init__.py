@@ -19,6 +19,7 @@ from millpond.execution.operators.streams import (
     RunningTotals,
 )
 from millpond.execution.surroundings import Surroundings
+from millpond.identities import OperatorId
 from millpond.planning.physical import (
     AggregateOperator,
     ArrivalsOperator,
@@ -53,6 +54,8 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
 }
 
 
-def start(identity: str, operator: Operator, around: Surroundings, cursor: int) -> RunningOperator:
+def start(
+    identity: OperatorId, operator: Operator, around: Surroundings, cursor: int
+) -> RunningOperator:
     """A running instance of a physical operator."""
     return _RUNNING[type(operator)](identity, operator, around, cursor)

@@ -21,6 +21,7 @@ from millpond.execution.pair_output import PairOutput
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import AnswerAndOutput, Destination
+from millpond.identities import OperatorId
 from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
@@ -75,7 +76,7 @@ class RunningJoin(FreeingOperator):
     state: PairedState
 
     def __init__(
-        self, identity: str, operator: JoinOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: JoinOperator, around: Surroundings, cursor: int
     ) -> None:
         width = len(operator.left.schema)
         self._keys = join_keys(operator.condition, width)
@@ -264,7 +265,7 @@ class RunJoin:
     destination: Destination
     schema: pa.Schema
     kernel: JoinKernel
-    operator: str
+    operator: OperatorId
     versions: Versions
     output: PairOutput | None
     """What becomes of a pair; None: pairs are written as they are."""

@@ -13,6 +13,7 @@ from millpond.execution.answers import Answer, deltas_of
 from millpond.execution.steps import Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import Destination, RunKernel, RunMemberKernel, Work
+from millpond.identities import OperatorId
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
@@ -54,7 +55,9 @@ class KernelWork(Protocol):
         """
 
 
-def work_of(kernel: Kernel | MemberKernel, identity: str, around: Surroundings) -> KernelWork:
+def work_of(
+    kernel: Kernel | MemberKernel, identity: OperatorId, around: Surroundings
+) -> KernelWork:
     """A kernel with a state of its own."""
     state = partial(
         BucketedState,
@@ -75,7 +78,7 @@ class _GroupWork:
     """One row a group."""
 
     kernel: Kernel
-    identity: str
+    identity: OperatorId
     state: BucketedState
 
     @property
@@ -108,7 +111,7 @@ class _MemberWork:
     """One row a group, and its members beside it."""
 
     kernel: MemberKernel
-    identity: str
+    identity: OperatorId
     state: PairedState
 
     @property

@@ -14,6 +14,7 @@ from millpond.execution.operators.kernel_work import work_of
 from millpond.execution.operators.running import arrow_types
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
+from millpond.identities import OperatorId
 from millpond.kernels.aggregate import AggregateKernel, aggregate_kernel
 from millpond.kernels.counts import CountKernel
 from millpond.kernels.grouped import AggregateSpec
@@ -45,7 +46,7 @@ class RunningKeyed(FreeingOperator):
     """Which elements it reads: in these modes, of all its fragments."""
 
     def __init__(
-        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: Operator, around: Surroundings, cursor: int
     ) -> None:
         self._work = work_of(self.kernel, identity, around)
         self.state = self._work.state
@@ -137,7 +138,7 @@ class RunningAggregate(RunningKeyed):
     needs = frozenset({STARTED, ENDED})
 
     def __init__(
-        self, identity: str, operator: AggregateOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: AggregateOperator, around: Surroundings, cursor: int
     ) -> None:
         arguments = list(
             dict.fromkeys(a.argument for a in operator.aggregates if a.argument is not None)
@@ -188,7 +189,7 @@ class RunningCount(RunningKeyed):
     needs = frozenset({STARTED, ENDED})
 
     def __init__(
-        self, identity: str, operator: CountOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: CountOperator, around: Surroundings, cursor: int
     ) -> None:
         types = arrow_types(operator.schema)
         self.kernel = CountKernel(types, operator.rule)
@@ -210,7 +211,7 @@ class RunningRank(RunningKeyed):
     needs = frozenset({STARTED, ENDED})
 
     def __init__(
-        self, identity: str, operator: RankOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: RankOperator, around: Surroundings, cursor: int
     ) -> None:
         types = arrow_types(operator.input.schema)
         key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
@@ -237,7 +238,7 @@ class RunningRowsWindow(RunningKeyed):
     modes = (STARTED,)
 
     def __init__(
-        self, identity: str, operator: RowsWindowOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: RowsWindowOperator, around: Surroundings, cursor: int
     ) -> None:
         types = arrow_types(operator.schema)
         leaf = next(n for n in operator.input.walk() if isinstance(n, QueueRead))

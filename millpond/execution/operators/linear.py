@@ -9,6 +9,7 @@ from millpond.execution.operators.streams import stream_schema
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import WriteRows
+from millpond.identities import OperatorId
 from millpond.kernels.aggregate import element_schema
 from millpond.planning.branches import ELEMENT, Outputs
 from millpond.planning.physical import LinearOperator
@@ -18,7 +19,7 @@ class RunningLinear(RunningOperator):
     """A selection or a projection; it keeps nothing."""
 
     def __init__(
-        self, identity: str, operator: LinearOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: LinearOperator, around: Surroundings, cursor: int
     ) -> None:
         order = "_seq" if operator.is_base else "_w"
         self._names = ("_ts", order) if operator.is_stream else ELEMENT

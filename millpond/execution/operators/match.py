@@ -9,7 +9,7 @@ from millpond.execution.operators.streams import stream_schema
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import WriteRows
-from millpond.identities import StreamId
+from millpond.identities import OperatorId, StreamId
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.matching import Matching, MatchRows
 from millpond.kernels.sampling import hash_of_stream
@@ -27,7 +27,7 @@ class RunningMatch(RunningOperator):
     keeps_columns = False
 
     def __init__(
-        self, identity: str, operator: MatchOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: MatchOperator, around: Surroundings, cursor: int
     ) -> None:
         self._names: tuple[str, ...] = ELEMENT
         if operator.input.is_stream:

@@ -6,6 +6,7 @@ from functools import cached_property
 from millpond.cql.node import Node
 from millpond.execution.fragments import ENDED, STARTED, Fragment
 from millpond.execution.surroundings import Surroundings
+from millpond.identities import OperatorId, QueueId
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import Operator, queues_in
 from millpond.schema import BEGINNING
@@ -20,7 +21,7 @@ class ReadingOperator:
     needs: frozenset[str] = frozenset({STARTED})
 
     def __init__(
-        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: Operator, around: Surroundings, cursor: int
     ) -> None:
         self.identity = identity
         self.operator = operator
@@ -91,16 +92,16 @@ class ReadingOperator:
         self.__dict__.pop("is_local", None)
 
     @property
-    def reads_since(self) -> dict[str, int]:
+    def reads_since(self) -> dict[QueueId, int]:
         """After which times it reads its queues, where what came before is read elsewhere."""
         return {q.name: r.since for q, r in self.subscriptions if r.since >= BEGINNING}
 
-    def read_since(self, times: Mapping[str, int]) -> None:
+    def read_since(self, times: Mapping[QueueId, int]) -> None:
         """Tells the operator's readers that they read queues after these times only."""
         for queue, reader in self.subscriptions:
             reader.since = times.get(queue.name, reader.since)
 
-    def let_go(self) -> list[str]:
+    def let_go(self) -> list[QueueId]:
         """Forgets the queues of before that nothing is needed of any more; their names."""
         names = [name for fragment in self.fragments for name in fragment.let_go()]
         self._subscribed()

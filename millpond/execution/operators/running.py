@@ -25,6 +25,7 @@ from millpond.execution.places import Places
 from millpond.execution.steps import DRIVER, EXECUTORS, Outcome, Step, StepOf
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import Destination, OfLiving, Work
+from millpond.identities import OperatorId
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.living import Living, LivingRows
 from millpond.planning.keys import key_positions
@@ -47,7 +48,7 @@ class RunningOperator(ReadingOperator):
     """Whether columns that it reads are in the same places of what it puts out."""
 
     def __init__(
-        self, identity: str, operator: Operator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: Operator, around: Surroundings, cursor: int
     ) -> None:
         self.places = Places(around.limits, around.missed)
         super().__init__(identity, operator, around, cursor)

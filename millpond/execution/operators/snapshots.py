@@ -16,6 +16,7 @@ from millpond.execution.operators.streams import RunningStreamOf
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import NOTHING, AnswerAndOutput, Destination, Work
+from millpond.identities import OperatorId
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import Ints
@@ -44,7 +45,7 @@ class RunningSnapshots(RunningStreamOf):
     state: BucketedState
 
     def __init__(
-        self, identity: str, operator: SnapshotsOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: SnapshotsOperator, around: Surroundings, cursor: int
     ) -> None:
         self._kernel = SnapshotsKernel(arrow_types(operator.schema))
         self._slides = [_slide_of(node) for node in operator.movers]
@@ -223,7 +224,7 @@ class RunSnapshots:
     destination: Destination
     schema: pa.Schema
     kernel: SnapshotsKernel
-    operator: str
+    operator: OperatorId
     version: StateVersion
     moments: tuple[str, ...]
     until: int

@@ -11,6 +11,7 @@ from millpond.execution.operators.running import RunningOperator, arrow_types
 from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import Shaping, WriteRows
+from millpond.identities import OperatorId
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
 from millpond.kernels.counts import changes_of, net
@@ -196,7 +197,7 @@ class RunningTotals(RunningStreamOf):
     """What lasts one tick, in few rows; they need not be as few as they could be, so none meet."""
 
     def __init__(
-        self, identity: str, operator: TotalsOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: TotalsOperator, around: Surroundings, cursor: int
     ) -> None:
         self._sums = tuple(f"c{position}" for position in operator.sums)
         super().__init__(identity, operator, around, cursor)
@@ -210,7 +211,7 @@ class RunningOutput(RunningStreamOf):
     """What a query delivers."""
 
     def __init__(
-        self, identity: str, operator: OutputOperator, around: Surroundings, cursor: int
+        self, identity: OperatorId, operator: OutputOperator, around: Surroundings, cursor: int
     ) -> None:
         self._mode = operator.mode
         self._is_summed = operator.is_summed

@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 
-def recounted(what: str, kept: object, counted: object) -> Iterator[str]:
-    """Complains of something that is kept and is not what one gets by counting anew."""
-    if kept != counted:
-        yield f"{what}: {kept} is kept, and counted anew it is {counted}"
+def recounted(what: str, kept: object, counted: object, whose: str = "") -> tuple[str, ...]:
+    """Complains of something that is kept and is not what one gets by counting anew.
+
+    ``whose`` it is comes behind ``what`` where there is something to complain of.
+    """
+    if kept == counted:
+        return ()
+    name = f"{what} of {whose}" if whose else what
+    return (f"{name}: {kept} is kept, and counted anew it is {counted}",)
 
 
 def strangers(what: str, names: Iterable[str], known: Iterable[str]) -> Iterator[str]:

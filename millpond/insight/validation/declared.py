@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from millpond.catalog import Catalog, Declaration, Entry, RelationEntry, StreamEntry, kind_of
-from millpond.identities import QueueId, StreamId
+from millpond.identities import StreamId
 from millpond.insight.validation.complaints import different, strangers
 from millpond.intake.inputs import Inputs
 from millpond.intake.intake import RelationIntake, StreamIntake
@@ -55,7 +55,7 @@ def queues_of_inputs(inputs: Inputs) -> Iterator[str]:
             yield f"the queue of stream {key} is not the one that is read"
     for key, relation in inputs.relations.items():
         for place, queue in enumerate(relation.queues):
-            name = QueueId(queue.name)
+            name = queue.name
             is_named = name.relation == key and name.is_copy == (place > 0)
             if not is_named or inputs.queues.get(queue.name) is not queue:
                 yield f"the queue {queue.name} of relation {key} is not the one that is read"

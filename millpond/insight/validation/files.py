@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from millpond.identities import OperatorId
 from millpond.insight.validation.complaints import recounted, strangers
 from millpond.storage.bucketed import BucketedState, KeptState, PairedState
 from millpond.storage.journal import Journal
@@ -25,51 +28,84 @@ def bytes_of_pages(store: Store, idle_pages: Iterable[Page]) -> Iterator[str]:
     yield from recounted("bytes of the pages in the store", store.bytes, size)
 
 
-def files_of_pages(store: Store, settled_pages: Iterable[Page]) -> Iterator[str]:
-    """The rows of a page are in memory, or in files that are there."""
-    named = {page: tuple(page._names) for page in settled_pages if not page.is_free}
-    there = _names_there(store)
-    for page, names in named.items():
-        if not page.is_in_driver and not page._names:
-            yield f"a page of {page.rows} rows is neither in memory nor in a file"
-        for name in names:
-            yield from _is_there(store, there, name, "a page")
+def names_of_pages(pages: Iterable[Page]) -> dict[Page, tuple[str, ...]]:
+    """The files that pages lie in."""
+    return {page: tuple(page._names) for page in pages if not page.is_free}
 
 
-def files_of_states(store: Store, running: Mapping[str, RunningOperator]) -> Iterator[str]:
-    """The state of an operator is in files that are there."""
+def names_of_states(
+    running: Mapping[OperatorId, RunningOperator],
+) -> dict[OperatorId, tuple[str, ...]]:
+    """The files that the states of operators lie in."""
     states = {identity: each.state for identity, each in running.items()}
-    named = {i: tuple(state.names) for i, state in states.items() if state is not None}
-    there = _names_there(store)
-    for identity, names in named.items():
-        for name in names:
-            yield from _is_there(store, there, name, f"the state of {identity}")
+    return {i: tuple(state.names) for i, state in states.items() if state is not None}
 
 
-def _names_there(store: Store) -> set[str]:
+def names_in_log(store: Store) -> set[str]:
+    """The files that the log names and nobody has given up."""
+    with store._guard:
+        return store._sums.keys() - set(store._doomed)
+
+
+def names_there(store: Store) -> set[str]:
     """The files of pages and states, as their folders have them; to be asked for after the names
     that are to be among them."""
-    folders = [folder for folder in (*FOLDERS, SPILLED) if store.path(folder).exists()]
-    return {f"{folder}/{file.name}" for folder in folders for file in store.path(folder).iterdir()}
+    found: set[str] = set()
+    for folder in (*FOLDERS, SPILLED):
+        with contextlib.suppress(FileNotFoundError), os.scandir(store.path(folder)) as files:
+            found.update(f"{folder}/{file.name}" for file in files)
+    return found
 
 
-def _is_there(store: Store, there: Container[str], name: str, what: str) -> Iterator[str]:
-    if name not in there:
-        yield f"{what} is in {name}, which is not there"
-    elif store.is_durable and name not in store._sums:
-        yield f"{what} is in {name}, of which the log says nothing"
-    elif name in store._doomed:
-        yield f"{what} is in {name}, which is about to be deleted"
+def files_of_pages(
+    store: Store, page_files: Mapping[Page, tuple[str, ...]], there: set[str]
+) -> Iterator[str]:
+    """The rows of a page are in memory, or in files that are there."""
+    sound = _sound(store, there)
+    for page, names in page_files.items():
+        if not page.is_in_driver and not page._names:
+            yield f"a page of {page.rows} rows is neither in memory nor in a file"
+        if not sound.issuperset(names):
+            yield from _unsound(store, there, names, "a page")
 
 
-def files_of_log(store: Store) -> Iterator[str]:
-    """What the log names and nobody has given up is there."""
+def files_of_states(
+    store: Store, state_files: Mapping[OperatorId, tuple[str, ...]], there: set[str]
+) -> Iterator[str]:
+    """The state of an operator is in files that are there."""
+    sound = _sound(store, there)
+    for identity, names in state_files.items():
+        if not sound.issuperset(names):
+            yield from _unsound(store, there, names, f"the state of {identity}")
+
+
+def _sound(store: Store, there: set[str]) -> set[str]:
+    """The files that something may lie in."""
     with store._guard:
-        named = store._sums.keys() - set(store._doomed)
-        unnoted = set(store._unnoted)
-        known = set(store._sums)
-    for name in sorted(named - _names_there(store)):
+        known = there & store._sums.keys() if store.is_durable else there
+        return known - set(store._doomed)
+
+
+def _unsound(store: Store, there: set[str], names: Iterable[str], what: str) -> Iterator[str]:
+    for name in names:
+        if name not in there:
+            yield f"{what} is in {name}, which is not there"
+        elif store.is_durable and name not in store._sums:
+            yield f"{what} is in {name}, of which the log says nothing"
+        elif name in store._doomed:
+            yield f"{what} is in {name}, which is about to be deleted"
+
+
+def files_of_log(log_files: set[str], there: set[str]) -> Iterator[str]:
+    """What the log names and nobody has given up is there."""
+    for name in sorted(log_files - there):
         yield f"the log names {name}, which is not there"
+
+
+def files_to_note(store: Store) -> Iterator[str]:
+    """What the log is to name next is known."""
+    with store._guard:
+        unnoted, known = set(store._unnoted), set(store._sums)
     yield from strangers("files that the log is to know", unnoted, known)
 
 
@@ -83,7 +119,7 @@ def tables_read_again(store: Store) -> Iterator[str]:
 # -- states ----------------------------------------------------------------------------------
 
 
-def versions(running: Mapping[str, RunningOperator]) -> Iterator[str]:
+def versions(running: Mapping[OperatorId, RunningOperator]) -> Iterator[str]:
     """The files of a state follow one another, up to its version."""
     for identity, each in running.items():
         for state in _states(each.state):

@@ -7,7 +7,7 @@ from millpond.insight.validation.complaints import different, recounted, strange
 from millpond.planning.graph import Graph
 from millpond.planning.physical import Operator, OutputOperator
 
-Reads = Mapping[str, tuple[QueueId, ...]]
+Reads = Mapping[OperatorId, tuple[QueueId, ...]]
 """The queues that each operator reads."""
 
 
@@ -23,13 +23,13 @@ def order(reads: Reads) -> Iterator[str]:
     """Who reads an operator has a larger number, so that nobody reads himself."""
     for identity, read in reads.items():
         for queue in read:
-            if isinstance(queue, OperatorId) and queue.number >= OperatorId(identity).number:
+            if isinstance(queue, OperatorId) and queue.number >= identity.number:
                 yield f"{identity} reads {queue}, which comes after it"
 
 
 def readers(graph: Graph, reads: Reads) -> Iterator[str]:
     """It is known of every queue who reads it."""
-    anew: dict[str, list[str]] = {}
+    anew: dict[QueueId, list[OperatorId]] = {}
     for identity, read in reads.items():
         for queue in read:
             anew.setdefault(queue, []).append(identity)
@@ -60,7 +60,7 @@ def forms(graph: Graph) -> Iterator[str]:
     for (operator, epoch), identity in graph._ids.items():
         if graph.operators.get(identity) != operator or graph.epochs.get(identity) != epoch:
             yield f"{identity} is found by what it does not do: {operator.label()}"
-    whole = {each for each in graph.operators if OperatorId(each).owner == each}
+    whole = {each for each in graph.operators if each.owner == each}
     yield from different("operators, and those found by their form", whole, graph._ids.values())
 
 
@@ -68,7 +68,7 @@ def twins(graph: Graph) -> Iterator[str]:
     """Those that do the same are known of one another."""
     anew: dict[Operator, list[str]] = {}
     for identity, operator in graph.operators.items():
-        if OperatorId(identity).owner == identity:
+        if identity.owner == identity:
             anew.setdefault(operator, []).append(identity)
     for each in () if anew == graph._twins else anew.keys() | graph._twins.keys():
         known, found = sorted(graph._twins.get(each, [])), sorted(anew.get(each, []))
@@ -87,5 +87,5 @@ def nodes(graph: Graph) -> Iterator[str]:
 def copies(graph: Graph) -> Iterator[str]:
     """A copy of a relation that is to settle is read."""
     for queue in graph.copied:
-        if not QueueId(queue).is_copy or not graph.readers(queue):
+        if not queue.is_copy or not graph.readers(queue):
             yield f"{queue} is to become one with its relation, and nobody reads it"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from millpond.execution.runtime import EngineRuntime
     from millpond.execution.units import Unit
 
-Running = Mapping[str, "RunningOperator"]
+Running = Mapping[OperatorId, "RunningOperator"]
 
 
 def who_runs(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
@@ -40,18 +40,18 @@ def definitions(running: Running, graph: Graph, reads: Reads) -> Iterator[str]:
     """An operator does what the graph says, with the queues that it says."""
     for identity in running.keys() & graph.operators.keys():
         each = running[identity]
-        if OperatorId(identity).owner == identity and each.operator != graph.operators[identity]:
+        if identity.owner == identity and each.operator != graph.operators[identity]:
             yield f"{identity} does something else than the graph says"
-        yield from recounted(
-            f"queues that {identity} reads", set(each.inputs), set(reads[identity])
-        )
+        read, wanted = set(each.inputs), set(reads[identity])
+        if read != wanted:
+            yield from recounted(f"queues that {identity} reads", read, wanted)
 
 
-def subscriptions(running: Running, queues: Mapping[str, Queue]) -> Iterator[str]:
+def subscriptions(running: Running, queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """An operator reads the queues there are, and these know it."""
     for identity, each in running.items():
         names = {queue.name for queue, _ in each.subscriptions}
-        yield from recounted(f"subscriptions of {identity}", names, set(each.inputs))
+        yield from recounted("subscriptions", names, set(each.inputs), identity)
         for queue, reader in (*each.subscriptions, *each.past):
             if queues.get(queue.name) is not queue:
                 yield f"{identity} reads a queue {queue.name} that is gone"
@@ -59,7 +59,7 @@ def subscriptions(running: Running, queues: Mapping[str, Queue]) -> Iterator[str
                 yield f"{identity} reads {queue.name}, which does not know it"
 
 
-def workers(running: Running, queues: Mapping[str, Queue]) -> Iterator[str]:
+def workers(running: Running, queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """Who is said to work on a queue is an operator; others may look on."""
     known = {id(reader) for each in running.values() for _, reader in each.subscriptions}
     for name, queue in queues.items():
@@ -68,17 +68,15 @@ def workers(running: Running, queues: Mapping[str, Queue]) -> Iterator[str]:
                 yield f"{name} has a reader at {reader.cursor} that is no operator"
 
 
-def cursors(running: Running, queues: Mapping[str, Queue]) -> Iterator[str]:
+def cursors(running: Running, queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """Readers are where their operator is, which has promised so much and no more."""
     for identity, each in running.items():
         for queue, reader in (*each.subscriptions, *each.past):
-            yield from recounted(
-                f"cursor of {identity} in {queue.name}", reader.cursor, each.cursor
-            )
+            if reader.cursor != each.cursor:
+                where = f"cursor of {identity} in {queue.name}"
+                yield from recounted(where, reader.cursor, each.cursor)
         if identity in queues:
-            yield from recounted(
-                f"heartbeat of {identity}", queues[identity].heartbeat, each.cursor
-            )
+            yield from recounted("heartbeat", queues[identity].heartbeat, each.cursor, identity)
 
 
 def heartbeats(running: Running) -> Iterator[str]:
@@ -130,7 +128,7 @@ def units(runtime: EngineRuntime) -> Iterator[str]:
                 yield f"{member.identity} is in the unit {unit.identity}, and does not run"
         read = {queue.name for member in unit.members for queue, _ in member.subscriptions}
         entries = {queue.name for queue in unit.entries}
-        yield from recounted(f"entries of {unit.identity}", entries, read - unit.identities)
+        yield from recounted("entries", entries, read - unit.identities, unit.identity)
 
 
 def circles(runtime: EngineRuntime) -> Iterator[str]:
@@ -145,13 +143,13 @@ def circles(runtime: EngineRuntime) -> Iterator[str]:
 
 
 def _units_read(runtime: EngineRuntime, unit: Unit) -> Iterator[Unit]:
-    for identity in operators_in(QueueId(queue.name) for queue in unit.entries):
+    for identity in operators_in(queue.name for queue in unit.entries):
         yield runtime.units.of[identity]
 
 
 def queues_of_operators(runtime: EngineRuntime, inputs: Inputs) -> Iterator[str]:
     """Every queue is that of an input, of an operator, or of a part that was fused again."""
-    own = {*runtime.running, *runtime.cutting._left}
+    own: set[QueueId] = {*runtime.running, *runtime.cutting._left}
     own |= {
         queue.name
         for name in (*inputs.streams, *inputs.relations)
@@ -165,11 +163,10 @@ def queues_of_operators(runtime: EngineRuntime, inputs: Inputs) -> Iterator[str]
 
 def parts(runtime: EngineRuntime, graph: Graph) -> Iterator[str]:
     """Parts that are cut off are those of operators that are there."""
-    apart = {each for each in graph.operators if OperatorId(each).owner != each}
-    yield from different("parts that are cut off", runtime.cutting.cuts._nodes, apart)
-    yield from strangers(
-        "operators with parts", (OperatorId(each).owner for each in apart), graph.operators
-    )
+    apart = {each for each in graph.operators if each.owner != each}
+    known = (name for nodes in runtime.cutting.cuts._nodes.values() for name in nodes)
+    yield from different("parts that are cut off", known, apart)
+    yield from strangers("operators with parts", (each.owner for each in apart), graph.operators)
 
 
 def answered(runtime: EngineRuntime, deliveries: Deliveries) -> Iterator[str]:
@@ -194,10 +191,10 @@ def weights(
         if entry.identity in outputs and groups.of(entry.name) is None
     }
     for name, weight in wanted.items():
-        yield from recounted(f"weight of {name}", runtime.picture.weights.get(name), weight)
+        yield from recounted("weight", runtime.picture.weights.get(name), weight, name)
 
 
-def pins(runtime: EngineRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
+def pins(runtime: EngineRuntime, queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """A page of a queue is pinned as often as steps under way read it."""
     pinned: Counter[Page] = Counter(
         page
@@ -209,7 +206,7 @@ def pins(runtime: EngineRuntime, queues: Mapping[str, Queue]) -> Iterator[str]:
     )
     for name, queue in queues.items():
         for page in queue.all_pages:
-            yield from recounted(f"pins of a page of {name}", page._pins, pinned[page])
+            yield from recounted("pins of a page", page._pins, pinned[page], name)
 
 
 def is_idle(runtime: EngineRuntime) -> bool:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
+from millpond.identities import QueueId
 from millpond.insight.validation.complaints import recounted, strangers
 from millpond.schema import FOREVER
 from millpond.storage.backlog import Amount, Backlog
@@ -12,38 +13,37 @@ from millpond.storage.queues import Queue
 from millpond.storage.readers import ReaderKind
 
 
-def amounts(queues: Mapping[str, Queue]) -> Iterator[str]:
+def amounts(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """A queue has as many rows and bytes as its pages."""
     for queue in queues.values():
         pages = queue.all_pages
         rows, size = sum(page.rows for page in pages), sum(page.bytes for page in pages)
-        yield from recounted(f"rows of {queue.name}", queue.rows, rows)
-        yield from recounted(f"bytes of {queue.name}", queue.bytes, size)
+        yield from recounted("rows", queue.rows, rows, queue.name)
+        yield from recounted("bytes", queue.bytes, size, queue.name)
 
 
-def spilled(settled_queues: Mapping[str, Queue]) -> Iterator[str]:
+def spilled(settled_queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """So much of a queue is on disk only as its pages are; nobody spills just now."""
     for queue in settled_queues.values():
         size = sum(page.bytes for page in queue.all_pages if page.is_spilled)
-        yield from recounted(f"spilled bytes of {queue.name}", queue.spilled_bytes, size)
+        yield from recounted("spilled bytes", queue.spilled_bytes, size, queue.name)
 
 
-def index(queues: Mapping[str, Queue]) -> Iterator[str]:
+def index(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """By what pages are found without a look at them is right."""
     for queue in queues.values():
         pages = queue._pages
         sums = zip(
             accumulate(p.rows for p in pages), accumulate(p.bytes for p in pages), strict=True
         )
-        yield from recounted(f"sums of {queue.name}", queue._amounts, list(sums))
+        yield from recounted("sums", queue._amounts, list(sums), queue.name)
         lasts = list(accumulate((page.last for page in pages), max))
-        yield from recounted(f"times of {queue.name}", queue._lasts, lasts)
-        yield from recounted(
-            f"free pages of {queue.name}", queue._freed, sum(page.is_free for page in pages)
-        )
+        yield from recounted("times", queue._lasts, lasts, queue.name)
+        free = sum(page.is_free for page in pages)
+        yield from recounted("free pages", queue._freed, free, queue.name)
 
 
-def floors(queues: Mapping[str, Queue]) -> Iterator[str]:
+def floors(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """A page has nothing but what is later than was promised when it came."""
     for queue in queues.values():
         floors_ = queue._floors
@@ -58,26 +58,27 @@ def floors(queues: Mapping[str, Queue]) -> Iterator[str]:
                 )
 
 
-def holders(queues: Mapping[str, Queue]) -> Iterator[str]:
+def holders(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """A page is held by as many kinds of readers as it says; one that nobody holds is let go as
     soon as it is passed."""
     for queue in queues.values():
         held = Counter(id(p) for kind in queue._kinds.values() for p in _held(kind))
         unread = {id(page) for page in queue._unread}
         for page in queue.pages:
-            yield from _about_holders(queue, page, held[id(page)], id(page) in unread)
+            if page.holders != held[id(page)] or bool(page.holders) == (id(page) in unread):
+                yield from _about_holders(queue, page, held[id(page)])
 
 
-def _about_holders(queue: Queue, page: Page, held: int, is_unread: bool) -> Iterator[str]:
+def _about_holders(queue: Queue, page: Page, held: int) -> Iterator[str]:
     where = f"a page of {queue.name} up to {page.last}"
-    yield from recounted(f"holders of {where}", page.holders, held)
-    if not page.holders and not is_unread:
+    yield from recounted("holders", page.holders, held, where)
+    if not page.holders and page not in queue._unread:
         yield f"{where} is held by nobody, and stays for ever"
-    if page.holders and is_unread:
+    if page.holders and page in queue._unread:
         yield f"{where} is held, and is to be let go"
 
 
-def needed_pages(queues: Mapping[str, Queue]) -> Iterator[str]:
+def needed_pages(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """No page that a reader needs is free."""
     for queue in queues.values():
         held = {id(page) for kind in queue._kinds.values() for page in _held(kind)}
@@ -93,7 +94,7 @@ def _held(kind: ReaderKind) -> Iterator[object]:
     yield from (page for _, _, page in kind._held)
 
 
-def kinds(queues: Mapping[str, Queue]) -> Iterator[str]:
+def kinds(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """Readers are with those who need pages equally long, and the slowest of them is known."""
     for queue in queues.values():
         for key, kind in queue._kinds.items():
@@ -105,7 +106,7 @@ def kinds(queues: Mapping[str, Queue]) -> Iterator[str]:
                     yield f"a reader of {queue.name} at {reader.cursor} is thought to be further"
 
 
-def contents(queues: Mapping[str, Queue]) -> Iterator[str]:
+def contents(queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """Content is summed up no further than everybody is who needs it."""
     for queue in queues.values():
         for reader in queue.readers:
@@ -119,7 +120,7 @@ def contents(queues: Mapping[str, Queue]) -> Iterator[str]:
 # -- the backlog -----------------------------------------------------------------------------
 
 
-def backlog(counted: Backlog, queues: Mapping[str, Queue]) -> Iterator[str]:
+def backlog(counted: Backlog, queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """What waits in all queues is the sum of what waits in each."""
     known = counted._amounts
     yield from strangers("queues with a backlog", known, queues)
@@ -128,13 +129,13 @@ def backlog(counted: Backlog, queues: Mapping[str, Queue]) -> Iterator[str]:
         yield from recounted(f"{of} of the backlog", getattr(counted, of), total)
 
 
-def waiting(counted: Backlog, settled_queues: Mapping[str, Queue]) -> Iterator[str]:
+def waiting(counted: Backlog, settled_queues: Mapping[QueueId, Queue]) -> Iterator[str]:
     """What waits in a queue is what its slowest reader has yet to read; what is in files only is
     counted about."""
     for name, queue in settled_queues.items():
         if name in counted._amounts and all(page.is_in_driver for page in queue.pages):
             wait = Amount(*_waiting(queue), queue.bytes - queue.spilled_bytes)
-            yield from recounted(f"backlog of {name}", counted.of(name), wait)
+            yield from recounted("backlog", counted.of(name), wait, name)
 
 
 def _waiting(queue: Queue) -> tuple[int, int]:

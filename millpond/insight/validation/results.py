@@ -50,7 +50,7 @@ def counts_of_groups(logs: Iterable[ResultLog]) -> Iterator[str]:
     """It is known how many rows each query of a group has put out, and has in the pages."""
     for log in (each for each in logs if isinstance(each, GroupLog)):
         name = log.entry.name
-        yield from recounted(f"rows of {name}", log.own_rows, int(log._counts.sum()))
+        yield from recounted("rows", log.own_rows, int(log._counts.sum()), name)
         there = np.zeros(len(log._counts), np.int64)
         for page in log.kept:
             tags = log._tags.get(page)
@@ -58,7 +58,7 @@ def counts_of_groups(logs: Iterable[ResultLog]) -> Iterator[str]:
                 yield f"whose the rows of a page of {name} are is not known"
             else:
                 there[tags.numbers] += tags.counts
-        yield from recounted(f"rows in pages of {name}", log._there.tolist(), there.tolist())
+        yield from recounted("rows in pages", log._there.tolist(), there.tolist(), name)
         if np.any(log._gone > log._counts) or np.any(log._there > log._counts):
             yield f"more rows of {name} are gone or there than were put out"
 

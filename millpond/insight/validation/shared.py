@@ -1,5 +1,6 @@
 """What was decided about sharing: groups, shapes, selections and totals."""
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,10 +39,10 @@ def numbers(groups: Groups) -> Iterator[str]:
     """What a group knows of its queries it knows of all of them, and of no others."""
     for group in groups:
         there = set(group.queries)
-        yield from recounted(f"weights of {group.name}", set(group.weights), there)
-        yield from recounted(f"queries in the log of {group.name}", group.log.living, there)
+        yield from recounted("weights", set(group.weights), there, group.name)
+        yield from recounted("queries in the log", group.log.living, there, group.name)
         times = there if group.name.is_late else set[int]()
-        yield from recounted(f"beginnings of {group.name}", set(group.since), times)
+        yield from recounted("beginnings", set(group.since), times, group.name)
         if not there:
             yield f"{group.name} has no query"
         elif max(there) >= group.next_number:
@@ -53,7 +54,7 @@ def weights(groups: Groups) -> Iterator[str]:
     for group in groups:
         counted = sum(group.weights.values())
         if not math.isclose(group.weight, counted, abs_tol=1e-9):
-            yield from recounted(f"weight of {group.name}", group.weight, counted)
+            yield from recounted("weight", group.weight, counted, group.name)
 
 
 def constants(groups: Groups) -> Iterator[str]:
@@ -62,9 +63,8 @@ def constants(groups: Groups) -> Iterator[str]:
     for group in groups:
         if groups.members.get(group.name) is not group.members:
             yield f"the operators of {group.name} have another table of constants"
-        yield from recounted(
-            f"constants of {group.name}", _numbers_in(group.members), sorted(group.queries)
-        )
+        there = _numbers_in(group.members)
+        yield from recounted("constants", there, sorted(group.queries), group.name)
 
 
 def _numbers_in(members: Members) -> list[int]:
@@ -150,7 +150,7 @@ def selections(
     anew = {
         (node, query)
         for query, use in containments._uses.items()
-        for node in (*use.readers, *(Filter(n.input, by) for n, by in use.chosen.items()))
+        for node in (*use.readers, *use.chosen.values())
     }
     yield from _by_query("selections", holders, anew)
 
@@ -177,10 +177,16 @@ def contained(containments: Containments) -> Iterator[str]:
     """What a query reads of another selection is all that its own lets through, and is there."""
     for query, use in containments._uses.items():
         for node, weaker in use.chosen.items():
-            if not implies(node.predicate, weaker):
-                yield f"query {query} reads {weaker}, which {node.predicate} does not imply"
-            if not containments._runs(Filter(node.input, weaker)):
-                yield f"query {query} reads {weaker}, which is no operator"
+            if not _implies(node, weaker):
+                said = f"{weaker.predicate}, which {node.predicate} does not imply"
+                yield f"query {query} reads {said}"
+            if not containments._runs(weaker):
+                yield f"query {query} reads {weaker.predicate}, which is no operator"
+
+
+@functools.lru_cache(1024)
+def _implies(node: Filter, weaker: Filter) -> bool:
+    return implies(node.predicate, weaker.predicate)
 
 
 def totals(

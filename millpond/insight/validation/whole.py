@@ -39,6 +39,7 @@ def complaints(queries: Queries, is_spilling: bool) -> list[str]:
     ``is_spilling``: somebody has pages leave memory, which is counted when it is done.
     """
     parts = {**_of_all(queries), **_of_runtime(queries), **_at_rest(queries, is_spilling)}
+    parts["there"] = files.names_there(queries.ground.store)
     return [
         complaint
         for check, names in _CHECKS
@@ -72,6 +73,7 @@ def _of_all(queries: Queries) -> Mapping[str, Any]:
         "books": deliveries.keeper.books,
         "kept_pages": _kept_pages(queries),
         "store": ground.store,
+        "log_files": files.names_in_log(ground.store),
         "journal": ground.journal,
     }
 
@@ -84,6 +86,7 @@ def _of_runtime(queries: Queries) -> Mapping[str, Any]:
     return {
         "runtime": runtime,
         "running": runtime.running,
+        "state_files": files.names_of_states(runtime.running),
         "counted": runtime.backlog,
         "cache": runtime.states,
     }
@@ -92,10 +95,12 @@ def _of_runtime(queries: Queries) -> Mapping[str, Any]:
 def _at_rest(queries: Queries, is_spilling: bool) -> Mapping[str, Any]:
     """What can be counted while nobody changes it without the lock."""
     found: dict[str, Any] = {}
+    pages = _pages(queries)
     if queries.started is None or operators.is_idle(queries.started):
-        found["idle_pages"] = _pages(queries)
+        found["idle_pages"] = pages
     if not is_spilling:
-        found |= {"settled_pages": _pages(queries), "settled_queues": queries.ground.inputs.queues}
+        found["page_files"] = files.names_of_pages(pages)
+        found["settled_queues"] = queries.ground.inputs.queues
     return found
 
 
