@@ -58,13 +58,14 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries, KILLS=50 kills, 2000 damaged stores and all attacks on a server
+fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries, KILLS=50 kills of a run and of one between two topics of Kafka, 2000 damaged stores and all attacks on a server
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py
 	$(BIN)/python -m tests.fuzz --n $(N)
 	$(BIN)/python -m tests.fuzz --n $(N) --queries 50 --sharing
 	$(BIN)/python -m tests.fuzz --n $(N) --coming
 	$(BIN)/python -m tests.kills --n $(KILLS)
+	$(BIN)/python -m tests.connectors.kafka_kills --n $(KILLS)
 	$(BIN)/python -m tests.damage --n 2000
 	$(BIN)/python -m tests.attacks
 

@@ -7,7 +7,6 @@ and go on at every place there is, as an engine with a store does.
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from millpond.connectors.sources import (
     Source,
     SourcePage,
     Taken,
+    close_source,
 )
 from millpond.schema import Field, Schema, Type
 
@@ -61,8 +61,7 @@ def _read(source: Source, taken: Taken, rows: int) -> Iterator[SourcePage]:
             yield page
         _holds(isinstance(source.progress(), Progress), "progress() is a Progress")
     finally:
-        with suppress(AttributeError):
-            getattr(source, "close")()  # noqa: B009 (not every source has it)
+        close_source(source)
 
 
 def _after(taken: Taken, page: SourcePage) -> Taken:

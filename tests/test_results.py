@@ -55,7 +55,7 @@ class ListSink:
     def __init__(self):
         self.tables, self.error = [], None
 
-    def write(self, table):
+    def write(self, table, number=0):
         if self.error is not None:
             raise self.error
         self.tables.append(table.to_pylist())

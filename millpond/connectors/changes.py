@@ -15,6 +15,7 @@ from millpond.connectors.sources import (
     Source,
     SourcePage,
     as_page,
+    close_source,
     is_live,
 )
 from millpond.connectors.text_files import TextFiles
@@ -63,9 +64,11 @@ class ChangesSource:
         return self._changes(self._pages_with_times(lambda source: source.pages()))
 
     def __getattr__(self, name: str) -> Any:
-        """``pages_from``, where the source below has it."""
-        if name != "pages_from" or not hasattr(self._rows, name):
+        """``pages_from`` and ``close``, where the source below has them."""
+        if name not in ("pages_from", "close") or not hasattr(self._rows, name):
             raise AttributeError(name)
+        if name == "close":
+            return lambda: close_source(self._rows)
 
         def pages_of(source: Any, position: Any) -> Iterator[SourcePage]:
             pages: Iterator[SourcePage] = source.pages_from(position)

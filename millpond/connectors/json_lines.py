@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from millpond.connectors.sinks import Results, TextSink
 from millpond.connectors.sources import Declaration, files_of
 from millpond.connectors.text_files import TextFiles
 from millpond.errors import InputError
-from millpond.schema import Type
+from millpond.schema import Schema, Type
 
 
 def source(declaration: Declaration, file: str) -> JsonSource:
@@ -51,10 +52,26 @@ class JsonSource(TextFiles):
             number, _ = next(itertools.islice(_numbered_lines(block), row, None))
             return f"{block.name}, line {number}"
 
+        return JsonLines(self._declaration.schema).table(block, where), where
+
+    def _records(self, block: Block) -> list[Block]:
+        return [
+            Block(block.name, line + b"\n", number - 1) for number, line in _numbered_lines(block)
+        ]
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """Makes a table of lines of JSON."""
+
+    schema: Schema
+
+    def table(self, block: Block, where: RowPosition) -> pa.Table:
+        """The rows of a block; ``where`` names their places."""
         try:
-            return self._read_at_once(block, where), where
+            return self._read_at_once(block, where)
         except _NOT_AT_ONCE:
-            return self._read_by_line(block, where), where  # which takes more, or names the fault
+            return self._read_by_line(block, where)  # which takes more, or names the fault
 
     def _read_at_once(self, block: Block, where: RowPosition) -> pa.Table:
         """By Arrow; raises if there is anything in the block that Arrow takes otherwise."""
@@ -74,7 +91,7 @@ class JsonSource(TextFiles):
             block.content, table
         ):
             raise ValueError
-        return conform(table, self._declaration.schema, where)
+        return conform(table, self.schema, where)
 
     def _parse_options(self, first_line: bytes) -> pyarrow.json.ParseOptions:
         """Reads the declared columns, their names written as in the first line."""
@@ -85,7 +102,7 @@ class JsonSource(TextFiles):
                 spellings.get(f.name.lower(), f.name),
                 text if f.type in (Type.TIMESTAMP, Type.DATE) else ARROW_TYPES[f.type],
             )
-            for f in self._declaration.schema.fields
+            for f in self.schema.fields
         ]
         return pyarrow.json.ParseOptions(
             explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
@@ -100,16 +117,9 @@ class JsonSource(TextFiles):
             for key in set(_key(name.encode()).findall(content))
         )
 
-    def _records(self, block: Block) -> list[Block]:
-        return [
-            Block(block.name, line + b"\n", number - 1) for number, line in _numbered_lines(block)
-        ]
-
     def _read_by_line(self, block: Block, where: RowPosition) -> pa.Table:
-        rows = [
-            _object(f"{block.name}, line {number}", line) for number, line in _numbered_lines(block)
-        ]
-        return rows_to_arrow(rows, self._declaration.schema, where, lenient=True)
+        rows = [_object(where(row), line) for row, (_, line) in enumerate(_numbered_lines(block))]
+        return rows_to_arrow(rows, self.schema, where, lenient=True)
 
 
 class JsonSink(TextSink):

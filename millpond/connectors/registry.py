@@ -24,6 +24,7 @@ BUILT_IN = {
     "burst": "millpond.connectors.burst",
     "csv": "millpond.connectors.csv_files",
     "json": "millpond.connectors.json_lines",
+    "kafka": "millpond.connectors.kafka",
     "parquet": "millpond.connectors.parquet_files",
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",

@@ -88,7 +88,7 @@ class Source(Protocol):
     A source that knows where it is yields ``SourcePage``\ s with a position and has
     ``pages_from(position)``, the pages behind one: the position is in the commit that takes the
     page. One without is read again from its beginning after a restart, without the rows that were
-    taken, so it has to deliver the same ones.
+    taken, so it has to deliver the same ones. One that waits may have ``close()``: it is to end.
     """
 
     ends: bool
@@ -100,6 +100,13 @@ class Source(Protocol):
 
     def progress(self) -> Progress:
         """How far the pages have been read."""
+
+
+def close_source(source: Source) -> None:
+    """Has a source wait for nothing any more, where it may."""
+    close = getattr(source, "close", None)
+    if close is not None:
+        close()
 
 
 def is_live(source: Source) -> bool:

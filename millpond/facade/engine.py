@@ -689,6 +689,7 @@ class Engine:
                 return
             self.ground.is_closed = True
             self.arrivals.close()
+            self.inputs.close()
         try:
             left = self._end(time.monotonic() + seconds)
         finally:  # also when it is interrupted: then nothing is waited for

@@ -16,7 +16,7 @@ from millpond.connectors import Progress, Source, arrow_schema, to_arrow
 from millpond.connectors.admission import stream_page_schema
 from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.changes import WEIGHTS, listed_changes
-from millpond.connectors.sources import OpenPages, Taken, as_page, is_live
+from millpond.connectors.sources import OpenPages, Taken, as_page, close_source, is_live
 from millpond.connectors.times import as_ticks
 from millpond.errors import StateError
 from millpond.identities import InputId, QueueId, RelationId
@@ -161,7 +161,8 @@ class Inputs:
 
     def drop(self, key: InputId) -> list[str]:
         """Forgets a stream or relation, if there is one of this name; its queues."""
-        self.sources.pop(key, None)
+        if key in self.sources:
+            close_source(self.sources.pop(key)[0])
         self.held.discard(key)
         for known in (self.read_rows, self.bad_rows, self.source_positions):
             known.pop(key, None)
@@ -505,6 +506,11 @@ class Inputs:
         if later:
             with self.ahead(flushes=False) as coming:
                 coming += [HeartbeatCame(name, heartbeat, moves=False) for name in later]
+
+    def close(self) -> None:
+        """Has no source wait any more."""
+        for source, _ in self.sources.values():
+            close_source(source)
 
     # -- after a restart -------------------------------------------------------------------
 

@@ -7,8 +7,17 @@ from tests.connectors.declarations import opened, rows, schema
 
 
 def test_the_built_in_connectors_are_there() -> None:
-    assert registry.names("source") == ["burst", "csv", "json", "parquet", "push", "rate", "stdin"]
-    assert registry.names("sink") == ["csv", "json", "parquet"]
+    assert registry.names("source") == [
+        "burst",
+        "csv",
+        "json",
+        "kafka",
+        "parquet",
+        "push",
+        "rate",
+        "stdin",
+    ]
+    assert registry.names("sink") == ["csv", "json", "kafka", "parquet"]
 
 
 def test_push_delivers_nothing_and_has_no_end() -> None:

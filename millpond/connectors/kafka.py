@@ -1,0 +1,549 @@
+"""Topics of Kafka, read and written, by ``confluent-kafka``, which is installed apart.
+
+Offsets are positions of our commits: Kafka's consumer groups are not asked where to go on. What is
+written is in a transaction of Kafka's with the number of the page, so that it is there once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema
+from millpond.connectors.bad_rows import BadRow, salvaged
+from millpond.connectors.encoding import not_utf8
+from millpond.connectors.files import Block
+from millpond.connectors.json_lines import JsonLines
+from millpond.connectors.json_text import json_results, json_value
+from millpond.connectors.python_values import python_values
+from millpond.connectors.secrets import Secret, revealed
+from millpond.connectors.sinks import Results, flag
+from millpond.connectors.sources import Declaration, Progress, SourcePage
+from millpond.connectors.times import check_times
+from millpond.errors import InputError, OutputError
+from millpond.schema import Field, Schema, Type
+
+BROKERS = "localhost:9092"
+FORMATS = ("json", "raw")
+POLL_SECONDS = 0.2
+"""How long a message is waited for before it is looked whether anybody wants one still."""
+
+LOOK_SECONDS = 30.0
+"""So often it is looked for new partitions."""
+
+ANSWER_SECONDS = 30.0
+"""How long brokers have for an answer."""
+
+METADATA = {
+    "kafka_key": Type.STRING,
+    "kafka_partition": Type.INT,
+    "kafka_offset": Type.BIGINT,
+    "kafka_timestamp": Type.TIMESTAMP,
+    "kafka_headers": Type.STRING,
+}
+"""Columns of these names hold what a message has beside its value."""
+
+
+def source(
+    declaration: Declaration,
+    topic: str,
+    *,
+    brokers: str = BROKERS,
+    format: str = "json",  # noqa: A002 (as CQL has it)
+    start: str = "earliest",
+    until: str = "never",
+) -> KafkaSource:
+    """Reads a topic; ``until = 'now'`` ends where it ended when reading began."""
+    _check_choice(declaration.name, "format", format, FORMATS)
+    _check_choice(declaration.name, "start", start, ("earliest", "latest"))
+    _check_choice(declaration.name, "until", until, ("never", "now"))
+    reader = _Reader(declaration, str(revealed(topic)), format)
+    return KafkaSource(declaration, reader, str(revealed(brokers)), start, until == "now")
+
+
+def sink(
+    results: Results,
+    topic: str,
+    *,
+    brokers: str = BROKERS,
+    key: str = "",
+    upsert: bool = False,
+    id: str = "",  # noqa: A002 (as CQL has it)
+) -> KafkaSink:
+    """Writes one message a result, all of a page in one transaction."""
+    form = _Form(results, str(key), flag(results, "upsert", upsert))
+    return KafkaSink(results, str(revealed(topic)), str(revealed(brokers)), form, str(id))
+
+
+def _client() -> Any:
+    try:
+        return importlib.import_module("confluent_kafka")
+    except ImportError:
+        raise InputError(
+            "kafka needs the package confluent-kafka; install it with pip install 'millpond[kafka]'"
+        ) from None
+
+
+def _check_choice(owner: str, option: str, value: str | Secret, known: Sequence[str]) -> None:
+    if value not in known:
+        listed = " or ".join(map(repr, known))
+        raise InputError(f"{owner}: {option} is {listed}, not {value!r}")
+
+
+# -- the source ------------------------------------------------------------------------------
+
+
+class KafkaSource:
+    """The messages of a topic, of each partition in order."""
+
+    is_live = True
+
+    def __init__(
+        self, declaration: Declaration, reader: _Reader, brokers: str, start: str, ends: bool
+    ) -> None:
+        self._declaration, self._reader = declaration, reader
+        self._brokers, self._start, self.ends = brokers, start, ends
+        self._kafka = _client()
+        self._is_closed = threading.Event()
+        self._done = 0
+
+    def pages(self) -> Iterator[SourcePage]:
+        """The messages from the start that was chosen."""
+        return self._pages({})
+
+    def pages_from(self, position: dict[str, int]) -> Iterator[SourcePage]:
+        """The messages behind a position: the next offset of each partition."""
+        return self._pages({int(partition): offset for partition, offset in position.items()})
+
+    def progress(self) -> Progress:
+        """Messages read."""
+        return Progress(self._done, None, "messages")
+
+    def close(self) -> None:
+        """Nobody waits for a message any more."""
+        self._is_closed.set()
+
+    def _pages(self, position: dict[int, int]) -> Iterator[SourcePage]:
+        with _Reading(self._kafka, self._reader.topic, self._settings()) as reading:
+            reading.assign(position, is_first=not position, start=self._start)
+            position = dict(reading.position)
+            while not self._is_closed.is_set():
+                messages = reading.messages(self._declaration.settings.page_rows)
+                if messages:
+                    self._done += len(messages)
+                    yield self._reader.page(messages, position)
+                    position = dict(reading.position)
+                elif self.ends and reading.is_at_end:
+                    return
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self._brokers,
+            "group.id": f"millpond.{self._declaration.name}",  # asked for, and never used
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",  # what is gone is not passed over in silence
+            "isolation.level": "read_committed",
+            "log_level": 0,
+        }
+
+
+class _Reading:
+    """A consumer of all partitions of a topic, and how far each was read."""
+
+    def __init__(self, kafka: Any, topic: str, settings: dict[str, Any]) -> None:
+        self._kafka, self._topic = kafka, topic
+        self._consumer = kafka.Consumer(settings)
+        self._ended: set[int] = set()
+        self._looked = 0.0
+        self.position: dict[int, int] = {}
+        """The next offset of each partition."""
+
+    def __enter__(self) -> _Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether each partition was read to an end."""
+        return self._ended >= self.position.keys()
+
+    def assign(self, position: dict[int, int], is_first: bool, start: str) -> None:
+        """Reads all partitions, from a position on; those that it lacks are new, if it is not the
+        first one."""
+        self._looked = time.monotonic()
+        new = [each for each in self._partitions() if each not in self.position]
+        for partition in new:
+            offset = position.get(partition)
+            self.position[partition] = (
+                self._first_offset(partition, start if is_first else "earliest")
+                if offset is None
+                else offset
+            )
+        part = self._kafka.TopicPartition
+        added = [part(self._topic, each, self.position[each]) for each in new]
+        if added:
+            self._consumer.incremental_assign(added)
+
+    def _partitions(self) -> list[int]:
+        try:
+            found = self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
+        except self._kafka.KafkaException as error:
+            raise InputError(f"topic {self._topic}: {_said(error)}") from None
+        topic = found.topics.get(self._topic)
+        if topic is None or topic.error is not None or not topic.partitions:
+            reason = "it is not there" if topic is None else topic.error
+            raise InputError(f"topic {self._topic}: {reason}")
+        return sorted(topic.partitions)
+
+    def _first_offset(self, partition: int, start: str) -> int:
+        where = self._kafka.TopicPartition(self._topic, partition)
+        try:
+            low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS)
+        except self._kafka.KafkaException as error:
+            raise InputError(
+                f"topic {self._topic}, partition {partition}: {_said(error)}"
+            ) from None
+        return int(low if start == "earliest" else high)
+
+    def messages(self, most: int) -> list[Any]:
+        """The messages that have come, after a wait for the first one."""
+        first = self._consumer.poll(POLL_SECONDS)
+        if first is None:
+            if time.monotonic() > self._looked + LOOK_SECONDS:
+                self.assign({}, is_first=False, start="earliest")
+            return []
+        more = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+        return [each for each in [first, *more] if self._is_message(each)]
+
+    def _is_message(self, message: Any) -> bool:
+        error = message.error()
+        if error is None:
+            self.position[message.partition()] = message.offset() + 1
+            return True
+        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+            self._ended.add(message.partition())
+            return False
+        if error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
+            raise InputError(
+                f"topic {self._topic}, partition {message.partition()}: offset "
+                f"{self.position[message.partition()]} is to come next, and is not there any more; "
+                "messages were deleted before they were read (see retention.ms), or the topic was "
+                "made anew: DROP the stream and declare it again"
+            )
+        if error.retriable() or error.code() in self._away():
+            return False  # the client goes on by itself, when brokers are there again
+        raise InputError(f"topic {self._topic}: {error.str()}")
+
+    def _away(self) -> tuple[int, ...]:
+        """What the client says while no broker answers."""
+        codes = self._kafka.KafkaError
+        return codes._ALL_BROKERS_DOWN, codes._TRANSPORT, codes._TIMED_OUT, codes._RESOLVE
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Makes rows of messages."""
+
+    declaration: Declaration
+    topic: str
+    format: str
+
+    def __post_init__(self) -> None:
+        for field in self.declaration.schema.fields:
+            wanted = METADATA.get(field.name.lower())
+            if wanted is not None and field.type is not wanted:
+                raise InputError(
+                    f"{self.declaration.name}: {field.name} is {wanted}, not {field.type}"
+                )
+        if self.format == "raw" and [field.type for field in self._of_value] != [Type.STRING]:
+            raise InputError(
+                f"{self.declaration.name}: format 'raw' has one column of type STRING for the "
+                f"value, beside {', '.join(METADATA)}"
+            )
+
+    @property
+    def _of_value(self) -> list[Field]:
+        fields = self.declaration.schema.fields
+        return [field for field in fields if field.name.lower() not in METADATA]
+
+    def page(self, messages: list[Any], position: dict[int, int]) -> SourcePage:
+        """The rows of messages, with the offsets behind each of them."""
+        rows, bad, places = self._rows(messages)
+
+        def position_after(count: int) -> dict[str, int]:
+            passed = messages if count == len(places) else messages[: places[count - 1] + 1]
+            read = {each.partition(): each.offset() + 1 for each in passed if count or not places}
+            return {str(key): value for key, value in (position | read).items()}
+
+        return SourcePage(rows, tuple(bad), position_after)
+
+    def _rows(self, messages: list[Any]) -> tuple[pa.Table, list[BadRow], list[int]]:
+        """The rows, the bad ones, and of each row the number of its message."""
+        everything = range(len(messages))
+        if not self.declaration.skips_bad_rows:
+            return self._table(messages, everything), [], list(everything)
+        tables, bad, places, number = [], list[BadRow](), list[int](), 0
+        for found in salvaged(
+            everything,
+            lambda part: self._table(messages, part),
+            lambda at, error: self._bad_row(messages[at], error),
+        ):
+            if isinstance(found, BadRow):
+                bad.append(replace(found, after=len(places)))
+                number += 1
+            else:
+                tables.append(found)
+                places += range(number, number + found.num_rows)
+                number += found.num_rows
+        empty = arrow_schema(self.declaration.schema).empty_table()
+        return pa.concat_tables([empty, *tables]).combine_chunks(), bad, places
+
+    def _bad_row(self, message: Any, error: InputError) -> BadRow:
+        return BadRow(self._place(message), str(error), message.value() or b"")
+
+    def _place(self, message: Any) -> str:
+        return f"topic {self.topic}, partition {message.partition()}, offset {message.offset()}"
+
+    def _table(self, messages: list[Any], part: Sequence[int]) -> pa.Table:
+        some = [messages[at] for at in part]
+
+        def where(row: int) -> str:
+            return self._place(some[row])
+
+        values = self._values(some, where)
+        columns = [
+            values.column(field.name)
+            if field.name.lower() not in METADATA
+            else _metadata(field, some, where)
+            for field in self.declaration.schema.fields
+        ]
+        table = pa.table(columns, schema=arrow_schema(self.declaration.schema))
+        check_times(table, self.declaration, where)
+        return table
+
+    def _values(self, messages: list[Any], where: RowPosition) -> pa.Table:
+        """The columns of the values; a message without one has NULLs."""
+        schema = Schema(tuple(self._of_value))
+        values = [each.value() for each in messages]
+        if self.format == "raw":
+            return pa.table([_text(values, where)], schema=arrow_schema(schema))
+        if not len(schema):
+            return pa.table({"": pa.nulls(len(values))})
+        lines = [b"{}" if value is None else value.replace(b"\n", b" ") for value in values]
+        for row, line in enumerate(lines):
+            if not line.strip():
+                raise InputError(f"{where(row)}: an empty value is no JSON")
+        return JsonLines(schema).table(Block(self.topic, b"\n".join(lines), 0), where)
+
+
+def _metadata(field: Field, messages: list[Any], where: RowPosition) -> pa.Array:
+    match field.name.lower():
+        case "kafka_key":
+            return _text([each.key() for each in messages], where)
+        case "kafka_partition":
+            found: list[Any] = [each.partition() for each in messages]
+        case "kafka_offset":
+            found = [each.offset() for each in messages]
+        case "kafka_timestamp":
+            found = [_milliseconds(each) for each in messages]
+            return pa.array(found, pa.timestamp("ms")).cast(ARROW_TYPES[Type.TIMESTAMP])
+        case _:
+            found = [_headers(each) for each in messages]
+    return pa.array(found, ARROW_TYPES[field.type])
+
+
+def _milliseconds(message: Any) -> int | None:
+    kind, milliseconds = message.timestamp()
+    return int(milliseconds) if kind else None
+
+
+def _headers(message: Any) -> str | None:
+    """The headers as a JSON array of names and values; bytes that are no text are replaced."""
+    found = message.headers()
+    if found is None:
+        return None
+    pairs = [
+        (name, None if value is None else value.decode(errors="replace")) for name, value in found
+    ]
+    return json.dumps(pairs, ensure_ascii=False)
+
+
+def _text(values: list[bytes | None], where: RowPosition) -> pa.Array:
+    found: list[str | None] = []
+    for row, value in enumerate(values):
+        try:
+            found.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            raise not_utf8(where(row), value or b"") from None
+    return pa.array(found, pa.string())
+
+
+def _said(error: Any) -> str:
+    """What a fault of the client says."""
+    return str(error.args[0].str() if error.args else error)
+
+
+# -- the sink --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Makes messages of results."""
+
+    results: Results
+    key: str
+    upserts: bool
+
+    def __post_init__(self) -> None:
+        names = [name.lower() for name in self.results.names]
+        if self.upserts and not self.key:
+            raise OutputError(f"query {self.results.query}: upsert = true needs key = 'column'")
+        if self.key and self.key.lower() not in names:
+            known = ", ".join(self.results.names)
+            raise OutputError(
+                f"query {self.results.query}: no column {self.key} for the key; columns: {known}"
+            )
+
+    def messages(self, table: pa.Table) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values."""
+        keys = self._keys(table)
+        found = zip(keys, json_results(table), strict=True)
+        if self.upserts:
+            yield from self._changed(found)
+            return
+        for key, result in found:
+            yield key, json.dumps(result, ensure_ascii=False).encode()
+
+    def _keys(self, table: pa.Table) -> list[bytes | None]:
+        if not self.key:
+            return [None] * table.num_rows
+        names = [name.lower() for name in self.results.names]
+        values = map(json_value, python_values(table.column(names.index(self.key.lower()))))
+        return [None if value is None else str(value).encode() for value in values]
+
+    def _changed(self, found: Any) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """What each key is after each instant: its row, or nothing if it has none any more."""
+        last: dict[tuple[Any, Any], dict[str, Any] | None] = {}
+        for key, result in found:
+            at = (result["ts"], key)
+            if result["weight"] > 0:
+                if result["weight"] > 1 or last.get(at) is not None:
+                    raise OutputError(
+                        f"query {self.results.query}: two rows of the key {key!r} at once; "
+                        "upsert = true needs one row for each key"
+                    )
+                last[at] = result["row"]
+            else:
+                last.setdefault(at, None)
+        for (_, key), row in last.items():
+            yield key, None if row is None else json.dumps(row, ensure_ascii=False).encode()
+
+
+class KafkaSink:
+    """Results as messages: those of a page, and its number, in one transaction."""
+
+    def __init__(
+        self, results: Results, topic: str, brokers: str, form: _Form, identity: str
+    ) -> None:
+        self._kafka, self._results, self._topic, self._form = _client(), results, topic, form
+        identity = identity or f"millpond.{results.query}.{topic}"
+        settings = {"bootstrap.servers": brokers, "log_level": 0}
+        self._group = self._kafka.Consumer(
+            settings | {"group.id": identity, "enable.auto.commit": False}
+        )
+        self._producer = self._kafka.Producer(settings | {"transactional.id": identity})
+        self._next = self._begin()
+
+    def _begin(self) -> int:
+        """The number of the first page that is not there; another producer of the same identity is
+        shut out, and what it had not committed is gone."""
+        with self._naming():
+            self._producer.init_transactions(ANSWER_SECONDS)
+            if self._results.resume is None:
+                self._transact((), 0)
+                return 0
+            where = self._kafka.TopicPartition(self._topic, 0)
+            (found,) = self._group.committed([where], timeout=ANSWER_SECONDS)
+        return max(int(self._results.resume), int(found.offset))
+
+    def mark(self) -> int:
+        """The number of the next page."""
+        return self._next
+
+    def write(self, table: pa.Table) -> None:
+        """Adds results as the next page."""
+        self.write_numbered(table, self._next)
+
+    def write_numbered(self, table: pa.Table, number: int) -> None:
+        """Adds the results of a page, unless they are there."""
+        if number < self._next:
+            return
+        with self._naming():
+            self._transact(self._form.messages(table), number + 1)
+        self._next = number + 1
+
+    def _transact(self, messages: Any, number: int) -> None:
+        self._producer.begin_transaction()
+        try:
+            for key, value in messages:
+                self._produce(key, value)
+            offsets = [self._kafka.TopicPartition(self._topic, 0, number)]
+            group = self._group.consumer_group_metadata()
+            self._producer.send_offsets_to_transaction(offsets, group, ANSWER_SECONDS)
+            self._producer.commit_transaction(ANSWER_SECONDS)
+        except BaseException as error:
+            self._abort(error)
+            raise
+
+    def _produce(self, key: bytes | None, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key)
+                self._producer.poll(0)
+            except BufferError:  # until some of what waits has gone
+                self._producer.poll(POLL_SECONDS)
+            else:
+                return
+
+    def _abort(self, error: BaseException) -> None:
+        is_fatal = bool(getattr(error, "args", ())) and _is_fatal(error.args[0])
+        if not is_fatal:
+            self._producer.abort_transaction(ANSWER_SECONDS)
+
+    def _naming(self) -> _Naming:
+        return _Naming(self._results.query, self._topic)
+
+    def close(self) -> None:
+        """Lets the connection go; all that was written is there."""
+        self._group.close()
+        self._producer.flush(0)
+
+
+def _is_fatal(error: Any) -> bool:
+    fatal: Callable[[], bool] = getattr(error, "fatal", lambda: False)
+    return bool(fatal())
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """Says which query and topic a fault of Kafka's is about."""
+
+    query: str
+    topic: str
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if error is not None and kind.__name__ == "KafkaException":
+            raise OutputError(f"query {self.query}: topic {self.topic}: {_said(error)}") from None
