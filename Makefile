@@ -10,7 +10,7 @@ TESTS ?=
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
   virtual_operators profiling live_burst live_hmts prediction deciding many_queries shared_join \
-  window_lengths serve_load language nexmark
+  window_lengths serve_load language nexmark connectors
 export PYTHONUTF8 := 1
 export PYTHONDONTWRITEBYTECODE := # tests start many processes: none compiles what another has compiled
 

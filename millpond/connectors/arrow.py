@@ -97,6 +97,9 @@ def _written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without a dictionary, where Arrow can write its values out."""
     if not pa.types.is_dictionary(column.type):
         return column
+    if pa.types.is_string_view(column.type.value_type):  # which Arrow does not write out itself
+        parts = (part.dictionary.cast(pa.string()).take(part.indices) for part in column.chunks)
+        return pa.chunked_array(parts, pa.string())
     try:
         return column.cast(column.type.value_type)
     except pa.ArrowNotImplementedError:

@@ -39,6 +39,8 @@ def to_arrow(data: Any, schema: Schema, name: str = "rows") -> pa.Table:
         data = pa.Table.from_batches([data])
     if is_frame(data):
         return _from_pandas(data, schema, where)
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+        data = pa.table(data)  # as polars' frames and DuckDB's relations are handed over
     if isinstance(data, pa.Table):
         _refuse_unknown(data.column_names, schema, where, 0)
         return conform(data, schema, where)

@@ -274,6 +274,11 @@ class ResultLog(PageLog):
         if self.slice is not None:
             self.slice.read_by(self)
 
+    def unsubscribe(self, callback: Callback) -> None:
+        """Calls a subscriber no more."""
+        self.subscribers = [each for each in self.subscribers if each.callback != callback]
+        self.forget()
+
     def for_sink(self) -> Page | None:
         """The next page for the sink."""
         if self.sink is None or self.sink_failed or self.is_resting or self.is_closed:

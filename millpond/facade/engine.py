@@ -32,6 +32,7 @@ from millpond.entities.whole import entities
 from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
+from millpond.facade.result_stream import ResultStream
 from millpond.facade.room import Room
 from millpond.facade.source_pages import read_page
 from millpond.facade.statements import Statements
@@ -336,7 +337,8 @@ class Engine:
         """Adds tuples to a stream, or rows to a relation at the current time; says how many tuples
         came too late, which are put aside.
 
-        ``rows`` are dicts or tuples in schema order, an Arrow table, or a pandas data frame. A
+        ``rows`` are dicts or tuples in schema order, an Arrow table, a data frame of pandas or
+        polars, or whatever else hands itself over as an Arrow stream. A
         ``key`` is remembered: what is pushed to it again with the same one is passed over.
         """
         self._room.wait_for(as_text(name, "a name"))
@@ -595,6 +597,24 @@ class Engine:
         with self.lock:
             self.ground.check_open()
             self.deliveries.of(query).subscribe(callback)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the engine is closed."""
+        return self.ground.is_closed
+
+    def unsubscribe(self, query: str, callback: Callback) -> None:
+        """Calls a subscriber no more; what was being handed to it may still come."""
+        with self.lock:
+            self.deliveries.of(query).unsubscribe(callback)
+
+    def stream(self, query: str, most_tables: int = 64) -> ResultStream:
+        """The tables of new results as an asynchronous iterator: ``async for table in …``.
+
+        The engine works in the background (``start()``). Who reads slowly holds it back once so
+        many tables wait; the end comes with ``close()`` of the iterator or of the engine.
+        """
+        return ResultStream(self, query, most_tables)
 
     def format_time(self, query: str, ts: int | None) -> int | str | None:
         """A result's time as people read it."""

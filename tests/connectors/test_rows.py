@@ -236,3 +236,10 @@ def test_ticks_round_down_also_before_1970() -> None:
     assert to_ticks(times, 1_000_000).to_pylist() == [0, 1, -1, -1, -2, None]
     assert to_ticks(times, 1).to_pylist() == [0, 1_999_999, -1, -1_000_000, -1_000_001, None]
     assert to_ticks(pa.chunked_array([[5], [6]]), 1_000_000).to_pylist() == [5, 6]
+
+
+def test_whatever_is_an_arrow_stream_is_taken() -> None:
+    words, places = pa.array(["u", "v"], pa.string_view()), pa.array([0, 1, 0, None], pa.uint32())
+    coded = pa.table({"s": pa.DictionaryArray.from_arrays(places, words)})  # as polars' categories
+    found = to_arrow(coded.to_reader(), schema("s STRING"))
+    assert found["s"].to_pylist() == ["u", "v", "u", None]
