@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import uuid
 from pathlib import Path
@@ -18,6 +17,7 @@ from millpond.spark.java import java_home
 from tests.maven import Artifact, jars
 from tests.patience import PATIENCE_SECONDS, wait_until
 
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.3.1")
 _CONFIGURATION = """\
 process.roles=broker,controller
@@ -50,7 +50,7 @@ class Broker:
         self._settings.write_text(
             _CONFIGURATION.format(port=self.port, controller=controller, folder=self._folder)
         )
-        self._run("kafka.tools.StorageTool", "format", "-t", _identity(), "-c", self._settings)
+        self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", self._settings)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -146,12 +146,3 @@ def _free_port() -> int:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
         return port
-
-
-def _identity() -> str:
-    return "MkU3OEVBNTcwNTJENDM2Qk"
-
-
-if __name__ == "__main__":
-    broker = Broker()
-    sys.stdout.write(f"{broker.address}\n")

@@ -46,11 +46,12 @@ def warn_of_bad_rows(engine: Engine) -> None:
     for entry in engine.catalog.of_kind(StreamEntry):
         count = engine.bad_row_count(entry.name)
         if count:
-            first = engine.bad_rows(entry.name)["reason"][0]
-            _say(
-                f"warning: stream {entry.name}: {count} rows could not be read and were put aside; "
-                f"of those kept the first: {first}"
+            said = engine.bad_rows(entry.name, last_rows=1)["reason"].to_pylist()
+            last = "".join(f"; the last: {reason}" for reason in said)
+            words = (
+                "row could not be read and was" if count == 1 else "rows could not be read and were"
             )
+            _say(f"warning: stream {entry.name}: {count} {words} put aside{last}")
 
 
 def say_what_it_took(engine: Engine) -> None:

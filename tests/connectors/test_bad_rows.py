@@ -13,6 +13,7 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import Connector, StreamEntry
+from millpond.cli.notices import warn_of_bad_rows
 from millpond.connectors import open_source
 from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.sources import OpenPages, SourcePage, Taken
@@ -202,7 +203,7 @@ def ids_in(file: Path, column: str) -> list[int]:
     return [int(str(value).split(",")[0]) for value in table[column].to_pylist()]
 
 
-def test_bad_rows_are_counted_shown_and_readable(tmp_path: Path) -> None:
+def test_bad_rows_are_counted_shown_and_readable(tmp_path: Path, capsys) -> None:
     _, bad = write_input(tmp_path)
     with Engine(Settings(page_rows=50)) as engine:
         declare(engine, tmp_path, "SKIP")
@@ -215,6 +216,10 @@ def test_bad_rows_are_counted_shown_and_readable(tmp_path: Path) -> None:
         assert engine.entities().get("stream", "S").get("bad_rows") == len(bad)
         (shown,) = engine.execute("SHOW STREAMS")[0].to_pylist()
         assert f"{len(bad)} bad rows put aside" in shown["detail"]
+        warn_of_bad_rows(engine)
+        warning = capsys.readouterr().err
+        assert f"stream S: {len(bad)} rows could not be read and were put aside" in warning
+        assert f"the last: {tmp_path}/a.csv, line {bad[-1] + 2}, column v" in warning
         engine.validate()
 
 
