@@ -124,15 +124,6 @@ CALLS: dict[str, Callable[[Engine], Any]] = {
     "push other columns": lambda e: e.push("S", pa.table({"x": [1]})),
     "push columns twice": lambda e: e.push("S", pa.table([[1], [1]], names=["t", "t"])),
     "push nested columns": lambda e: e.push("M", pa.table({"t": [[1]], "a": [1]})),
-    "push a dictionary of views": lambda e: e.push(
-        "R",
-        pa.table(
-            {
-                "a": [1],
-                "name": pa.DictionaryArray.from_arrays([0], pa.array(["x"], pa.string_view())),
-            }
-        ),
-    ),
     "push a frame with odd values": lambda e: e.push(
         "S", pd.DataFrame({"t": [1], "a": [Odd()], "s": ["x"], "d": [1.0]})
     ),
