@@ -59,6 +59,10 @@ class Connector:
         return f"{self.name}({', '.join(parts)})"
 
 
+VIOLATES = "violates"
+"""The column behind those of a tuple that broke a constraint: the constraint's name."""
+
+
 @dataclass(frozen=True)
 class Constraint:
     """What is promised of a stream: ORDERED BY a column, ``within`` so many rows or ticks.
@@ -91,6 +95,8 @@ class StreamEntry:
     dead_letters: Connector | None = None
     """The sink that gets them, if one does."""
     constraints: tuple[Constraint, ...] = ()
+    created_with: tuple[Constraint, ...] | None = field(default=None, compare=False)
+    """The constraints of its CREATE, if ALTER STREAM has changed them since."""
 
     def constraint(self, name: str) -> Constraint | None:
         """The constraint of a name, if there is one."""

@@ -147,6 +147,7 @@ class QueryGenerator:
             text=f"({query.text}) {word} {table.name}",
             rows=query.rows + table.rows,
             names_stream=query.names_stream or table.is_stream,
+            can_end=False,
         )
 
     def bare_tables(self):

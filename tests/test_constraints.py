@@ -351,6 +351,21 @@ def test_a_constraint_is_added_while_data_flows_and_dropped_when_nobody_relies_o
         assert not engine.inputs.queues["stream:f"].bounds
 
 
+def test_a_column_with_the_name_of_what_is_told_is_refused():
+    with Engine() as engine, pytest.raises(CqlError, match='has a column "violates"'):
+        engine.execute("CREATE STREAM S (t BIGINT, Violates INT) ORDERED BY (t) WITHIN 1 ROW")
+
+
+def test_the_log_of_a_stream_that_rises_has_no_more_than_is_remembered(tmp_path):
+    with Engine(store=tmp_path) as engine:
+        engine.execute("CREATE STREAM S (t BIGINT) TIMESTAMP BY t ORDERED BY (t) WITHIN 2 ROWS")
+        for page in range(3):
+            engine.push("S", [(1000 * page + each,) for each in range(1000)])
+    sizes = [file.stat().st_size for file in tmp_path.glob("*.log")]
+    assert sizes
+    assert sum(sizes) < 10_000
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,8 @@ class JsonLines:
         )
 
     def _read_by_line(self, block: Block, where: RowPosition) -> pa.Table:
-        rows = [_object(where(row), line) for row, (_, line) in enumerate(_numbered_lines(block))]
+        lines = enumerate(_numbered_lines(block))
+        rows = [_object(partial(where, row), line) for row, (_, line) in lines]
         return rows_to_arrow(rows, self.schema, where, lenient=True)
 
 
@@ -155,21 +156,22 @@ def _key(name: bytes) -> re.Pattern[bytes]:
     return re.compile(rb'"(' + re.escape(name) + rb')"[ \t]*:', re.IGNORECASE)
 
 
-def _object(where: str, line: bytes) -> dict[str, Any]:
+def _object(where: Callable[[], str], line: bytes) -> dict[str, Any]:
+    """The object of a line; ``where`` is asked only if there is a fault."""
     try:
         row = _parsed(line)
     except UnicodeDecodeError as error:
-        raise _not_utf8(where, line, error) from None
+        raise _not_utf8(where(), line, error) from None
     except json.JSONDecodeError as error:
-        raise InputError(f"{where}, character {error.colno}: no JSON: {error.msg}") from None
+        raise InputError(f"{where()}, character {error.colno}: no JSON: {error.msg}") from None
     except RecursionError:
-        raise InputError(f"{where}: arrays or objects too deep in each other") from None
+        raise InputError(f"{where()}: arrays or objects too deep in each other") from None
     except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where()}: {error}") from None
     if not isinstance(row, _Object):
-        raise InputError(f"{where}: a JSON object is wanted, one a line, not {_kind(row)}")
+        raise InputError(f"{where()}: a JSON object is wanted, one a line, not {_kind(row)}")
     if row.repeated:
-        raise InputError(f"{where}: the key {row.repeated[0]} is there twice")
+        raise InputError(f"{where()}: the key {row.repeated[0]} is there twice")
     return row
 
 

@@ -1,12 +1,13 @@
 """What a checked statement does to the catalog."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from millpond.catalog import (
     KINDS,
     Catalog,
+    Constraint,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -105,9 +106,13 @@ def altered_stream(action: AlterStream, catalog: Catalog) -> StreamEntry:
     if not isinstance(entry, StreamEntry):
         raise StateError(f'no stream "{action.name}"')
     if action.adds is not None:
-        return replace(entry, constraints=(*entry.constraints, action.adds))
+        return _with_constraints(entry, (*entry.constraints, action.adds))
     if action.drops is not None:
         dropped = entry.constraint(action.drops)
-        left = tuple(each for each in entry.constraints if each is not dropped)
-        return replace(entry, constraints=left)
+        return _with_constraints(entry, [c for c in entry.constraints if c is not dropped])
     return replace(entry, delay_ticks=action.delay_ticks or 0, has_other_delay=True)
+
+
+def _with_constraints(entry: StreamEntry, constraints: Sequence[Constraint]) -> StreamEntry:
+    first = entry.constraints if entry.created_with is None else entry.created_with
+    return replace(entry, constraints=tuple(constraints), created_with=first)

@@ -359,7 +359,7 @@ class Inputs:
                     late,
                     violating_count=intake.violating_count + (violating.rows if violating else 0),
                     violating=violating,
-                    seen={} if looked is None else looked.seen,
+                    seen=intake.seen(looked, admitted),
                 )
             )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.catalog import RelationEntry, StreamEntry
+from millpond.catalog import VIOLATES, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import Admission, Admitted
 from millpond.connectors.python_values import python_values
@@ -98,10 +98,6 @@ def _violating(table: pa.Table, broken: Ints, names: list[str]) -> pa.Table | No
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-VIOLATES = "violates"
-"""The column behind those of a tuple that broke a constraint: the constraint's name."""
-
-
 def violating_log_name(stream: str) -> str:
     """What the log of a store calls the tuples of a stream that broke a constraint."""
     return f"{stream}#{VIOLATES}"
@@ -158,6 +154,19 @@ class StreamIntake:
             return Admitted(None, None, self.largest, self.arrived, self.queue.heartbeat)
         breaks = None if looking is None else looking.broken
         return self.admission.admit(table, self.now_ticks(), breaks)
+
+    def seen(self, violations: Violations | None, admitted: Admitted) -> dict[str, Any]:
+        """What is noted of tuples that were looked at: of what has risen no more than those to
+        come can break."""
+        if violations is None:
+            return {}
+        heartbeat = max(self.queue.heartbeat, admitted.heartbeat)
+        noted = {}
+        for name, (risen, *rest) in violations.seen.items():
+            ordering = self.orderings[name]
+            least = admitted.arrived if ordering.constraint.is_of_rows else heartbeat + 1
+            noted[name] = (ordering.in_reach(risen, least), *rest)
+        return noted
 
     def has_been_looked_at(self, seen: Mapping[str, Sequence[Any]]) -> None:
         """Tuples have come that were looked at: what has risen, and what was seen of each

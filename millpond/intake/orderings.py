@@ -43,10 +43,15 @@ class Ordering:
     ) -> Ordering:
         """What is remembered after more peaks, when no tuple comes before a place."""
         new = ((place, value) for place, value in risen)
-        peaks = rising(sorted((*self.peaks, *new)))
-        first = bisect_left(peaks, (least_place - self.constraint.within,))
-        kept = tuple(peaks[max(0, first - 1) :])
+        kept = self.in_reach([*self.peaks, *new], least_place)
         return replace(self, peaks=kept, violations=violations, measured=measured)
+
+    def in_reach(self, peaks: Sequence[Peak], least_place: int) -> tuple[Peak, ...]:
+        """Those of some peaks that forbid something at this place or later: all that are near
+        enough, and the highest one before them."""
+        known = rising(sorted(peaks))
+        first = bisect_left(known, (least_place - self.constraint.within,))
+        return tuple(known[max(0, first - 1) :])
 
 
 def rising(peaks: Sequence[Peak]) -> list[Peak]:

@@ -44,12 +44,30 @@ def written(engine: Engine) -> str:
                     stream = engine.entities().get("stream", entry.name)
                     element.set("delay", stream.get("delay"))
                 SubElement(element, "cql").text = xml_text(declared.text)
+                if isinstance(entry, StreamEntry):
+                    for text in _altered_constraints(entry):
+                        SubElement(element, "alter").text = xml_text(text)
         if engine.has_runtime:
             for operator, present in engine.runtime.placement.by_hand.items():
                 SubElement(root, "queue", after=operator, present=_word(present))
         _write_measured(engine, root)
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _altered_constraints(entry: StreamEntry) -> Iterator[str]:
+    """What ALTER STREAM has changed of the constraints of a stream since its CREATE."""
+    before = entry.constraints if entry.created_with is None else entry.created_with
+    for each in before:
+        if each not in entry.constraints:
+            yield f"DROP CONSTRAINT {quoted(each.name)}"
+    for each in entry.constraints:
+        if each not in before:
+            column, unit = quoted(entry.schema[each.column].name), " ROWS" * each.is_of_rows
+            yield (
+                f"ADD CONSTRAINT {quoted(each.name)} ORDERED BY ({column}) "
+                f"WITHIN {each.within}{unit} ON VIOLATION {each.on_violation.upper()}"
+            )
 
 
 def _write_settings(engine: Engine, root: Element) -> None:
@@ -250,6 +268,16 @@ class _Reader:
             raise self._fault(element, f'"{name}" is declared otherwise; DROP it first')
         if element.tag == "stream" and element.get("delay"):
             yield from self._delay(element, name, is_new=before is None)
+        if element.tag == "stream":
+            yield from self._constraints(element, name, is_new=before is None)
+
+    def _constraints(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
+        wanted = [(each.text or "").strip() for each in element.findall("alter")]
+        entry = self._engine.catalog.get(name)
+        if is_new:
+            yield from (f"ALTER STREAM {quoted(name)} {each}" for each in wanted)
+        elif isinstance(entry, StreamEntry) and wanted != list(_altered_constraints(entry)):
+            raise self._fault(element, f'"{name}" has other constraints; ALTER STREAM it first')
 
     def _delay(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
         delay, entities = self._given(element, "delay"), self._engine.entities()

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from millpond.connectors import files
-from millpond.connectors.json_lines import _Object
+from millpond.connectors.files import Block
+from millpond.connectors.json_lines import JsonLines, _Object
 from millpond.connectors.rows import rows_to_arrow
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
@@ -136,4 +137,7 @@ def test_the_position_of_a_fault_is_looked_for_once() -> None:
     objects = [_Object([("A", 1)]) for _ in range(100)] + [_Object([("A", "x")])]
     with pytest.raises(InputError, match="row 100, column a"):
         rows_to_arrow(objects, schema, where, lenient=True)
+    assert asked == [100]
+    content = b'{"a": 1}\n' * 100 + b'{"A": 2.0}\n'  # which is read line by line
+    assert JsonLines(schema).table(Block("f", content, 0), where).num_rows == 101
     assert asked == [100]

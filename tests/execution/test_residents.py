@@ -282,6 +282,25 @@ def test_nobody_is_let_in_who_talks_in_the_clear_or_trusts_another_driver():
     there.close()
 
 
+def test_closing_an_encrypted_connection_wakes_who_sends():
+    there = pool.Residents("127.0.0.1", certificate=made_certificate())
+    connection, ended = there.invite().connect(), threading.Event()
+    connection.expect_within(None)
+
+    def send():
+        with contextlib.suppress(OSError):
+            connection.send(Kind.TASK, bytes(10**9))
+        ended.set()
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    wait_until(sender.is_alive)
+    time.sleep(0.1)  # until what the other side takes is full, or before: both must end
+    connection.close()
+    assert ended.wait(30)
+    there.close()
+
+
 def test_encryption_without_the_package_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MillpondError, match=r"pip install 'millpond\[tls\]'"):

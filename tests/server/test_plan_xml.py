@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,24 @@ def test_the_mirror_is_written_and_loaded_at_the_start(tmp_path: Path) -> None:
 def test_a_statement_that_fails_halfway_is_an_error(service: Service) -> None:
     with pytest.raises(CqlError):
         service.execute("DROP QUERY nothing")
+
+
+def test_changed_constraints_are_in_the_plan() -> None:
+    with Engine() as engine, Engine() as other:
+        engine.execute(
+            "CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t CONSTRAINT old ORDERED BY (t) "
+            "WITHIN 3 ROWS; ALTER STREAM T ADD CONSTRAINT new ORDERED BY (a) WITHIN 7 "
+            "ON VIOLATION COUNT; ALTER STREAM T DROP CONSTRAINT old"
+        )
+        text, service = plan_xml.written(engine), Service(other)
+        plan_xml.load(service, text.encode(), replaces=False)
+        entries = [each.catalog.get("T") for each in (engine, other)]
+        assert entries[0].constraints == entries[1].constraints  # type: ignore[union-attr]
+        assert len(entries[0].constraints) == 1  # type: ignore[union-attr]
+        assert plan_xml.load(service, text.encode(), replaces=True) == 0
+        without = re.sub("<alter>.*?</alter>", "", text)
+        with pytest.raises(RequestError, match="has other constraints"):
+            plan_xml.load(service, without.encode(), replaces=False)
 
 
 def test_a_changed_delay_is_in_the_plan(service: Service) -> None:

@@ -1,6 +1,6 @@
 """Constraints of streams: ORDERED BY a column within so many rows, or so much time."""
 
-from millpond.catalog import Constraint, StreamEntry, name_complaint
+from millpond.catalog import VIOLATES, Constraint, StreamEntry, name_complaint
 from millpond.cql.check.columns import position_of
 from millpond.cql.coercion import with_article
 from millpond.cql.text.durations import ticks
@@ -25,6 +25,12 @@ def constraint_of(
         raise StatementError(
             f'"{clause.column.text}" is {with_article(given)}; a stream is ordered by an INT, '
             "BIGINT, DATE or TIMESTAMP",
+            clause.column.offset,
+        )
+    if any(each.name.lower() == VIOLATES for each in entry.schema.fields):
+        raise StatementError(
+            f'stream {entry.name} has a column "{VIOLATES}", which is the name of the constraint '
+            "behind tuples that break one; call the column otherwise",
             clause.column.offset,
         )
     within, is_of_rows = _within(clause.within, tick_microseconds)

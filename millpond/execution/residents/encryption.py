@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import selectors
 import socket
 import ssl
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +18,9 @@ from pathlib import Path
 from millpond.errors import MillpondError
 
 _NAME = "millpond"
+LOOK_SECONDS = 0.5
+"""So often somebody who waits looks whether the connection was closed."""
+
 _DAYS = 3650
 """Longer than any session; nobody but its own residents trusts the certificate."""
 
@@ -90,6 +95,7 @@ class EncryptedSocket:
         self._socket = sock
         self._inside = threading.Lock()
         self._seconds: float | None = None
+        self._is_closed = False
         self.family = sock.family
         sock.setblocking(False)
 
@@ -116,7 +122,8 @@ class EncryptedSocket:
         socket.socket.shutdown(self._socket, how)
 
     def close(self) -> None:
-        """Closes the connection below."""
+        """Closes the connection below; whoever waits is told soon."""
+        self._is_closed = True
         self._socket.close()
 
     def _done(self, action: Callable[[], int]) -> int:
@@ -131,10 +138,18 @@ class EncryptedSocket:
             self._wait(wanted)
 
     def _wait(self, wanted: int) -> None:
+        """Waits for the connection below; one that is closed meanwhile wakes nobody by itself."""
+        until = math.inf if self._seconds is None else time.monotonic() + self._seconds
         with selectors.DefaultSelector() as selector:
-            selector.register(self._socket, wanted)
-            if not selector.select(self._seconds):
-                raise TimeoutError
+            try:
+                selector.register(self._socket, wanted)
+            except ValueError:
+                raise ConnectionAbortedError from None
+            while not selector.select(min(LOOK_SECONDS, max(0.0, until - time.monotonic()))):
+                if self._is_closed:
+                    raise ConnectionAbortedError
+                if time.monotonic() >= until:
+                    raise TimeoutError
 
 
 Plain = socket.socket | EncryptedSocket

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from millpond.errors import MillpondError, StoreError
 from millpond.execution.answers import Answer, checked
@@ -233,11 +233,12 @@ class Residents:
                 target=self._greet, args=(plain,), name="millpond-resident", daemon=True
             ).start()
 
-    def _greet(self, plain: socket.socket) -> None:
+    def _greet(self, found: socket.socket) -> None:
         """Lets one in who knows the secret and is expected, and listens to it from then on."""
-        name = ""
+        name, plain = "", cast("Plain", found)
         try:
-            connection = Connection(self._encrypted(plain))
+            plain = self._encrypted(found)
+            connection = Connection(plain)
             name = self._let_in(connection.presented(self._secret))
             connection.accept()
             _, about = connection.receive()

@@ -50,9 +50,11 @@ class Invitation:
 
     def connect(self) -> Connection:
         """Connects to the driver, once it has proved that it knows the secret."""
-        plain = socket.create_connection((self.host, self.port), timeout=GREETING_SECONDS)
+        plain: Plain = self._encrypted(
+            socket.create_connection((self.host, self.port), timeout=GREETING_SECONDS)
+        )
         try:
-            connection = Connection(self._encrypted(plain))
+            connection = Connection(plain)
             connection.present(self.name, self.secret)
         except BaseException:
             plain.close()
