@@ -6,13 +6,16 @@ written is in a transaction of Kafka's with the number of the page, so that it i
 
 from __future__ import annotations
 
+import base64
 import importlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -28,6 +31,7 @@ from millpond.connectors.sinks import Results, flag
 from millpond.connectors.sources import Declaration, Progress, SourcePage
 from millpond.connectors.times import check_times
 from millpond.errors import InputError, OutputError
+from millpond.identities import BAD_ROWS
 from millpond.schema import Field, Schema, Type
 
 BROKERS = "localhost:9092"
@@ -40,6 +44,18 @@ LOOK_SECONDS = 30.0
 
 ANSWER_SECONDS = 30.0
 """How long brokers have for an answer."""
+
+MAX_BYTES = 1_000_000
+"""How long a message may be; brokers take so much unless told."""
+
+LEAST_BYTES = 20_000
+"""So much has room for what is told of a bad row beside its bytes."""
+
+FRAME_BYTES = 1_000
+"""What a message has beside its key and its value is shorter."""
+
+ABORT_SECONDS = 5.0
+"""How long brokers have to end a transaction in which something went wrong."""
 
 METADATA = {
     "kafka_key": Type.STRING,
@@ -74,12 +90,20 @@ def sink(
     *,
     brokers: str = BROKERS,
     key: str = "",
+    max_bytes: int = MAX_BYTES,
     upsert: bool = False,
     id: str = "",  # noqa: A002 (as CQL has it)
 ) -> KafkaSink:
     """Writes one message a result, all of a page in one transaction."""
-    form = _Form(results, str(key), flag(results, "upsert", upsert))
-    return KafkaSink(results, str(revealed(topic)), str(revealed(brokers)), form, str(id))
+    topic, brokers = str(revealed(topic)), str(revealed(brokers))
+    target = _Target(results, topic, brokers, str(id) or f"millpond.{results.query}.{topic}")
+    if flag(results, "upsert", upsert):
+        raise target.fault(
+            "upsert = true is not there: rows of one key may come and go apart, and what a key "
+            "holds then is not kept; write changes with key = 'column' and sum the weights of "
+            "equal rows where they are read"
+        )
+    return KafkaSink(target, _Form(target, str(key), _bytes(target, max_bytes)))
 
 
 def _client() -> Any:
@@ -397,88 +421,133 @@ def _said(error: Any) -> str:
 
 
 @dataclass(frozen=True)
+class _Target:
+    """Where results go, and what is said of it."""
+
+    results: Results
+    topic: str
+    brokers: str
+    identity: str
+
+    @property
+    def has_bad_rows(self) -> bool:
+        """Whether the results are the bad rows of a stream's source."""
+        return self.results.query.endswith(BAD_ROWS)
+
+    def fault(self, reason: str) -> OutputError:
+        """A fault that names query or stream, topic and brokers."""
+        owner = f"query {self.results.query}"
+        if self.has_bad_rows:
+            owner = f"bad rows of stream {self.results.query.removesuffix(BAD_ROWS)}"
+        return OutputError(f"{owner}: topic {self.topic} at {self.brokers}: {reason}")
+
+    @contextmanager
+    def naming(self, kafka: Any) -> Iterator[None]:
+        """Has faults of Kafka's say what they are about, and the way out."""
+        try:
+            yield
+        except kafka.KafkaException as error:
+            said, code = _said(error), error.args[0].code()
+            if code == kafka.KafkaError._TIMED_OUT:
+                said = f"no answer within {ANSWER_SECONDS:g} seconds ({said})"
+            raise self.fault(f"{said}; {self._way_out(kafka.KafkaError, code)}") from None
+
+    def _way_out(self, codes: Any, code: int) -> str:
+        if code == codes.MSG_SIZE_TOO_LARGE:
+            return (
+                "max_bytes of the sink and max.message.bytes of the topic say how long a message "
+                "may be: raise what is too small (of the sink by DROP and CREATE)"
+            )
+        if code in (codes._FENCED, codes.INVALID_PRODUCER_EPOCH, codes.PRODUCER_FENCED):
+            return (
+                f"somebody else writes as id = '{self.identity}': end one of both, or declare "
+                "them with ids that differ"
+            )
+        retry = f"ALTER QUERY {self.results.query} ACTIVATE"
+        if self.has_bad_rows:
+            retry = "run again"
+        return f"see that brokers answer there and have the topic, then {retry}"
+
+
+def _bytes(target: _Target, given: Any) -> int:
+    if not isinstance(given, int) or given < LEAST_BYTES:
+        raise target.fault(f"max_bytes is a number from {LEAST_BYTES} on, not {given!r}")
+    return given
+
+
+@dataclass(frozen=True)
 class _Form:
     """Makes messages of results."""
 
-    results: Results
+    target: _Target
     key: str
-    upserts: bool
+    max_bytes: int
 
     def __post_init__(self) -> None:
-        names = [name.lower() for name in self.results.names]
-        if self.upserts and not self.key:
-            raise OutputError(f"query {self.results.query}: upsert = true needs key = 'column'")
-        if self.key and self.key.lower() not in names:
-            known = ", ".join(self.results.names)
-            raise OutputError(
-                f"query {self.results.query}: no column {self.key} for the key; columns: {known}"
+        names = self.target.results.names
+        if self.key and self.key.lower() not in map(str.lower, names):
+            raise self.target.fault(
+                f"no column {self.key} for the key; columns: {', '.join(names)}"
             )
 
-    def messages(self, table: pa.Table) -> Iterator[tuple[bytes | None, bytes | None]]:
+    def messages(self, table: pa.Table) -> Iterator[tuple[bytes | None, bytes]]:
         """Keys and values."""
-        keys = self._keys(table)
-        found = zip(keys, json_results(table), strict=True)
-        if self.upserts:
-            yield from self._changed(found)
-            return
-        for key, result in found:
-            yield key, json.dumps(result, ensure_ascii=False).encode()
+        for key, result in zip(self._keys(table), json_results(table), strict=True):
+            value = _json(result)
+            is_long = len(key or b"") + len(value) > self.max_bytes - FRAME_BYTES
+            if is_long and self.target.has_bad_rows:
+                yield _cut(key, 250), _json(self._cut(result))
+            else:
+                yield key, value
 
     def _keys(self, table: pa.Table) -> list[bytes | None]:
         if not self.key:
             return [None] * table.num_rows
-        names = [name.lower() for name in self.results.names]
+        names = [name.lower() for name in self.target.results.names]
         values = map(json_value, python_values(table.column(names.index(self.key.lower()))))
         return [None if value is None else str(value).encode() for value in values]
 
-    def _changed(self, found: Any) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """What each key is after each instant: its row, or nothing if it has none any more."""
-        last: dict[tuple[Any, Any], dict[str, Any] | None] = {}
-        for key, result in found:
-            at = (result["ts"], key)
-            if result["weight"] > 0:
-                if result["weight"] > 1 or last.get(at) is not None:
-                    raise OutputError(
-                        f"query {self.results.query}: two rows of the key {key!r} at once; "
-                        "upsert = true needs one row for each key"
-                    )
-                last[at] = result["row"]
-            else:
-                last.setdefault(at, None)
-        for (_, key), row in last.items():
-            yield key, None if row is None else json.dumps(row, ensure_ascii=False).encode()
+    def _cut(self, result: dict[str, Any]) -> dict[str, Any]:
+        """What is told of a bad row, with the beginning of its bytes: a character is six bytes of
+        JSON at most."""
+        row, most = dict(result["row"]), self.max_bytes // 64 * 4
+        whole = _bytes_of(row)
+        row |= {name: row[name] and row[name][:most] for name in ("raw", "raw_base64")}
+        told = f"cut: the first {_bytes_of(row)} of its {whole} bytes are here"
+        return result | {"row": row | {"reason": f"{row['reason'][:500]} ({told})"}}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _cut(text: bytes | None, characters: int) -> bytes | None:
+    return None if text is None else text.decode()[:characters].encode()
+
+
+def _bytes_of(row: dict[str, Any]) -> int:
+    """How many bytes are told of a bad row."""
+    if row["raw"] is not None:
+        return len(row["raw"].encode())
+    return len(base64.b64decode(row["raw_base64"]))
 
 
 class KafkaSink:
-    """Results as messages: those of a page, and its number, in one transaction."""
+    """Results as messages: those of a page, and its number, in one transaction.
 
-    def __init__(
-        self, results: Results, topic: str, brokers: str, form: _Form, identity: str
-    ) -> None:
-        self._kafka, self._results, self._topic, self._form = _client(), results, topic, form
-        identity = identity or f"millpond.{results.query}.{topic}"
-        settings = {"bootstrap.servers": brokers, "log_level": 0}
-        self._group = self._kafka.Consumer(
-            settings | {"group.id": identity, "enable.auto.commit": False}
-        )
-        self._producer = self._kafka.Producer(settings | {"transactional.id": identity})
-        self._next = self._begin()
+    It connects when there is something to write, and anew after each fault: then the brokers say
+    whether the page is there. The number is kept in a consumer group of this declaration alone.
+    """
 
-    def _begin(self) -> int:
-        """The number of the first page that is not there; another producer of the same identity is
-        shut out, and what it had not committed is gone."""
-        with self._naming():
-            self._producer.init_transactions(ANSWER_SECONDS)
-            if self._results.resume is None:
-                self._transact((), 0)
-                return 0
-            where = self._kafka.TopicPartition(self._topic, 0)
-            (found,) = self._group.committed([where], timeout=ANSWER_SECONDS)
-        return max(int(self._results.resume), int(found.offset))
+    def __init__(self, target: _Target, form: _Form) -> None:
+        self._kafka, self._target, self._form = _client(), target, form
+        run, pages = target.results.resume or (uuid4().hex, 0)
+        self._run, self._next = str(run), int(pages)
+        self._connection: _Connection | None = None
 
-    def mark(self) -> int:
-        """The number of the next page."""
-        return self._next
+    def mark(self) -> list[str | int]:
+        """What tells this declaration from others, and the number of the next page."""
+        return [self._run, self._next]
 
     def write(self, table: pa.Table) -> None:
         """Adds results as the next page."""
@@ -488,62 +557,89 @@ class KafkaSink:
         """Adds the results of a page, unless they are there."""
         if number < self._next:
             return
-        with self._naming():
-            self._transact(self._form.messages(table), number + 1)
-        self._next = number + 1
+        with self._target.naming(self._kafka):
+            try:
+                connection = self._connected()
+                if number >= self._next:
+                    connection.transact(self._form.messages(table), number + 1)
+            except BaseException:
+                self._let_go()
+                raise
+        self._next = max(self._next, number + 1)
 
-    def _transact(self, messages: Any, number: int) -> None:
+    def _connected(self) -> _Connection:
+        """Shuts another producer of the same identity out, and asks for the number of the first
+        page that is not there; what was not committed is gone."""
+        if self._connection is None:
+            self._connection = _Connection(self._kafka, self._target, self._form, self._run)
+            self._next = max(self._next, self._connection.begin())
+        return self._connection
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Lets the connection go; all that was written is there."""
+        self._let_go()
+
+
+class _Connection:
+    """A producer, until its first fault, and the group that has the number of the page."""
+
+    def __init__(self, kafka: Any, target: _Target, form: _Form, run: str) -> None:
+        self._kafka, self._target, self._is_open = kafka, target, False
+        settings = {
+            "bootstrap.servers": target.brokers,
+            "socket.timeout.ms": int(1_000 * ANSWER_SECONDS),
+            "log_level": 0,
+        }
+        group = {"group.id": f"{target.identity}.{run}", "enable.auto.commit": False}
+        self._group = kafka.Consumer(settings | group)
+        self._producer = kafka.Producer(
+            settings | {"transactional.id": target.identity, "message.max.bytes": form.max_bytes}
+        )
+
+    def begin(self) -> int:
+        """The number of the first page that is not there."""
+        self._producer.init_transactions(ANSWER_SECONDS)
+        where = self._kafka.TopicPartition(self._target.topic, 0)
+        (found,) = self._group.committed([where], timeout=ANSWER_SECONDS)
+        if found.error is not None:
+            raise self._kafka.KafkaException(found.error)
+        return max(0, int(found.offset))
+
+    def transact(self, messages: Any, number: int) -> None:
+        """Writes messages and a number; after a fault this connection is of no use."""
         self._producer.begin_transaction()
-        try:
-            for key, value in messages:
-                self._produce(key, value)
-            offsets = [self._kafka.TopicPartition(self._topic, 0, number)]
-            group = self._group.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction(offsets, group, ANSWER_SECONDS)
-            self._producer.commit_transaction(ANSWER_SECONDS)
-        except BaseException as error:
-            self._abort(error)
-            raise
+        self._is_open = True
+        for key, value in messages:
+            self._produce(key, value)
+        offsets = [self._kafka.TopicPartition(self._target.topic, 0, number)]
+        group = self._group.consumer_group_metadata()
+        self._producer.send_offsets_to_transaction(offsets, group, ANSWER_SECONDS)
+        self._producer.commit_transaction(ANSWER_SECONDS)
+        self._is_open = False
 
-    def _produce(self, key: bytes | None, value: bytes | None) -> None:
+    def _produce(self, key: bytes | None, value: bytes) -> None:
+        until = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
-                self._producer.produce(self._topic, value, key)
+                self._producer.produce(self._target.topic, value, key)
                 self._producer.poll(0)
             except BufferError:  # until some of what waits has gone
+                if time.monotonic() > until:
+                    raise self._kafka.KafkaException(
+                        self._kafka.KafkaError(self._kafka.KafkaError._TIMED_OUT)
+                    ) from None
                 self._producer.poll(POLL_SECONDS)
             else:
                 return
 
-    def _abort(self, error: BaseException) -> None:
-        is_fatal = bool(getattr(error, "args", ())) and _is_fatal(error.args[0])
-        if not is_fatal:
-            self._producer.abort_transaction(ANSWER_SECONDS)
-
-    def _naming(self) -> _Naming:
-        return _Naming(self._results.query, self._topic)
-
     def close(self) -> None:
-        """Lets the connection go; all that was written is there."""
+        """Ends a transaction that is open, if brokers answer soon: who reads waits for its end."""
+        if self._is_open:
+            with suppress(self._kafka.KafkaException):
+                self._producer.abort_transaction(ABORT_SECONDS)
         self._group.close()
-        self._producer.flush(0)
-
-
-def _is_fatal(error: Any) -> bool:
-    fatal: Callable[[], bool] = getattr(error, "fatal", lambda: False)
-    return bool(fatal())
-
-
-@dataclass(frozen=True)
-class _Naming:
-    """Says which query and topic a fault of Kafka's is about."""
-
-    query: str
-    topic: str
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if error is not None and kind.__name__ == "KafkaException":
-            raise OutputError(f"query {self.query}: topic {self.topic}: {_said(error)}") from None

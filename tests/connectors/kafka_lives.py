@@ -45,7 +45,7 @@ def die_at(moment: str, count: int, seconds: float) -> None:
         threading.Thread(target=lambda: (time.sleep(seconds), _die()), daemon=True).start()
         return
     when, _, what = moment.partition(" ")
-    owner, name = (CommitLog, "append") if what == "log" else (kafka.KafkaSink, "_transact")
+    owner, name = (CommitLog, "append") if what == "log" else (kafka._Connection, "transact")
     known, left = getattr(owner, name), [count]
 
     def watched(*arguments: object) -> object:

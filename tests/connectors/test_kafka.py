@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from millpond import Engine
 from millpond.catalog import Connector, StreamEntry
 from millpond.connectors import kafka, open_source
+from millpond.connectors.bad_rows import BAD_ROW
 from millpond.connectors.sources import Declaration, OpenPages, Taken
 from millpond.errors import InputError, MillpondError, OutputError
 from millpond.settings import Settings
@@ -156,54 +158,156 @@ def test_what_is_written_is_there_once_wherever_it_dies(broker: Broker) -> None:
     check_sink(open_, lambda: [each["row"]["id"] for each in values(broker, topics[-1])], pages=2)
 
 
-def test_nothing_of_a_page_that_cannot_be_written_is_there(broker: Broker) -> None:
+def rows_of(*ids: int) -> pa.Table:
+    return pa.table({"ts": list(ids), "weight": [1] * len(ids), "id": list(ids)})
+
+
+def sink_of(broker: Broker, topic: str, resume=None, **options):
+    results = kafka.Results("q", schema("id BIGINT"), resume=resume)
+    return kafka.sink(results, topic, brokers=broker.address, **options)
+
+
+@pytest.fixture
+def hasty(monkeypatch) -> None:
+    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(kafka, "ABORT_SECONDS", 0.5)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_brokers_that_do_not_answer_are_the_trouble_of_one_query(tmp_path: Path) -> None:
+    def said(engine: Engine) -> str:
+        with pytest.raises(MillpondError) as raised:
+            engine.run_until_idle()
+        return str(raised.value)
+
+    into = "INTO kafka('t', brokers = '127.0.0.1:1')"
+    with Engine(store=tmp_path / "store") as engine:
+        engine.execute("CREATE STREAM S (n INT, ts BIGINT) TIMESTAMP BY ts")
+        engine.execute("CREATE QUERY other AS SELECT n FROM S")
+        engine.execute(f"CREATE QUERY q AS SELECT n FROM S {into}")
+        engine.push("S", [(1, 1), (2, 2)])
+        assert "query q: topic t at 127.0.0.1:1: no answer within 1 seconds" in said(engine)
+    with Engine(store=tmp_path / "store") as engine:
+        engine.push("S", [(3, 3)])
+        engine.execute("ALTER QUERY q ACTIVATE")
+        assert "then ALTER QUERY q ACTIVATE" in said(engine)
+        assert engine.results("other")["n"].to_pylist() == [1, 2]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_sink_goes_on_when_the_broker_is_back(broker: Broker, monkeypatch) -> None:
     topic = broker.topic()
+    sink = sink_of(broker, topic)
+    sink.write_numbered(rows_of(0), 0)
+    broker.end()
+    for _ in range(2):
+        with pytest.raises(OutputError, match=rf"topic {topic} at {broker.address}: .*ACTIVATE"):
+            sink.write_numbered(rows_of(1), 1)
+    broker.start()
+    monkeypatch.undo()
+    sink.write_numbered(rows_of(1), 1)
+    sink.write_numbered(rows_of(2), 2)
+    sink.close()
+    assert [each["row"]["id"] for each in values(broker, topic)] == [0, 1, 2]
+
+
+def test_a_page_is_there_once_whose_commit_nobody_heard_of(broker: Broker, monkeypatch) -> None:
+    topic, transact = broker.topic(), kafka._Connection.transact
+
+    def unheard(connection, messages, number):
+        transact(connection, messages, number)
+        raise TimeoutError
+
+    sink = sink_of(broker, topic)
+    monkeypatch.setattr(kafka._Connection, "transact", unheard)
+    with pytest.raises(TimeoutError):
+        sink.write_numbered(rows_of(0), 0)
+    monkeypatch.undo()
+    sink.write_numbered(rows_of(0), 0)
+    sink.write_numbered(rows_of(1), 1)
+    assert [each["row"]["id"] for each in values(broker, topic)] == [0, 1]
+
+
+def test_pages_of_an_earlier_query_of_the_same_name_do_not_count(broker: Broker) -> None:
+    topic = broker.topic()
+    earlier = sink_of(broker, topic)
+    earlier.write_numbered(rows_of(0), 0)
+    earlier.write_numbered(rows_of(1), 1)
+    killed = sink_of(broker, topic)  # before it wrote anything
+    sink_of(broker, topic, killed.mark()).write_numbered(rows_of(2), 0)
+    assert [each["row"]["id"] for each in values(broker, topic)] == [0, 1, 2]
+
+
+def test_nothing_of_a_page_that_cannot_be_written_is_there(broker: Broker) -> None:
+    topic = broker.topic(**{"max.message.bytes": "3000000"})
     with Engine() as engine:
-        engine.execute("CREATE STREAM S (k STRING, n INT, ts BIGINT) TIMESTAMP BY ts")
-        options = f"brokers = '{broker.address}', key = 'k', upsert = true"
-        engine.execute(f"CREATE QUERY q AS SELECT k, n FROM S INTO kafka('{topic}', {options})")
-        engine.push("S", [("a", 1, 1), ("a", 2, 1)])
-        with pytest.raises(MillpondError, match="two rows of the key b'a' at once"):
+        engine.execute("CREATE STREAM S (s STRING, ts BIGINT) TIMESTAMP BY ts")
+        into = f"INTO kafka('{topic}', brokers = '{broker.address}'"
+        engine.execute(f"CREATE QUERY q AS SELECT s FROM S {into})")
+        engine.push("S", [("short", 1), ("x" * 2_000_000, 1)])
+        with pytest.raises(
+            MillpondError, match=r"too large; max_bytes of the sink and max\.message"
+        ):
             engine.finish()
     assert broker.received(topic) == []
-
-
-def test_a_relation_is_an_upsert_topic_with_tombstones(broker: Broker) -> None:
-    topic = broker.topic()
     with Engine() as engine:
-        engine.execute("CREATE STREAM S (k STRING, n INT, ts BIGINT) TIMESTAMP BY ts")
-        options = f"brokers = '{broker.address}', key = 'k', upsert = true"
+        engine.execute("CREATE STREAM S (s STRING, ts BIGINT) TIMESTAMP BY ts")
+        engine.execute(f"CREATE QUERY q AS SELECT s FROM S {into}, max_bytes = 2500000)")
+        engine.push("S", [("short", 1), ("x" * 2_000_000, 1)])
+        engine.finish()
+    assert sorted(len(each["row"]["s"]) for each in values(broker, topic)) == [5, 2_000_000]
+
+
+def test_long_dead_letters_are_cut_and_say_so(broker: Broker) -> None:
+    read_, dead = broker.topic(), broker.topic()
+    whole = [b"\xff" * 900_000, b"\x01" * 900_000, b"\xf0\x9f\x8c\x8a" * 240_000, b"x"]
+    broker.send(read_, whole)
+    at = f"brokers = '{broker.address}'"
+    with Engine() as engine:
         engine.execute(
-            "CREATE QUERY q AS SELECT k, sum(n) AS s FROM S [RANGE 9] GROUP BY k "
-            f"INTO kafka('{topic}', {options})"
+            f"CREATE STREAM S (id BIGINT) FROM kafka('{read_}', {at}, until = 'now') "
+            f"ON BAD ROW INTO kafka('{dead}', {at}, key = 'raw')"
         )
-        engine.push("S", [("a", 1, 1), ("b", 5, 2), ("a", 2, 3)])
-        engine.push("S", [("c", 1, 100)])
-        engine.run_until_idle()
-    last: dict = {}
-    for each in broker.received(topic):
-        last[each.key()] = each.value()
-    assert last[b"a"] is None
-    assert last[b"b"] is None
-    found = [json.loads(e.value()) for e in broker.received(topic) if e.key() == b"a" and e.value()]
-    assert found == [{"k": "a", "s": 1}, {"k": "a", "s": 3}, {"k": "a", "s": 2}]
+        engine.execute("CREATE QUERY q AS SELECT id FROM S")
+        engine.finish()
+        assert engine.bad_row_count("S") == 4
+    found = [each["row"] for each in values(broker, dead)]
+    assert base64.b64decode(found[0]["raw_base64"]) == whole[0][:46_875]
+    assert found[0]["reason"].endswith("(cut: the first 46875 of its 900000 bytes are here)")
+    assert found[1]["raw"] == "\x01" * 62_500
+    assert found[2]["raw"] == "\N{WATER WAVE}" * 62_500
+    assert found[2]["reason"].endswith("(cut: the first 250000 of its 960000 bytes are here)")
+    assert (found[3]["raw"], "cut" in found[3]["reason"]) == ("x", False)
 
 
-def test_another_run_of_the_same_query_shuts_the_first_out(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("hasty")
+def test_a_fault_of_dead_letters_names_the_stream() -> None:
+    results = kafka.Results("S#bad_rows", BAD_ROW)
+    sink = kafka.sink(results, "t", brokers="127.0.0.1:1")
+    with pytest.raises(OutputError, match=r"^bad rows of stream S: topic t at .* then run again$"):
+        sink.write_numbered(pa.table({}), 0)
+
+
+def test_wrong_sinks_are_refused(broker: Broker) -> None:
+    for options, complaint in (
+        ({"upsert": True, "key": "id"}, "upsert = true is not there: .* sum the weights"),
+        ({"key": "x"}, "no column x for the key; columns: ts, weight, id"),
+        ({"max_bytes": 1}, "max_bytes is a number from 20000 on, not 1"),
+        ({"max_bytes": "many"}, "max_bytes is a number from 20000 on, not 'many'"),
+    ):
+        with pytest.raises(OutputError, match=complaint):
+            sink_of(broker, "t", **options)
+
+
+def test_another_run_of_the_same_query_shuts_the_first_out(broker: Broker) -> None:
     topic = broker.topic()
-
-    def sink(resume):
-        results = kafka.Results("q", schema("id BIGINT"), resume=resume)
-        return kafka.sink(results, topic, brokers=broker.address)
-
-    table = pa.table({"ts": [1], "weight": [1], "id": [1]})
-    first = sink(None)
-    first.write_numbered(table, 0)
-    second = sink(first.mark())
-    with pytest.raises(OutputError, match="fenced"):
-        first.write_numbered(table, 1)
-    second.write_numbered(table, 0)
-    second.write_numbered(table, 1)
+    first = sink_of(broker, topic)
+    first.write_numbered(rows_of(0), 0)
+    second = sink_of(broker, topic, first.mark())
+    second.write_numbered(rows_of(0), 0)
+    second.write_numbered(rows_of(1), 1)
+    with pytest.raises(OutputError, match=f"fenced.*writes as id = 'millpond.q.{topic}': end one"):
+        first.write_numbered(rows_of(1), 1)
     assert len(broker.received(topic)) == 2
 
 
