@@ -215,8 +215,10 @@ def test_partitions_that_are_added_are_read_while_others_are_busy(
     next(pages)
 
     def be_busy() -> None:
+        producer = Producer({"bootstrap.servers": broker.address})
         while not is_over.wait(0.01):
-            broker.send(topic, [{"value": b"{}", "partition": 0}] * 20)
+            producer.produce(topic, b"{}", partition=0)
+            producer.flush()
 
     with ThreadPoolExecutor(1) as busy:
         busy.submit(be_busy)
