@@ -98,15 +98,17 @@ class ChangesSource:
         self, pages: Callable[[Source], Iterator[pa.Table | SourcePage]]
     ) -> Iterator[SourcePage]:
         """Times are whole numbers if the first rows have such; else TIMESTAMPs."""
-        has_rows = False
+        has_rows, position = False, None
         try:
             for page in map(as_page, pages(self._rows)):
-                has_rows = has_rows or page.rows.num_rows > 0
+                has_rows, position = has_rows or page.rows.num_rows > 0, page.position
                 yield page
         except InputError as error:
             if has_rows or not self._may_be_timestamps(error):
                 raise
-            yield from map(as_page, pages(self._with_timestamps()))
+            source: Any = self._with_timestamps()
+            again = pages(source) if position is None else source.pages_from(position)
+            yield from map(as_page, again)
 
     def _may_be_timestamps(self, error: InputError) -> bool:
         has_delivered = isinstance(self._rows, TextFiles) and self._rows.has_delivered

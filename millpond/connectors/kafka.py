@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import importlib
 import json
+import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema
+from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema, conform
 from millpond.connectors.bad_rows import BadRow, salvaged
 from millpond.connectors.encoding import not_utf8
 from millpond.connectors.files import Block
@@ -34,13 +36,15 @@ from millpond.errors import InputError, OutputError
 from millpond.identities import BAD_ROWS
 from millpond.schema import Field, Schema, Type
 
+logger = logging.getLogger("millpond")
+
 BROKERS = "localhost:9092"
 FORMATS = ("json", "raw")
 POLL_SECONDS = 0.2
 """How long a message is waited for before it is looked whether anybody wants one still."""
 
 LOOK_SECONDS = 30.0
-"""So often it is looked for new partitions."""
+"""So often it is looked for new partitions, and whether the topic is still the same one."""
 
 ANSWER_SECONDS = 30.0
 """How long brokers have for an answer."""
@@ -77,11 +81,13 @@ def source(
     until: str = "never",
 ) -> KafkaSource:
     """Reads a topic; ``until = 'now'`` ends where it ended when reading began."""
+    topic_name = _text_given(declaration.name, "the topic", topic)
+    addresses = _text_given(declaration.name, "brokers", brokers)
     _check_choice(declaration.name, "format", format, FORMATS)
     _check_choice(declaration.name, "start", start, ("earliest", "latest"))
     _check_choice(declaration.name, "until", until, ("never", "now"))
-    reader = _Reader(declaration, str(revealed(topic)), format)
-    return KafkaSource(declaration, reader, str(revealed(brokers)), start, until == "now")
+    reader = _Reader(declaration, topic_name, format)
+    return KafkaSource(declaration, reader, addresses, start, until == "now")
 
 
 def sink(
@@ -121,6 +127,13 @@ def _check_choice(owner: str, option: str, value: str | Secret, known: Sequence[
         raise InputError(f"{owner}: {option} is {listed}, not {value!r}")
 
 
+def _text_given(owner: str, option: str, value: str | Secret) -> str:
+    found = revealed(value)
+    if not isinstance(found, str) or not found.strip():
+        raise InputError(f"{owner}: {option} is a text that is not empty, not {value!r}")
+    return found
+
+
 # -- the source ------------------------------------------------------------------------------
 
 
@@ -139,12 +152,12 @@ class KafkaSource:
         self._done = 0
 
     def pages(self) -> Iterator[SourcePage]:
-        """The messages from the start that was chosen."""
-        return self._pages({})
+        """The messages from the start that was chosen; an empty page says first where that is."""
+        return self._pages(None)
 
-    def pages_from(self, position: dict[str, int]) -> Iterator[SourcePage]:
-        """The messages behind a position: the next offset of each partition."""
-        return self._pages({int(partition): offset for partition, offset in position.items()})
+    def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
+        """The messages behind a position."""
+        return self._pages(_Position.of(position))
 
     def progress(self) -> Progress:
         """Messages read."""
@@ -154,17 +167,22 @@ class KafkaSource:
         """Nobody waits for a message any more."""
         self._is_closed.set()
 
-    def _pages(self, position: dict[int, int]) -> Iterator[SourcePage]:
-        with _Reading(self._kafka, self._reader.topic, self._settings()) as reading:
-            reading.assign(position, is_first=not position, start=self._start)
-            position = dict(reading.position)
+    def _pages(self, noted: _Position | None) -> Iterator[SourcePage]:
+        stream, topic = self._declaration.name, self._reader.topic
+        with _Reading(self._kafka, stream, topic, self._settings()) as reading:
+            reading.begin(noted, self._start, self.ends)
+            if noted is None:
+                yield self._reader.page([], reading.position, reading.position)
+            noted, noted_at = reading.position, time.monotonic()
             while not self._is_closed.is_set():
                 messages = reading.messages(self._declaration.settings.page_rows)
-                if messages:
+                is_over = self.ends and reading.is_at_end
+                is_due = is_over or time.monotonic() > noted_at + LOOK_SECONDS
+                if messages or (is_due and reading.position != noted):
                     self._done += len(messages)
-                    yield self._reader.page(messages, position)
-                    position = dict(reading.position)
-                elif self.ends and reading.is_at_end:
+                    yield self._reader.page(messages, noted, reading.position)
+                    noted, noted_at = reading.position, time.monotonic()
+                if is_over:
                     return
 
     def _settings(self) -> dict[str, Any]:
@@ -179,16 +197,45 @@ class KafkaSource:
         }
 
 
+@dataclass(frozen=True)
+class _Position:
+    """The id of a topic, empty if brokers do not tell it, and the next offset of each partition."""
+
+    topic_id: str
+    offsets: dict[int, int]
+
+    @staticmethod
+    def of(said: dict[str, Any]) -> _Position:
+        """The position that a commit has."""
+        offsets = {int(partition): offset for partition, offset in said["offsets"].items()}
+        return _Position(said["topic"], offsets)
+
+    def as_json(self) -> dict[str, Any]:
+        """The position for a commit."""
+        offsets = {str(partition): offset for partition, offset in self.offsets.items()}
+        return {"topic": self.topic_id, "offsets": offsets}
+
+    def behind(self, messages: list[Any]) -> _Position:
+        """The position behind messages that follow it."""
+        read = {each.partition(): each.offset() + 1 for each in messages}
+        return replace(self, offsets=self.offsets | read)
+
+
 class _Reading:
     """A consumer of all partitions of a topic, and how far each was read."""
 
-    def __init__(self, kafka: Any, topic: str, settings: dict[str, Any]) -> None:
-        self._kafka, self._topic = kafka, topic
+    def __init__(self, kafka: Any, stream: str, topic: str, settings: dict[str, Any]) -> None:
+        self._kafka, self._stream, self._topic = kafka, stream, topic
+        self._brokers = settings["bootstrap.servers"]
         self._consumer = kafka.Consumer(settings)
+        admin = importlib.import_module("confluent_kafka.admin")
+        self._admin = admin.AdminClient({"bootstrap.servers": self._brokers, "log_level": 0})
+        self._looked, self._looking = 0.0, None
+        self._topic_id = ""
+        self._offsets: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        """Where each partition ended when reading began, if it is read as far as that only."""
         self._ended: set[int] = set()
-        self._looked = 0.0
-        self.position: dict[int, int] = {}
-        """The next offset of each partition."""
 
     def __enter__(self) -> _Reading:
         return self
@@ -197,76 +244,137 @@ class _Reading:
         self._consumer.close()
 
     @property
-    def is_at_end(self) -> bool:
-        """Whether each partition was read to an end."""
-        return self._ended >= self.position.keys()
+    def position(self) -> _Position:
+        """How far it was read."""
+        return _Position(self._topic_id, dict(self._offsets))
 
-    def assign(self, position: dict[int, int], is_first: bool, start: str) -> None:
-        """Reads all partitions, from a position on; those that it lacks are new, if it is not the
-        first one."""
+    @property
+    def is_at_end(self) -> bool:
+        """Whether each partition was read to the end that it had."""
+        return all(
+            each in self._ended or self._offsets[each] >= end for each, end in self._ends.items()
+        )
+
+    def begin(self, position: _Position | None, start: str, ends: bool) -> None:
+        """Reads all partitions, from a position on, or from the start."""
+        try:
+            topic = self._asked().result()
+            partitions = [each.id for each in topic.partitions]
+            bounds = {each: self._bounds(each) for each in partitions if ends or position is None}
+        except self._kafka.KafkaException as error:
+            raise self._refusal(error) from None
+        if position is None:
+            which = 0 if start == "earliest" else 1
+            position = _Position(_id_of(topic), {each: bounds[each][which] for each in partitions})
+        if ends:
+            self._ends = {each: high for each, (_, high) in bounds.items()}
+        self._go_on(position, topic)
+
+    def _asked(self) -> Any:
+        """What the topic is, asked of brokers."""
+        topics = self._kafka.TopicCollection([self._topic])
         self._looked = time.monotonic()
-        new = [each for each in self._partitions() if each not in self.position]
-        for partition in new:
-            offset = position.get(partition)
-            self.position[partition] = (
-                self._first_offset(partition, start if is_first else "earliest")
-                if offset is None
-                else offset
+        asked = self._admin.describe_topics(topics, request_timeout=ANSWER_SECONDS)
+        return asked[self._topic]
+
+    def _bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset there is, and the one behind the last message that can be read."""
+        where = self._kafka.TopicPartition(self._topic, partition)
+        low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS)
+        return int(low), int(high)
+
+    def _refusal(self, error: Any) -> InputError:
+        if error.args[0].code() in self._away():
+            return InputError(
+                f"topic {self._topic}: no broker answers at {self._brokers} ({_said(error)}); "
+                "start it, or name others by brokers = 'host:port'"
             )
+        return InputError(f"topic {self._topic}: {_said(error)}")
+
+    def _go_on(self, position: _Position, topic: Any) -> None:
+        """Reads the partitions of the topic that are not read yet, from a position on; those that
+        it lacks were added later, and are read from their first message on."""
+        partitions = [each.id for each in topic.partitions]
+        self._refuse_another(position, _id_of(topic), partitions)
+        self._topic_id = position.topic_id or _id_of(topic)
+        new = [each for each in partitions if each not in self._offsets]
+        self._offsets |= {each: position.offsets.get(each, 0) for each in new}
         part = self._kafka.TopicPartition
-        added = [part(self._topic, each, self.position[each]) for each in new]
-        if added:
+        if new:
+            added = [part(self._topic, each, self._offsets[each]) for each in new]
             self._consumer.incremental_assign(added)
 
-    def _partitions(self) -> list[int]:
-        try:
-            found = self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
-        except self._kafka.KafkaException as error:
-            raise InputError(f"topic {self._topic}: {_said(error)}") from None
-        topic = found.topics.get(self._topic)
-        if topic is None or topic.error is not None or not topic.partitions:
-            reason = "it is not there" if topic is None else topic.error
-            raise InputError(f"topic {self._topic}: {reason}")
-        return sorted(topic.partitions)
-
-    def _first_offset(self, partition: int, start: str) -> int:
-        where = self._kafka.TopicPartition(self._topic, partition)
-        try:
-            low, high = self._consumer.get_watermark_offsets(where, timeout=ANSWER_SECONDS)
-        except self._kafka.KafkaException as error:
+    def _refuse_another(self, position: _Position, found: str, partitions: list[int]) -> None:
+        """Refuses a topic that the offsets are not of."""
+        gone = sorted(position.offsets.keys() - set(partitions))
+        is_other = bool(found and position.topic_id) and found != position.topic_id
+        if is_other or gone:
+            lacks = f", and has no partition {gone[0]}" if gone else ""
             raise InputError(
-                f"topic {self._topic}, partition {partition}: {_said(error)}"
-            ) from None
-        return int(low if start == "earliest" else high)
+                f"topic {self._topic} was made anew since it was read{lacks}: the offsets are not "
+                "its own; DROP the stream and declare it again"
+            )
 
     def messages(self, most: int) -> list[Any]:
         """The messages that have come, after a wait for the first one."""
+        self._look()
         first = self._consumer.poll(POLL_SECONDS)
-        if first is None:
-            if time.monotonic() > self._looked + LOOK_SECONDS:
-                self.assign({}, is_first=False, start="earliest")
-            return []
-        more = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
-        return [each for each in [first, *more] if self._is_message(each)]
+        more = self._consumer.consume(most - 1, timeout=0) if first and most > 1 else []
+        came = [first, *more] if first else []
+        found = [each for each in came if self._is_message(each)]
+        self._pass_markers()
+        return found
+
+    def _look(self) -> None:
+        """Looks from time to time whether the topic has new partitions; reading goes on while
+        brokers are asked. Those who read as far as now have all there is for them."""
+        if self._ends:
+            return
+        if self._looking is None and time.monotonic() > self._looked + LOOK_SECONDS:
+            self._looking = self._asked()
+        if self._looking is None or not self._looking.done():
+            return
+        answer, self._looking, self._looked = self._looking, None, time.monotonic()
+        try:
+            self._go_on(self.position, answer.result())
+        except self._kafka.KafkaException as error:
+            if not self._is_passing(error.args[0]):
+                raise self._refusal(error) from None
+            logger.warning("%s: no broker of Kafka's answers; it waits for one", self._stream)
+
+    def _pass_markers(self) -> None:
+        """Counts what transactions leave between messages as read."""
+        part = self._kafka.TopicPartition
+        for each in self._consumer.position([part(self._topic, each) for each in self._offsets]):
+            self._reach(each.partition, each.offset)
+
+    def _reach(self, partition: int, offset: int) -> None:
+        most = self._ends.get(partition, offset)
+        self._offsets[partition] = max(self._offsets[partition], min(offset, most))
 
     def _is_message(self, message: Any) -> bool:
         error = message.error()
         if error is None:
-            self.position[message.partition()] = message.offset() + 1
-            return True
+            self._reach(message.partition(), message.offset() + 1)
+            end = self._ends.get(message.partition())
+            return end is None or message.offset() < end
         if error.code() == self._kafka.KafkaError._PARTITION_EOF:
             self._ended.add(message.partition())
+            self._reach(message.partition(), message.offset())
             return False
         if error.code() == self._kafka.KafkaError._AUTO_OFFSET_RESET:
             raise InputError(
                 f"topic {self._topic}, partition {message.partition()}: offset "
-                f"{self.position[message.partition()]} is to come next, and is not there any more; "
+                f"{self._offsets[message.partition()]} is to come next, and is not there any more; "
                 "messages were deleted before they were read (see retention.ms), or the topic was "
                 "made anew: DROP the stream and declare it again"
             )
-        if error.retriable() or error.code() in self._away():
+        if self._is_passing(error):
             return False  # the client goes on by itself, when brokers are there again
         raise InputError(f"topic {self._topic}: {error.str()}")
+
+    def _is_passing(self, error: Any) -> bool:
+        return bool(error.retriable()) or error.code() in self._away()
 
     def _away(self) -> tuple[int, ...]:
         """What the client says while no broker answers."""
@@ -300,14 +408,14 @@ class _Reader:
         fields = self.declaration.schema.fields
         return [field for field in fields if field.name.lower() not in METADATA]
 
-    def page(self, messages: list[Any], position: dict[int, int]) -> SourcePage:
-        """The rows of messages, with the offsets behind each of them."""
+    def page(self, messages: list[Any], first: _Position, last: _Position) -> SourcePage:
+        """The rows of messages between two positions, with the offsets behind each of them."""
         rows, bad, places = self._rows(messages)
 
-        def position_after(count: int) -> dict[str, int]:
-            passed = messages if count == len(places) else messages[: places[count - 1] + 1]
-            read = {each.partition(): each.offset() + 1 for each in passed if count or not places}
-            return {str(key): value for key, value in (position | read).items()}
+        def position_after(count: int) -> dict[str, Any]:
+            if count == len(places):
+                return last.as_json()
+            return first.behind(messages[: places[count - 1] + 1] if count else []).as_json()
 
         return SourcePage(rows, tuple(bad), position_after)
 
@@ -363,11 +471,22 @@ class _Reader:
             return pa.table([_text(values, where)], schema=arrow_schema(schema))
         if not len(schema):
             return pa.table({"": pa.nulls(len(values))})
-        lines = [b"{}" if value is None else value.replace(b"\n", b" ") for value in values]
-        for row, line in enumerate(lines):
-            if not line.strip():
-                raise InputError(f"{where(row)}: an empty value is no JSON")
+        lines = [
+            b"{}" if value is None else _line(value, row, where) for row, value in enumerate(values)
+        ]
         return JsonLines(schema).table(Block(self.topic, b"\n".join(lines), 0), where)
+
+
+def _line(value: bytes, row: int, where: RowPosition) -> bytes:
+    """A JSON text in one line."""
+    if not value.strip():
+        raise InputError(f"{where(row)}: an empty value is no JSON")
+    if b"\n" in value and any(b"\n" in text for text in _JSON_STRING.findall(value)):
+        raise InputError(f"{where(row)}: no JSON: a string goes over the end of a line")
+    return value.replace(b"\n", b" ")
+
+
+_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def _metadata(field: Field, messages: list[Any], where: RowPosition) -> pa.Array:
@@ -380,7 +499,8 @@ def _metadata(field: Field, messages: list[Any], where: RowPosition) -> pa.Array
             found = [each.offset() for each in messages]
         case "kafka_timestamp":
             found = [_milliseconds(each) for each in messages]
-            return pa.array(found, pa.timestamp("ms")).cast(ARROW_TYPES[Type.TIMESTAMP])
+            times = pa.table({field.name: pa.array(found, pa.timestamp("ms"))})
+            return conform(times, Schema((field,)), where).column(0)
         case _:
             found = [_headers(each) for each in messages]
     return pa.array(found, ARROW_TYPES[field.type])
@@ -410,6 +530,13 @@ def _text(values: list[bytes | None], where: RowPosition) -> pa.Array:
         except UnicodeDecodeError:
             raise not_utf8(where(row), value or b"") from None
     return pa.array(found, pa.string())
+
+
+def _id_of(topic: Any) -> str:
+    """The id of a topic; none of brokers that know of no ids."""
+    found = topic.topic_id
+    is_known = found.get_most_significant_bits() or found.get_least_significant_bits()
+    return str(found) if is_known else ""
 
 
 def _said(error: Any) -> str:

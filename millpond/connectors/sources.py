@@ -88,7 +88,9 @@ class Source(Protocol):
     A source that knows where it is yields ``SourcePage``\ s with a position and has
     ``pages_from(position)``, the pages behind one: the position is in the commit that takes the
     page. One without is read again from its beginning after a restart, without the rows that were
-    taken, so it has to deliver the same ones. One that waits may have ``close()``: it is to end.
+    taken, so it has to deliver the same ones. An empty page with a position has only that
+    committed: where a source begins, say, that takes what comes from now on. One that waits may
+    have ``close()``: it is to end.
     """
 
     ends: bool
@@ -162,7 +164,9 @@ class OpenPages:
             first, self.rows = self.rows, self.rows + page.rows.num_rows
             first_bad, self.bad = self.bad, self.bad + len(page.bad)
             self.position = page.position
-            if self.rows > rows or self.bad > bad:
+            is_position = self.position is not None and not (page.rows.num_rows or page.bad)
+            is_next = (self.rows, self.bad) == (rows, bad)
+            if self.rows > rows or self.bad > bad or (is_position and is_next):
                 return page.behind(max(0, rows - first), max(0, bad - first_bad))
         return None
 

@@ -7,8 +7,11 @@ import csv
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from millpond import Engine
 from millpond.catalog import Connector, StreamEntry
 from millpond.connectors import kafka, open_source
 from millpond.connectors.bad_rows import BAD_ROW
+from millpond.connectors.changes import open_changes
 from millpond.connectors.sources import Declaration, OpenPages, Taken
 from millpond.errors import InputError, MillpondError, OutputError
 from millpond.settings import Settings
@@ -29,6 +33,9 @@ from tests.maven import UnreachableError
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 pytest.importorskip("confluent_kafka", reason="pip install 'millpond[kafka]' brings it")
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions, NewTopic
+
 from tests.kafka_broker import Broker
 
 pytestmark = pytest.mark.slow
@@ -56,6 +63,10 @@ def opened(
 def read(source) -> tuple[list, list]:
     pages = list(source.pages())
     return [r for p in pages for r in tuples(p.rows)], [b for p in pages for b in p.bad]
+
+
+def offsets(page) -> dict[str, int]:
+    return page.position["offsets"]
 
 
 def values(broker: Broker, topic: str) -> list:
@@ -99,6 +110,7 @@ def test_it_goes_on_behind_every_page_of_several_partitions(broker: Broker) -> N
 
 def test_300_malformed_messages_are_all_put_aside(broker: Broker) -> None:
     kinds = [b"", b"{", b"null", b'{"id": "x"}', b"\xff\xfe", b"[1]", b'{"id": 1} {}', b"\n\n"]
+    kinds.append(b'{"id": 1, "other": "a\nb"}')
     topic, wrong = broker.topic(2), [kinds[n % len(kinds)] for n in range(300)]
     lines = [line for n, each in enumerate(wrong) for line in (b'{"id": %d}' % n, each)]
     broker.send(topic, lines)
@@ -111,7 +123,8 @@ def test_a_bad_message_stops_with_its_offset_and_is_read_again(broker: Broker) -
     topic = broker.topic()
     broker.send(topic, [b'{"id": 1}', b'{"id": "x"}'])
     pages = OpenPages.of(opened(broker, "id BIGINT", topic, page_rows=1), Taken())
-    assert pages.behind(0).position == {"0": 1}
+    assert offsets(pages.behind(0)) == {"0": 0}
+    assert offsets(pages.behind(0)) == {"0": 1}
     for _ in range(2):
         with pytest.raises(InputError, match="offset 1, column id: 'x' is not a BIGINT"):
             pages.behind(1)
@@ -122,7 +135,155 @@ def test_messages_that_are_gone_are_an_error(broker: Broker) -> None:
     broker.send(topic, [b"{}"])
     source = opened(broker, "id BIGINT", topic)
     with pytest.raises(InputError, match="offset 7 is to come next, and is not there any more"):
-        list(source.pages_from({"0": 7}))
+        list(source.pages_from({"topic": "", "offsets": {"0": 7}}))
+
+
+def test_what_comes_after_latest_is_not_passed_over_by_a_run_that_fails(broker: Broker) -> None:
+    topic = broker.topic()
+    broker.send(topic, [b'{"id": 0}'])
+    pages = OpenPages.of(opened(broker, "id BIGINT", topic, start="latest", until="never"), Taken())
+    assert offsets(pages.behind(0)) == {"0": 1}
+    broker.send(topic, [b'{"id": "x"}', b'{"id": 2}'])
+    for _ in range(2):
+        with pytest.raises(InputError, match="offset 1, column id: 'x' is not a BIGINT"):
+            pages.behind(0)
+
+
+def test_where_latest_was_is_in_the_store_before_the_first_message(
+    broker: Broker, tmp_path: Path
+) -> None:
+    topic = broker.topic()
+    broker.send(topic, [b'{"id": 0}'])
+    with Engine(store=tmp_path / "store") as engine:
+        options = f"brokers='{broker.address}', start='latest'"
+        engine.execute(f"CREATE STREAM S (id BIGINT) FROM kafka('{topic}', {options})")
+        engine.execute("CREATE QUERY q AS SELECT id FROM S")
+        engine.start()
+        wait_until(lambda: b'"offsets"' in (tmp_path / "store" / "commits.log").read_bytes())
+        engine.stop()
+    broker.send(topic, [b'{"id": 1}'])
+    with Engine(store=tmp_path / "store") as again:
+        again.start()
+        wait_until(lambda: again.results("q").num_rows == 1)
+        again.stop()
+        assert again.results("q").column("id").to_pylist() == [1]
+
+
+def test_changes_after_latest_are_read_whatever_their_times_are(broker: Broker) -> None:
+    topic = broker.topic()
+    declared = Declaration("R", schema("id BIGINT"))
+    pages = open_changes(
+        declared, lambda each: kafka.source(each, topic, brokers=broker.address, start="latest")
+    ).pages()
+    next(pages)
+    broker.send(topic, [b'{"ts": "2026-01-01 00:00:00", "op": "+", "id": 1}'])
+    assert next(page for page in pages if page.rows.num_rows).rows["id"].to_pylist() == [1]
+
+
+def test_a_position_is_behind_the_markers_of_transactions(broker: Broker) -> None:
+    topic = broker.topic()
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": topic})
+    producer.init_transactions(PATIENCE_SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, b'{"id": 1}')
+    producer.commit_transaction(PATIENCE_SECONDS)
+    *_, last = opened(broker, "id BIGINT", topic).pages()
+    assert offsets(last) == {"0": 2}
+    admin = broker.admin()
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 2)]).values()
+    deleted.result(PATIENCE_SECONDS)
+    assert list(opened(broker, "id BIGINT", topic).pages_from(last.position)) == []
+
+
+def test_until_now_is_until_the_ends_that_were_when_reading_began(broker: Broker) -> None:
+    topic = broker.topic(2)
+    old = [{"value": b'{"id": 1}', "partition": 0}, {"value": b'{"id": 2}', "partition": 1}]
+    broker.send(topic, old)
+    pages = opened(broker, "id BIGINT", topic).pages()
+    next(pages)
+    broker.send(topic, [each | {"value": b'{"id": 3}'} for each in old])
+    rest = list(pages)
+    assert sorted(row for page in rest for row in tuples(page.rows)) == [(1,), (2,)]
+    assert offsets(rest[-1]) == {"0": 1, "1": 1}
+
+
+def test_partitions_that_are_added_are_read_while_others_are_busy(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "LOOK_SECONDS", 0.1)
+    topic, is_over = broker.topic(), threading.Event()
+    source = opened(broker, "kafka_partition INT", topic, page_rows=50, until="never")
+    pages = source.pages()
+    next(pages)
+
+    def be_busy() -> None:
+        producer = Producer({"bootstrap.servers": broker.address})
+        while not is_over.wait(0.01):
+            producer.produce(topic, b"{}", partition=0)
+            producer.flush()
+
+    with ThreadPoolExecutor(1) as busy:
+        busy.submit(be_busy)
+        admin, began = broker.admin(), time.monotonic()
+        (added,) = admin.create_partitions([NewPartitions(topic, 2)]).values()
+        added.result(PATIENCE_SECONDS)
+        broker.send(topic, [{"value": b"{}", "partition": 1}])
+        for page in pages:
+            is_found = (1,) in tuples(page.rows)
+            if is_found or time.monotonic() > began + 10:
+                break
+        is_over.set()
+    source.close()
+    assert is_found
+
+
+def test_a_topic_made_anew_is_an_error(broker: Broker) -> None:
+    topic, admin = broker.topic(2), broker.admin()
+    broker.send(topic, [{"value": b'{"id": 1}', "partition": each} for each in (0, 1)])
+    *_, last = opened(broker, "id BIGINT", topic).pages()
+    (gone,) = admin.delete_topics([topic]).values()
+    gone.result(PATIENCE_SECONDS)
+    (made,) = admin.create_topics([NewTopic(topic, 1, 1)]).values()
+    made.result(PATIENCE_SECONDS)
+    broker.send(topic, [b'{"id": 2}', b'{"id": 3}'])
+    complaint = "made anew since it was read, and has no partition 1: .* DROP the stream"
+    for position in (last.position, last.position | {"topic": ""}):
+        with pytest.raises(InputError, match=complaint):
+            list(opened(broker, "id BIGINT", topic).pages_from(position))
+    known, source = last.position | {"offsets": {"0": 1}}, opened(broker, "id BIGINT", topic)
+    with pytest.raises(InputError, match=r"made anew since it was read: .* DROP the stream"):
+        list(source.pages_from(known))
+
+
+def test_a_source_waits_while_no_broker_answers(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kafka, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 2.0)
+    topic = broker.topic()
+    source = opened(broker, "id BIGINT", topic, until="never")
+    pages = OpenPages.of(source, Taken())
+    pages.behind(0)
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(pages.behind, 0)
+        broker.end()
+        try:
+            wait_until(lambda: "S: no broker of Kafka's answers; it waits for one" in caplog.text)
+            with pytest.raises(InputError, match=f"no broker answers at {broker.address} .* start"):
+                next(opened(broker, "id BIGINT", topic).pages())
+        finally:
+            broker.start()
+        broker.send(topic, [b'{"id": 1}'])
+        assert tuples(coming.result(PATIENCE_SECONDS).rows) == [(1,)]
+
+
+def test_a_time_out_of_range_is_a_bad_row(broker: Broker) -> None:
+    topic = broker.topic(**{"message.timestamp.after.max.ms": str(2**63 - 1)})
+    broker.send(topic, [{"value": b'{"id": 1}', "timestamp": 2**62}, b'{"id": 2}'])
+    source = opened(broker, "id BIGINT, kafka_timestamp TIMESTAMP", topic, skips=True)
+    (row,), (bad,) = read(source)
+    assert row[0] == 2
+    assert "offset 0, column kafka_timestamp: " in bad.reason
 
 
 def test_wrong_declarations_are_refused(broker: Broker) -> None:
@@ -131,9 +292,12 @@ def test_wrong_declarations_are_refused(broker: Broker) -> None:
         ("id BIGINT", {"start": "now"}, "start is 'earliest' or 'latest'"),
         ("id BIGINT", {"format": "raw"}, "one column of type STRING"),
         ("kafka_offset INT", {}, "kafka_offset is BIGINT, not INT"),
+        ("id BIGINT", {"brokers": 7}, "S: brokers is a text that is not empty, not 7"),
     ):
         with pytest.raises(InputError, match=complaint):
             opened(broker, columns, "t", **options)
+    with pytest.raises(InputError, match="S: the topic is a text that is not empty, not ''"):
+        opened(broker, "id BIGINT", "")
     with pytest.raises(InputError, match="topic nowhere: "):
         list(opened(broker, "id BIGINT", "nowhere").pages())
 
