@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from millpond import Engine
+from millpond.connectors import kafka
 from millpond.connectors.registry import BUILT_IN
 from millpond.connectors.secrets import Secret, hiding, resolved, revealed
 from millpond.errors import CqlError, InputError, MillpondError, Position
@@ -112,7 +113,9 @@ def parameters() -> Iterator[tuple[str, str, str]]:
 
 def call(connector: str, role: str, parameter: str) -> str:
     """A call of a connector with a secret, and whatever else it needs."""
-    others = {"csv": {"file": "'a.csv'"}, "json": {"file": "'a.json'"}}.get(connector, {})
+    nobody = {"topic": "'t'", "brokers": "'127.0.0.1:1'"}
+    known = {"csv": {"file": "'a.csv'"}, "json": {"file": "'a.json'"}, "kafka": nobody}
+    others = known.get(connector, {})
     others = {"parquet": {"file" if role == "source" else "directory": "'a.parquet'"}}.get(
         connector, others
     )
@@ -132,6 +135,7 @@ def test_no_argument_of_a_connector_is_shown(
     parameter: str,
     value: str,
 ) -> None:
+    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 0.2)  # no broker is there
     (tmp_path / "a.csv").write_text("t,a\n1,7\n")
     (tmp_path / "a.json").write_text('{"t": 1, "a": 7}\n')
     pq.write_table(pa.table({"t": [1], "a": [7]}), tmp_path / "a.parquet")
