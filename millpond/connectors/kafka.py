@@ -101,7 +101,8 @@ def sink(
     id: str = "",  # noqa: A002 (as CQL has it)
 ) -> KafkaSink:
     """Writes one message a result, all of a page in one transaction."""
-    topic, brokers = str(revealed(topic)), str(revealed(brokers))
+    topic = _text_given(results.query, "the topic", topic)
+    brokers = _text_given(results.query, "brokers", brokers)
     target = _Target(results, topic, brokers, str(id) or f"millpond.{results.query}.{topic}")
     if flag(results, "upsert", upsert):
         raise target.fault(

@@ -461,6 +461,8 @@ def test_wrong_sinks_are_refused(broker: Broker) -> None:
     ):
         with pytest.raises(OutputError, match=complaint):
             sink_of(broker, "t", **options)
+    with pytest.raises(InputError, match="the topic is a text that is not empty, not ''"):
+        sink_of(broker, "")
 
 
 def test_another_run_of_the_same_query_shuts_the_first_out(broker: Broker) -> None:
