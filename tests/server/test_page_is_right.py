@@ -231,6 +231,17 @@ def test_times_are_of_one_zone_that_is_said(page: Page, served: Running) -> None
     assert page.inner_text("#marks li time")[:2] in (now, f"{(int(now) - 1) % 24:02}")
 
 
+def test_a_stream_that_was_chosen_before_its_first_tuple_has_its_zone_too(
+    browser: Browser,
+) -> None:
+    with running(SCRIPT) as server, visited(browser, server.url) as page:
+        choose(page, "all_moments")
+        expect(page.locator("#result-table th").first).to_have_text("time")
+        moments = [("2026-03-01T12:00:00.5", 1), ("2026-03-01T12:00:07", 2)]
+        server.service.engine.push("Moments", moments)
+        expect(page.locator("#result-table th").first).to_have_text("time (UTC)")
+
+
 def test_values_show_where_the_pointer_is(page: Page) -> None:
     page.click("#tab-charts")
     page.wait_for_timeout(2500)  # two samples make a line

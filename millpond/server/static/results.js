@@ -115,7 +115,8 @@ export class LiveResults {
 
   head() {
     const heads = this.columns.map((name, at) => element("th", { class: this.numeric[at] ? "number" : "" }, name));
-    const first = this.isRelation ? [] : [element("th", {}, isTimestamp(this.query.complete_until) ? "time (UTC)" : "time")];
+    this.timeHead = element("th");
+    const first = this.isRelation ? [] : [this.timeHead];
     this.body = element("tbody");
     this.table.replaceChildren(element("thead", {}, element("tr", {}, ...first, ...heads)), this.body);
     this.titles.results.textContent = this.isRelation ? "Present content" : "Latest elements";
@@ -146,6 +147,7 @@ export class LiveResults {
     const rows = this.content();
     while (this.body.rows.length > rows.length) this.body.lastChild.remove();
     rows.forEach((pairs, at) => this.fill(this.body.rows[at] ?? this.body.insertRow(), pairs));
+    this.timeHead.textContent = isTimestamp(this.latest.at(-1)?.ts ?? this.query.complete_until) ? "time (UTC)" : "time";
     this.say(this.words());
   }
 
