@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from millpond.spark.java import java_home
 from tests.maven import Artifact, jars
 from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.server.serving import free_port
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 KAFKA = Artifact("org.apache.kafka", "kafka_2.13", "4.3.1")
@@ -46,7 +47,7 @@ class Broker:
     def __init__(self) -> None:
         self._jars = jars(KAFKA)
         self._folder = Path(tempfile.mkdtemp(prefix="millpond-kafka-"))
-        self.port, controller = _free_port(), _free_port()
+        self.port, controller = free_port(), free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._settings = self._folder / "server.properties"
         self._settings.write_text(
@@ -141,10 +142,3 @@ class Broker:
                 found.append(message)
         consumer.close()
         return found
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
